@@ -1,1 +1,1 @@
-"""Jobs on top of a lake: dashboard, terminal, optimizer, metrics, doctor, demo, and the servers that it starts."""
+"""Services of a lake: dashboard, terminal, optimizer, metrics, doctor, demo, and the demo's servers."""

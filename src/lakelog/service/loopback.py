@@ -1,4 +1,4 @@
-"""Whether an address is this machine's alone: what a service may listen at without asking who comes."""
+"""Loopback addresses, on which a service may listen without a login."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address or the name ``localhost``."""
+    """True for an address that only this machine reaches, or the name ``localhost``."""
     if host == "localhost":
         return True
     try:

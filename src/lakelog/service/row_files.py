@@ -1,4 +1,4 @@
-"""Rows in files of a person's own: written out of a table, read into one; the ending says the format."""
+"""Import and export of rows; the extension of the file determines the format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK: Final = 8 << 20
 
 
 class RowFile(ABC):
-    """A file that is being written; ``with`` closes it."""
+    """A file in writing; ``with`` closes it."""
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -42,7 +42,7 @@ class RowFile(ABC):
 
 
 class _ArrowWriter(RowFile):
-    """What Arrow has a writer of its own for."""
+    """Formats with a writer in Arrow."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -55,11 +55,11 @@ class _ArrowWriter(RowFile):
 
 
 Printer = Callable[[io.TextIOBase], Callable[[pa.Table, bool], None]]
-"""A stream → what prints a chunk of rows there (and whether it is the first); the command line has them."""
+"""Stream → function that prints a chunk of rows there (and whether it is the first); defined by the command line."""
 
 
 class _Printed(RowFile):
-    """Rows as the command line prints them."""
+    """Rows in the text formats of the command line."""
 
     def __init__(self, path: Path, printer: Printer) -> None:
         self._file = path.open("w", encoding="utf-8", newline="")
@@ -76,9 +76,9 @@ class _Printed(RowFile):
 def export_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path, printers: Mapping[str, Printer]
 ) -> int:
-    """Writes rows to a file whose ending says how (.parquet, .arrow, or one that has a printer); returns how many.
+    """Writes rows to a file (.parquet, .arrow, or an extension with a printer); returns their number.
 
-    The file appears when it is complete, in place of one that is there. Raises InvalidRequest for another ending and
+    The file appears when it is complete, and replaces an existing one. Raises InvalidRequest for another extension and
     for a file that cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
@@ -116,7 +116,7 @@ def _opened(part: Path, suffix: str, schema: pa.Schema, printers: Mapping[str, P
 def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a file (.parquet, .arrow, .csv with a header, .jsonl), in the types of a table's columns.
 
-    Raises InvalidRequest for another ending and for a file that cannot be read, InvalidSchema for rows that do not fit.
+    Raises InvalidRequest for another extension and for an unreadable file, InvalidSchema for rows that do not fit.
     """
     try:
         yield from _read(path, schema)

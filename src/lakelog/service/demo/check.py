@@ -1,4 +1,4 @@
-"""Compares a table's files with the fold of its log, row by row, as a plain consumer of debezium-json would see it."""
+"""Compares a table's files with the fold of its log, row by row, as a plain consumer of debezium-json sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What the comparison found; ``equal`` is true only if every row was compared and all are the same."""
+    """Result of the comparison; ``equal`` is True only if every row was compared and all are the same."""
 
     equal: bool
     rows_compared: int
@@ -27,7 +27,7 @@ class CheckResult:
 def check_equal(table: Table) -> CheckResult:
     """Folds the whole log by key and compares it with the batch read.
 
-    The fold knows nothing of lakelog: key and value bytes, ``op`` c/u sets the row to ``after``, d removes it, a
+    The fold uses nothing of lakelog: key and value bytes, ``op`` c/u sets the row to ``after``, d removes it, and a
     record without a value is skipped. Memory: the newest value of each key.
     """
     keys = list(table.primary_keys)
@@ -94,9 +94,9 @@ def _parsed(name: str, kind: pl.DataType) -> pl.Expr:
 class DemoSettings:
     """A run of the demo.
 
-    ``log`` None is the log system of the address; ``address`` None starts a server where the log system needs one and
-    lakelog has it (``service.servers.SERVERS``); ``warehouse`` None makes a temporary directory; ``rate`` is
-    in rows/s and holds while latency is measured.
+    ``log`` None is the log system of the address. ``address`` None starts a server if the log system needs one and
+    lakelog has it (``service.servers.SERVERS``). ``warehouse`` None creates a temporary directory. ``rate`` is in rows/s
+    and applies while latency is measured.
     """
 
     seconds: float = 60.0
@@ -108,7 +108,7 @@ class DemoSettings:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds from the moment a row was made to the moment a reader had it, over ``samples`` rows."""
+    """Milliseconds from the creation of a row until a reader has it, over ``samples`` rows."""
 
     p50: float
     p99: float
@@ -126,7 +126,7 @@ class CarrierDelay:
 
 @dataclass(frozen=True)
 class DemoProgress:
-    """A moment of a running demo. A latency is None before its first row."""
+    """The progress of a running demo. A latency is None before its first row."""
 
     stage: str
     elapsed_s: float
@@ -145,10 +145,10 @@ class DemoProgress:
 class DemoReport:
     """The figures of a finished demo.
 
-    ``rows_per_second`` is the rate of the burst at the end, written and read at once. ``log_latency_ms`` is Spark to
-    log to Spark, ``tail_latency_ms`` Spark to log to ``tail()``, ``file_latency_ms`` until a batch read sees the row.
-    ``equal`` is true only if every row of the batch read was compared with the fold of the log and all were the same;
-    ``rows_compared`` says how many these were.
+    ``rows_per_second`` is the rate of the burst at the end, written and read at the same time. ``log_latency_ms`` is
+    Spark to log to Spark, ``tail_latency_ms`` Spark to log to ``tail()``, ``file_latency_ms`` until a batch read sees
+    the row. ``equal`` is True only if every row of the batch read was compared with the fold of the log and all were
+    the same; ``rows_compared`` is their number.
     """
 
     log: str

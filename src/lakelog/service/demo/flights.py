@@ -39,10 +39,10 @@ FLIGHTS_SCHEMA: Final = pa.schema(
 """One row per flight; ``flight_id`` is the row number in the package's file, from 1; delays are minutes."""
 
 CHANGES_SCHEMA: Final = FLIGHTS_SCHEMA.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
-"""The rows of ``changes``: a flight as it was or became, and what the row does to it."""
+"""Schema of ``changes``: a flight before or after a change, and the row kind."""
 
 _LEAD_MINUTES: Final = 120
-"""How long before its scheduled departure a flight appears; no flight left more than 43 minutes early."""
+"""Time before its scheduled departure at which a flight appears; no flight left more than 43 minutes early."""
 
 _FILE_NAME: Final = "flight-changes-1.arrow"
 _NOT_YET: Final[dict[str, pl.DataType]] = {
@@ -120,7 +120,7 @@ def _before(flights: pl.DataFrame, status: str, unknown: list[str]) -> pl.DataFr
 
 
 def _step(rows: pl.DataFrame, row_kind: str, event_time: pl.Series | pl.Expr, chosen: pl.Series | None) -> pl.DataFrame:
-    """The rows of one kind of change with the time at which each happens."""
+    """The rows of one kind of change with the time of each."""
     columns = [name for name in CHANGES_SCHEMA.names if name != ROW_KIND_COLUMN]
     made = rows.with_columns(event_time.alias("_event_time"), pl.lit(row_kind).alias(ROW_KIND_COLUMN))
     made = made if chosen is None else made.filter(chosen)
@@ -128,14 +128,14 @@ def _step(rows: pl.DataFrame, row_kind: str, event_time: pl.Series | pl.Expr, ch
 
 
 def _cache_directory() -> Path:
-    """A directory of this user alone, so that nobody else can put another file in its place."""
+    """A private directory, so that no other user can replace the file."""
     directory = Path(tempfile.gettempdir()) / f"lakelog-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     directory.mkdir(mode=0o700, exist_ok=True)
     return directory
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """Writes beside the path and renames, because several processes may want the file at once."""
+    """Writes a temporary file and renames it, because several processes may write the file at once."""
     handle, part = tempfile.mkstemp(dir=path.parent)
     os.close(handle)
     with pa.OSFile(part, "wb") as sink, ipc.new_file(sink, table.schema) as writer:

@@ -1,4 +1,4 @@
-"""The demo in a process of its own, for somebody who wants to look at its table meanwhile."""
+"""The demo in its own process, so that its table can be watched in the meantime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLOW_S: Final = 45.0
 
 
 class DemoProcess:
-    """A demo that runs, or has run; ``warehouse`` is what it fills."""
+    """A running or ended demo; ``warehouse`` is the one that it fills."""
 
     def __init__(self, warehouse: str, command: Sequence[str], output: Path, slow_s: float = _SLOW_S) -> None:
         self.warehouse, self._slow_s = warehouse, slow_s
@@ -34,9 +34,9 @@ class DemoProcess:
             )
 
     def trouble(self) -> str:
-        """Why nothing is written, with the last lines of its output; empty while it writes and when it has ended well.
+        """The reason why nothing is written, with the end of its output; empty while it writes and after success.
 
-        A demo that takes long to begin says so: Spark starts in a minute or more where the machine is busy.
+        A slow start is reported too: on a busy machine, Spark takes a minute or more to start.
         """
         code = self._process.poll()
         if code is None and monotonic_s() - self._began > self._slow_s and not self._has_written():
@@ -53,7 +53,7 @@ class DemoProcess:
         return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))
 
     def stop(self) -> None:
-        """Ends it, in order if that is quick."""
+        """Ends the demo, cleanly if that is fast."""
         self._process.terminate()
         try:
             self._process.wait(_STOP_S)
@@ -64,9 +64,9 @@ class DemoProcess:
 
 @contextmanager
 def demo_warehouse() -> Iterator[DemoProcess]:
-    """A new warehouse that ``lakelog demo`` fills while the block runs; it is deleted behind it.
+    """Context with a new warehouse that ``lakelog demo`` fills; it is deleted afterwards.
 
-    It runs for twenty minutes at 500 rows a second, then its table stays as it is.
+    The demo runs for twenty minutes at 500 rows/s. Then its table stays as it is.
     """
     place = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
     warehouse = str(place / "warehouse")

@@ -1,4 +1,4 @@
-"""The main job on real input: the flights of 2013 through one table, written, read and checked at the same time."""
+"""The demo's job on real input: the flights of 2013 are written to one table, read and checked at the same time."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _CREATE = """create table {table} (
     'log.changelog-mode' = 'all', 'commit.interval' = '2 s'
 )"""
 _PACED_PART = 0.6
-"""Share of the time in which rows come at the measured rate; then the rest of the year comes as fast as it is taken."""
+"""Share of the time with rows at the measured rate; then the rest of the year follows at full speed."""
 
 _WARM_UP_S = 10.0
-"""Latencies of the first seconds are left out: the session compiles itself."""
+"""Seconds at the start without latencies, while the session warms up."""
 
 _START_MS = 10_000
-"""The first row is due so long after the queries were started: a young session is slow."""
+"""Seconds from the start of the queries to the first row, because a new session is slow."""
 
 _BURST_ROWS = 100_000
 _READ_FILES_EVERY_S = 3.0
@@ -53,7 +53,7 @@ _SOURCES: Registry[Any] = Registry("source", {"replay": "lakelog.spark.session.r
 
 @dataclass
 class _Samples:
-    """Latencies in ms, thread-safe by appending only."""
+    """Latencies in ms; thread-safe because they are only appended."""
 
     values: list[np.ndarray] = field(default_factory=list)
 
@@ -70,9 +70,9 @@ class _Samples:
 
 
 def run_demo(settings: DemoSettings) -> Iterator[DemoProgress | DemoReport]:
-    """Runs the demo; yields its progress a few times a second and at last the report.
+    """Runs the demo; yields its progress a few times per second, and the report at the end.
 
-    Raises Unavailable when the broker or Spark cannot be reached; everything that was started is stopped in the end.
+    Raises Unavailable if the broker or Spark cannot be reached. Stops everything that it has started.
     """
     with contextlib.ExitStack() as cleanup:
         yield DemoProgress("reading the flights", 0.0, settings.seconds)
@@ -118,7 +118,7 @@ class _Run:
         self._measured_from = self._measured_to = 0
 
     def stream(self) -> Iterator[DemoProgress]:
-        """Starts everything and follows it until the whole year has been read from the log."""
+        """Starts everything, and yields the progress until the whole year has been read from the log."""
         reader = self._lake.sql(
             f"select * from {TABLE} /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */"
         )
@@ -144,7 +144,7 @@ class _Run:
             yield self.progress("the rest of the year, as fast as it goes" if now_ms() > self._measured_to else stage)
 
     def progress(self, stage: str) -> DemoProgress:
-        """The figures of now."""
+        """The current figures."""
         top = self._delays.filter(pl.col("flights") > 0).sort("flights", descending=True).head(8)
         return DemoProgress(
             stage=stage,
@@ -184,7 +184,7 @@ class _Run:
         )
 
     def stop(self) -> None:
-        """Stops what runs; may be called twice."""
+        """Stops everything; may be called twice."""
         self._stop.set()
         for query in self._queries:
             with contextlib.suppress(Exception):

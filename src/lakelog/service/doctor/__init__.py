@@ -1,4 +1,4 @@
-"""Looks at all that lakelog needs around it, and says what to do: ``lakelog doctor``. One file and one line a check."""
+"""Checks the environment of lakelog and suggests fixes: ``lakelog doctor``. One file and one line per check."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ CHECKS: Final[Registry[Check]] = Registry(
         "tables": "lakelog.service.doctor.checks.tables:TablesCheck",
     },
 )
-"""Every check, in the order in which they run: what later ones need comes first."""
+"""Every check in running order; later ones depend on earlier ones."""

@@ -1,4 +1,4 @@
-"""What a check is: it looks at one thing and says what it found and what to do."""
+"""Interface of a check, which examines one part and returns findings with their fixes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Outcome = Literal["pass", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: ``pass`` works, ``warn`` works but not as well as it could, ``fail`` does not work.
+    """A finding of a check: ``pass`` works, ``warn`` works with a restriction, ``fail`` does not work.
 
-    ``what_to_do`` is empty for what passes.
+    ``what_to_do`` is empty for ``pass``.
     """
 
     check: str
@@ -37,11 +37,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What is looked at: a warehouse and how it is reached, a log that tables are to have, a Spark session.
+    """The subject of the checks: a warehouse with its connection, the log of future tables, and a Spark session.
 
-    ``log_properties`` go to the log's client (they may be secrets, as the options may). ``session`` is a Spark session
-    that somebody else has made, ``remote`` the address of one of Spark Connect. Without ``log`` it is the log system of
-    the address.
+    ``log_properties`` are those of the log's client (they may be secrets, like the options). ``session`` is a Spark
+    session from elsewhere, ``remote`` the address of a Spark Connect server. The default of ``log`` is the log system
+    of the address.
     """
 
     warehouse: str
@@ -55,19 +55,19 @@ class CheckContext:
 
     @property
     def log_factory(self) -> LogFactory:
-        """The log system that tables are to have."""
+        """The log system of future tables."""
         return log_factory(self.log or log_system_at(self.address))
 
     @property
     def io(self) -> FileIO:
-        """The storage of the warehouse. Raises what ``file_io_for`` raises."""
+        """The storage of the warehouse. Raises the errors of ``file_io_for``."""
         return file_io_for(self.warehouse, self.storage_options)
 
     @contextmanager
     def trial(self) -> Iterator[tuple[FileIO, str]]:
-        """A directory of a new name in the warehouse, to try things in; it is gone afterwards.
+        """Context with a new directory in the warehouse for trials; it is deleted afterwards.
 
-        So is the warehouse's own, if it was made for this.
+        So is the directory of the warehouse, if it was created for this.
         """
         io = self.io
         root = io.absolute(self.warehouse)
@@ -82,36 +82,36 @@ class CheckContext:
 
 
 class Check(ABC):
-    """Looks at one thing. Registered in ``CHECKS``; changes nothing that stays."""
+    """Checks one part. Registered in ``CHECKS``; leaves nothing behind."""
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
-    """What it looks at, for the line that says what is going on."""
+    """The checked part, for the progress line."""
 
     @abstractmethod
     def look(self, around: CheckContext) -> Iterator[Finding]:
-        """Its findings. What a LakelogError says is a failure with the error's own advice."""
+        """Its findings. A LakelogError becomes a failure with the error's own advice."""
 
     def passed(self, found: str) -> Finding:
-        """It works."""
+        """A finding of a part that works."""
         return Finding(self.NAME, PASS, found)
 
     def warned(self, found: str, what_to_do: str) -> Finding:
-        """It works, not as well as it could."""
+        """A finding of a part that works with a restriction."""
         return Finding(self.NAME, WARN, found, what_to_do)
 
     def failed(self, found: str, what_to_do: str) -> Finding:
-        """It does not work."""
+        """A finding of a part that does not work."""
         return Finding(self.NAME, FAIL, found, what_to_do)
 
 
 def lake_of(around: CheckContext) -> Lake:
-    """The lake that is looked at; nothing of it starts Spark."""
+    """The checked lake; nothing of it starts Spark."""
     return Lake(around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options)
 
 
 def list_tables(around: CheckContext) -> Iterator[Table]:
-    """Its tables; none where they cannot be listed, which the check of the catalog tells of."""
+    """Its tables; none if they cannot be listed, which the check of the catalog reports."""
     try:
         if not file_io_for(around.warehouse, around.storage_options).exists(around.warehouse):
             return

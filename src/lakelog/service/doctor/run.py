@@ -1,4 +1,4 @@
-"""Runs the checks one after the other and gives their findings as they come."""
+"""Runs the checks one after the other, and yields their findings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lakelog.service.doctor.check import FAIL, CheckContext, Finding
 
 
 def _say_nothing(_: str) -> None:
-    """Nobody wants to know."""
+    """Ignores the progress."""
 
 
 def examine(
     around: CheckContext, only: Iterable[str] = (), progress: Callable[[str], None] = _say_nothing
 ) -> Iterator[Finding]:
-    """The findings of all checks, or of those that are named; ``progress`` is told what is looked at next.
+    """The findings of all checks, or of the named ones; ``progress`` is called with the title of the next check.
 
-    A check that cannot be made is a finding, too: nothing but InvalidRequest for an unknown name is raised.
+    A failed check is a finding too. Raises only InvalidRequest for an unknown name.
     """
     for check in [CHECKS.create(name) for name in only or CHECKS]:
         progress(check.TITLE)

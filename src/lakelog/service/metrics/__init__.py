@@ -1,4 +1,4 @@
-"""What lakelog tells of itself to programs that watch: Prometheus' text, an endpoint, OpenTelemetry.
+"""Metrics for monitoring systems: Prometheus' text format, an endpoint, OpenTelemetry.
 
 ``lakelog.metrics`` is ``METRICS``.
 """
@@ -18,4 +18,4 @@ EXPORTERS: Final[Registry[Any]] = Registry(
     },
     extras={"prometheus_client": "metrics", "opentelemetry": "otel"},
 )
-"""Ways out for the figures; each needs an extra."""
+"""Exporters of the metrics; each needs an extra."""

@@ -1,4 +1,4 @@
-"""``lakelog.metrics``: how a program lets its figures be seen."""
+"""``lakelog.metrics``: the export of a program's metrics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """The figures of this process, of Spark's Python processes beside it, and of the tables of some lakes."""
+    """The metrics of this process, of its Spark's Python processes, and of the tables of some lakes."""
 
     def text(self, *lakes: Lake) -> str:
-        """All figures of now in Prometheus' text form. Raises NotInstalled without ``lakelog[metrics]``.
+        """All current metrics in Prometheus' text format. Raises NotInstalled without ``lakelog[metrics]``.
 
-        What has happened since the process began, and what the tables of the lakes are like now.
+        They are counts since the process began, and the current state of the lakes' tables.
         """
         found: str = EXPORTERS.load("prometheus")(*lakes)
         return found
@@ -33,20 +33,20 @@ class Metrics:
         token: str | None = None,
         tls: tuple[Path, Path] | None = None,
     ) -> Endpoint:
-        """Answers Prometheus at ``http://host:port/metrics`` from a thread, until ``close``; port 0: a free one.
+        """Serves Prometheus at ``http://host:port/metrics`` from a thread, until ``close``; port 0: a free one.
 
-        Called by the driver of a job, before its Spark session starts: the Python processes in which Spark commits then
-        pass their counts on. Raises InvalidRequest for an address that others reach without a ``token`` (they send it
-        as ``Authorization: Bearer …``) or without ``tls`` (certificate and key, PEM files), Unavailable
-        for a port that is taken, NotInstalled.
+        Called by the driver of a job before its Spark session starts, so that the Python processes in which Spark
+        commits pass their counts on. Raises InvalidRequest for an address other than loopback without a ``token``
+        (clients send it as ``Authorization: Bearer …``) or without ``tls`` (certificate and key, PEM files),
+        Unavailable for a port in use, NotInstalled.
         """
         found: Endpoint = EXPORTERS.load("http")(lakes, port, host, token, tls)
         return found
 
     def export(self, *lakes: Lake, every_s: float = 60.0, spans: bool = True) -> OtelExport:
-        """Sends figures, and spans of commits, seals and compactions, by OpenTelemetry (OTLP), until ``close``.
+        """Sends metrics, and spans of commits, seals and compactions, by OpenTelemetry (OTLP), until ``close``.
 
-        Where to is said by OpenTelemetry's own environment variables (``OTEL_EXPORTER_OTLP_ENDPOINT``, …_HEADERS).
+        OpenTelemetry's environment variables set the destination (``OTEL_EXPORTER_OTLP_ENDPOINT``, …_HEADERS).
         Raises NotInstalled without ``lakelog[otel]``.
         """
         found: OtelExport = EXPORTERS.load("otel")(lakes, every_s, spans)
@@ -54,4 +54,4 @@ class Metrics:
 
 
 METRICS: Final = Metrics()
-"""What ``lakelog.metrics`` is."""
+"""The value of ``lakelog.metrics``."""

@@ -1,4 +1,4 @@
-"""An endpoint for Prometheus beside a job: one thread, one path, on loopback unless there is a token."""
+"""An endpoint for Prometheus in a job: one thread, one path, on loopback unless there is a token."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 PATH: Final = "/metrics"
 _SHORTEST_TOKEN: Final = 16
 _PATIENCE_S: Final = 10.0
-"""How long a client may take to ask."""
+"""Maximum seconds of a request."""
 
 
 class Endpoint:
-    """An endpoint that answers; made by ``lakelog.metrics.serve``. ``with`` closes it."""
+    """A running endpoint, created by ``lakelog.metrics.serve``. ``with`` closes it."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self._server = server
@@ -52,17 +52,17 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """What Prometheus asks."""
+        """The URL that Prometheus scrapes."""
         host = str(self._server.server_address[0])
         scheme = "https" if isinstance(self._server.socket, ssl.SSLSocket) else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
 
     def wait(self) -> None:
-        """Returns when it is closed."""
+        """Waits until it is closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Stops answering."""
+        """Stops the endpoint."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -103,7 +103,7 @@ def serve(
         if tls is not None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*tls)
-            # the handshake is done by the thread of the request, which has patience for one client
+            # the thread of the request does the handshake, so that a slow client blocks no other
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     except ssl.SSLError as why:
         raise InvalidRequest(f"the certificate '{tls[0] if tls else ''}' cannot be used: {why}") from why
@@ -116,7 +116,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        """Binds without asking a name server what the host is called, which may take seconds."""
+        """Binds without a reverse name lookup, which may take seconds."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
@@ -131,9 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answers with the figures: to who has the token, and on loopback to who asks for this machine by name."""
+        """Answers with the metrics: to clients with the token, and on loopback to requests for this host's name."""
         if self.only_here and not is_loopback(_host_of(self.headers.get("Host", ""))):
-            # a page of another site that has given its own name our address
+            # DNS rebinding: a foreign page whose name resolves to this address
             return self._answer(HTTPStatus.FORBIDDEN, "this endpoint is for this machine: ask 127.0.0.1 or localhost\n")
         if self.token is not None and not self._has_token(self.token):
             return self._answer(HTTPStatus.UNAUTHORIZED, "send the token as 'Authorization: Bearer …'\n")
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing of each scrape."""
+        """Logs no scrape."""
 
 
 def _host_of(header: str) -> str:
@@ -173,9 +173,9 @@ if TYPE_CHECKING:
 
 
 class LakelogCollector(Collector):
-    """Gives a registry of ``prometheus_client`` all figures, anew for each scrape.
+    """A collector of all metrics for a registry of ``prometheus_client``, read at each scrape.
 
-    ``REGISTRY.register(LakelogCollector([lake]))`` adds them to those that a program has itself.
+    ``REGISTRY.register(LakelogCollector([lake]))`` adds them to a program's own metrics.
     """
 
     def __init__(self, lakes: Sequence[Lake] = ()) -> None:
@@ -186,7 +186,7 @@ class LakelogCollector(Collector):
         return families(self._figures.samples())
 
     def describe(self) -> Iterable[Family]:
-        """The families without values, so that to register it looks at no table."""
+        """The families without values, so that the registration reads no table."""
         return [_family(metric) for metric in METRICS.values()]
 
 
@@ -206,7 +206,7 @@ def families(samples: Iterable[Sample]) -> list[Family]:
 
 
 def prometheus_text(*lakes: Lake) -> str:
-    """All figures of now as Prometheus' text."""
+    """All current metrics in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(LakelogCollector(lakes))
     return generate_latest(registry).decode()

@@ -1,4 +1,4 @@
-"""The figures and the steps by OpenTelemetry: observable instruments, histograms as they stand, spans."""
+"""Export by OpenTelemetry: metrics as observable instruments and histograms, steps as spans."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 _SCOPE: Final = "lakelog"
 _SAME_S: Final = 1.0
-"""The instruments of one collection ask one after the other: for so long they get the figures of one moment."""
+"""Seconds for which the instruments of one collection get the same figures."""
 
 
 class _Moment:
-    """The figures, read once for all instruments of a collection."""
+    """The metrics, read once for all instruments of a collection."""
 
     def __init__(self, figures: Figures) -> None:
         self._figures, self._read, self._held = figures, float("-inf"), list[Sample]()
@@ -56,14 +56,14 @@ class _Moment:
 
 
 class WithHistograms(MetricExporter):
-    """Adds the histograms to what another exporter sends: OpenTelemetry has no observable ones."""
+    """Adds the histograms to the data of another exporter, because OpenTelemetry has no observable ones."""
 
     def __init__(self, exporter: MetricExporter, moment: _Moment) -> None:
         super().__init__(preferred_temporality=exporter._preferred_temporality)
         self._exporter, self._moment, self._begun_ns = exporter, moment, now_ms() * 1_000_000
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
-        """Sends the data and the histograms of now."""
+        """Sends the data and the current histograms."""
         found = [
             OtelMetric(metric.otel, metric.help, metric.otel_unit, self._histogram(samples))
             for metric in METRICS.values()
@@ -74,7 +74,7 @@ class WithHistograms(MetricExporter):
         return self._exporter.export(MetricsData(held), timeout_millis=timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        """Waits until the other exporter has sent all."""
+        """Waits until the other exporter has sent everything."""
         return self._exporter.force_flush(timeout_millis)
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class WithHistograms(MetricExporter):
 
 
 class OtelExport:
-    """Figures and spans that are being sent; made by ``lakelog.metrics.export``. ``with`` closes it."""
+    """A running export of metrics and spans, created by ``lakelog.metrics.export``. ``with`` closes it."""
 
     def __init__(self, moment: _Moment, readers: Sequence[MetricReader], spans: SpanProcessor | None) -> None:
         self._provider = MeterProvider(readers, _resource(), shutdown_on_exit=True)
@@ -118,13 +118,13 @@ class OtelExport:
             self._end = METER.listen(self._told)
 
     def flush(self) -> None:
-        """Sends what there is now."""
+        """Sends the current metrics and spans."""
         self._provider.force_flush()
         if self._tracers is not None:
             self._tracers.force_flush()
 
     def close(self) -> None:
-        """Sends what there is and ends."""
+        """Sends the rest and ends the export."""
         self._end()
         self._provider.shutdown()
         if self._tracers is not None:
@@ -150,7 +150,7 @@ class OtelExport:
 
 
 def export(lakes: Sequence[Lake], every_s: float = 60.0, spans: bool = True) -> OtelExport:
-    """Starts to send by OTLP over HTTP; see ``Metrics.export``."""
+    """Starts the export by OTLP over HTTP; see ``Metrics.export``."""
     collect_from_children()
     moment = _Moment(Figures(lakes))
     exporter = WithHistograms(OTLPMetricExporter(), moment)
@@ -159,12 +159,12 @@ def export(lakes: Sequence[Lake], every_s: float = 60.0, spans: bool = True) -> 
 
 
 def export_by(lakes: Sequence[Lake], readers: Sequence[MetricReader], spans: SpanProcessor | None) -> OtelExport:
-    """Gives the figures to readers of OpenTelemetry's own, without histograms, and the spans to a processor."""
+    """Passes the metrics to OpenTelemetry's readers, without histograms, and the spans to a processor."""
     return OtelExport(_Moment(Figures(lakes)), readers, spans)
 
 
 def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[ScopeMetrics]:
-    """The scopes with more metrics in lakelog's own: of two scopes of one name only the last would be sent."""
+    """The scopes with additional metrics in lakelog's own; of two scopes with one name, only the last would be sent."""
     own = next((scope for scope in scopes if scope.scope.name == _SCOPE), None)
     if own is None:
         return [*scopes, ScopeMetrics(InstrumentationScope(_SCOPE), more, "")]
@@ -181,7 +181,7 @@ def _asking(moment: _Moment, metric: Metric) -> Callable[[CallbackOptions], Iter
 
 
 def _resource() -> Resource:
-    """What the figures are about: ``OTEL_SERVICE_NAME``, else lakelog."""
+    """The resource of the metrics: ``OTEL_SERVICE_NAME``, by default lakelog."""
     return Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "lakelog"})
 
 

@@ -1,4 +1,4 @@
-"""What tables are like now, as samples: their health, looked at when somebody asks, but not again at once."""
+"""The current health of tables as samples, read on request and kept for a short time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("lakelog.metrics")
 _SAME_S: Final = 5.0
-"""For so long after a look its figures are given again: several who ask cost no more than one."""
+"""Seconds for which a look's figures are returned again, so that several scrapers cost no more than one."""
 _PATIENCE_S: Final = 8.0
-"""A look that takes longer goes on: who asks gets what is there, before Prometheus gives up (10 s)."""
+"""Maximum seconds of a wait for a look; then the previous figures are returned (Prometheus waits 10 s)."""
 _THREADS: Final = 8
 
 
@@ -47,7 +47,7 @@ class TableStates:
         self._threads = ThreadPoolExecutor(_THREADS + 1, "lakelog-metrics-look") if lakes else None
 
     def samples(self) -> list[Sample]:
-        """The samples of a look that is at most some seconds old; of slow tables those of the look before."""
+        """The samples of a look that is at most a few seconds old; for slow tables those of the previous look."""
         if self._threads is None:
             return []
         with self._lock:
@@ -75,7 +75,7 @@ class TableStates:
             self._looked = monotonic_s()
 
     def _names(self, lake: Lake) -> Iterator[tuple[str, str | None]]:
-        """What there is: catalogs (without a name of a table), and tables."""
+        """The subjects: catalogs (without a table name), and tables."""
         for catalog in lake.list_catalogs():
             key, names = f"catalog {catalog}", None
             try:
@@ -94,11 +94,11 @@ class TableStates:
             if health.figures is None:
                 _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
             found = tuple(health_samples(health))
-        except NotFound:  # dropped meanwhile
+        except NotFound:  # dropped in the meantime
             self._hold(name, ())
             return
         finally:
-            close_clients()  # else each thread would hold a client for each log
+            close_clients()  # otherwise each thread would hold a client for each log
         self._hold(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - begun)))
 
     def _hold(self, key: str, samples: tuple[Sample, ...]) -> None:
@@ -157,7 +157,7 @@ def _log_samples(table: str, log: LogFigures, now_ms: int) -> Iterator[Sample]:
 
 
 def _seconds(now_ms: int, since_ms: int | None) -> float:
-    """How long ago; 0 for never, and for a time that a clock ahead of ours has given."""
+    """The age of a time; 0 for None, and for a time in the future from another clock."""
     return 0.0 if since_ms is None else max(0.0, (now_ms - since_ms) / 1000)
 
 
@@ -166,11 +166,11 @@ if TYPE_CHECKING:
 
 
 _MADE: Final[list[str]] = []
-"""The directory that this process has made for its children, if it has."""
+"""The directory that this process has created for its children, if any."""
 
 
 def collect_from_children() -> str:
-    """Names, once, a directory in which processes that start from now on pass their counts on; returns it."""
+    """Creates, once, a directory through which new child processes pass their counts on; returns it."""
     given = os.environ.get(METRICS_DIR)
     if given:
         os.makedirs(given, exist_ok=True)
@@ -183,7 +183,7 @@ def collect_from_children() -> str:
 
 
 class Figures:
-    """All samples of now; made once for each exporter."""
+    """All current samples; created once per exporter."""
 
     def __init__(self, lakes: Sequence[Lake] = ()) -> None:
         self._states = TableStates(lakes)

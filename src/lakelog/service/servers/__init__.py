@@ -10,4 +10,4 @@ SERVERS: Registry[ServerProcess] = Registry(
     {"kafka": "lakelog.service.servers.server_process:KafkaBroker"},
     {"confluent_kafka": "kafka"},
 )
-"""Log system → the server that the demo starts, made of a directory."""
+"""Log system → the class of the demo's server, constructed with a directory."""

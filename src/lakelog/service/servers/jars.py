@@ -1,4 +1,4 @@
-"""Finds jars by their Maven coordinates, with ``mvn`` or with the resolver inside PySpark, and keeps them."""
+"""Resolves jars by Maven coordinates, with ``mvn`` or PySpark's resolver, and caches them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NOTHING_ELSE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artif
 
 
 def jar_cache() -> Path:
-    """Where jars are kept (``LAKELOG_CACHE``, by default ``~/.cache/lakelog``)."""
+    """The directory of the cached jars (``LAKELOG_CACHE``, by default ``~/.cache/lakelog``)."""
     return Path(os.environ.get("LAKELOG_CACHE", Path.home() / ".cache" / "lakelog")) / "jars"
 
 
 def resolve_jars(coordinates: Sequence[str], alone: bool = False) -> list[Path]:
-    """The jars of ``group:artifact:version`` coordinates with all that they need at run time, or ``alone``.
+    """The jars of ``group:artifact:version`` coordinates with their runtime dependencies, or ``alone``.
 
-    A fourth part is a classifier (``tests``); of such a jar the resolver inside PySpark finds the jar alone.
-    The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises
-    Unavailable with the resolver's own words.
+    A fourth part is a classifier (``tests``); for such a jar, PySpark's resolver finds only the jar itself. The first
+    call downloads the jars (seconds to a minute), later ones use the cached copies and work offline. Raises Unavailable
+    with the resolver's message.
     """
     key = hashlib.sha256("\n".join([*coordinates, *(["alone"] if alone else [])]).encode()).hexdigest()[:16]
     kept = jar_cache() / key
@@ -92,12 +92,12 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> N
         shutil.rmtree(home, ignore_errors=True)
     if not paths:
         raise Unavailable(f"Spark's resolver found no jars for {', '.join(coordinates)}: is the network there?")
-    for path in spark_jars.glob("scala-library-2.13.*.jar"):  # the resolver leaves out what Spark itself brings
+    for path in spark_jars.glob("scala-library-2.13.*.jar"):  # the resolver omits Spark's own jars
         shutil.copy(path, directory / path.name)
 
 
 def _classified(jvm: Any, settings: Any, coordinate: str) -> Path:
-    """A jar with a classifier, which ``MavenUtils`` does not take, by the resolvers that it has set up."""
+    """A jar with a classifier, which ``MavenUtils`` does not support, found by the resolvers that it has set up."""
     group, name, version, classifier = coordinate.split(":")
     jvm.org.apache.ivy.core.IvyContext.pushNewContext().setIvy(jvm.org.apache.ivy.Ivy.newInstance(settings))
     revision = jvm.org.apache.ivy.core.module.id.ModuleRevisionId.newInstance(group, name, version)

@@ -1,4 +1,4 @@
-"""A server as a child process: start, stop, kill -9, and the end of its log when it does not come up."""
+"""A server as a child process: start, stop, kill -9, and the end of its log if it does not start."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.service.servers.jars import resolve_jars
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1"
-"""For a Java server beside the program that uses it: the JVM's optimising compiler would take the cores of both for the
+"""JVM options of a server on its client's machine: the optimising compiler would use the cores of both for the
 first minutes (measured: 7.1 against 4.4 s of CPU for a start of Kafka, 66 % against 27 % of a core at 1,000 rows/s)."""
 
 
 class ServerProcess(ABC):
-    """One child process that keeps its data in a directory; after ``kill`` it can be started again.
+    """One child process with its data in a directory; it can be restarted after ``kill``.
 
-    Starts with ``start`` or ``with``; its output is ``server.log`` in the directory.
+    ``start`` or ``with`` starts it; its output is ``server.log`` in the directory.
     """
 
     NAME: ClassVar[str]
-    """What an error calls it."""
+    """The name of the server in errors."""
     START_S: ClassVar[float] = 90.0
-    """How long it may take until it answers."""
+    """Maximum seconds until it answers."""
     address: str = ""
-    """The address that a table gives for its log, of a log server."""
+    """The address of a log server for the option of a table."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).absolute()
@@ -45,14 +45,14 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """Program and arguments; called at each start, with the directory as the working one."""
+        """Program and arguments. Called at each start, with the directory as the working directory."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers; asked again and again while it starts."""
+        """Returns whether it answers. Called repeatedly during the start."""
 
     def environment(self) -> Mapping[str, str]:
-        """The variables that it gets."""
+        """Its environment variables."""
         return os.environ
 
     def start(self) -> Self:
@@ -81,7 +81,7 @@ class ServerProcess(ABC):
         raise Unavailable(f"the {self.NAME} did not start: {log[-2000:]}")
 
     def stop(self) -> None:
-        """Ends the server in order."""
+        """Stops the server cleanly."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -91,7 +91,7 @@ class ServerProcess(ABC):
         self.process = None
 
     def kill(self) -> None:
-        """kill -9, for tests of what survives."""
+        """Kills the server (SIGKILL), for tests of durability."""
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -105,7 +105,7 @@ class ServerProcess(ABC):
 
 
 def java_program() -> str:
-    """The ``java`` of JAVA_HOME, or that of the path."""
+    """The ``java`` command of JAVA_HOME, otherwise of the path."""
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/java" if home else "java"
 
@@ -123,7 +123,7 @@ _JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 
 
 class KafkaBroker(ServerProcess):
-    """One node that is broker and controller. The first start ever downloads the jars (45 MB)."""
+    """One node that is broker and controller. The first start on a machine downloads the jars (45 MB)."""
 
     NAME = "Kafka broker"
     START_S = 60.0
@@ -134,7 +134,7 @@ class KafkaBroker(ServerProcess):
         self.bootstrap = self.address = f"127.0.0.1:{self._port}"
 
     def command(self) -> Sequence[str]:
-        """The broker; its storage is formatted the first time."""
+        """The command of the broker; formats its storage at the first start."""
         classpath = f"{resolve_jars(_JARS)[0].parent.absolute()}/*"
         settings = self.directory / "server.properties"
         settings.write_text("".join(f"{k}={v}\n" for k, v in self._settings().items()), encoding="utf-8")
@@ -144,7 +144,7 @@ class KafkaBroker(ServerProcess):
         return _java(classpath, "kafka.Kafka", str(settings))
 
     def is_ready(self) -> bool:
-        """Whether it names its brokers."""
+        """Returns whether it lists its brokers."""
         try:
             return bool(
                 AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}).list_topics(timeout=1).brokers
@@ -174,7 +174,7 @@ class KafkaBroker(ServerProcess):
             "share.coordinator.state.topic.num.partitions": "1",
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "4194304",
-            # after a kill the broker is refused until its old session ends, 9 s by default
+            # after a kill, the broker is refused until its old session ends, 9 s by default
             "broker.session.timeout.ms": "1500",
             "broker.heartbeat.interval.ms": "300",
         }

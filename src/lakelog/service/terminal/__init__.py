@@ -1,7 +1,7 @@
-"""Statements of users, each user's in a process of its own, with limits, rights and an audit log.
+"""Statements of users, in one process per user, with limits, privileges and an audit log.
 
-``Terminal(TerminalConfig(warehouse, role=Privilege.WRITE, user="ann")).submit("SELECT …")`` answers an ``Execution``,
-whose ``events(after=…)`` give columns, rows, progress and the end, and may be read again from any place.
+``Terminal(TerminalConfig(warehouse, role=Privilege.WRITE, user="ann")).submit("SELECT …")`` returns an ``Execution``.
+Its ``events(after=…)`` are columns, rows, progress and the end, and can be read again from any position.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The audit log: one line of JSON a statement, login or action, in a file that grows and is put aside when large."""
+"""The audit log: one line of JSON per statement, login or action, in a file that is rotated by size."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import orjson
 from lakelog.sql.syntax.masking import without_secrets
 
 _SHOWN: Final = 10_000
-"""Characters of a statement that are kept."""
+"""Maximum characters of a statement in the log."""
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One statement: when it began (ms since 1970), whose it was, what became of it.
+    """One statement: its start (ms since 1970), its user, and its outcome.
 
-    ``outcome`` is done, failed, refused or cancelled, ``error`` the class of what failed it; ``duration_ms`` and
-    ``rows`` (shown, or of a stream received) are None where it never began. ``kind`` is ``access`` for a login and the
-    end of a session, ``action`` for maintenance that was started on a page; ``address`` is where it came from.
+    ``outcome`` is done, failed, refused or cancelled, ``error`` the class of the error. ``duration_ms`` and ``rows``
+    (shown, or received by a stream) are None for a statement that never began. ``kind`` is ``access`` for a login and
+    the end of a session, ``action`` for maintenance that was started from a page. ``address`` is that of the client.
     """
 
     time_ms: int
@@ -41,10 +41,10 @@ class AuditEntry:
 
 
 class AuditLog:
-    """Appends entries; one line is written at once, and readable by the owner of the file alone.
+    """Appends entries. Each line is written at once, and only the owner can read the file.
 
-    When the file has ``max_bytes`` it becomes ``<path>.1``, that one ``<path>.2``, and so on up to ``kept`` of them.
-    Safe between threads; one process writes a file.
+    At ``max_bytes`` the file becomes ``<path>.1``, that one ``<path>.2``, and so on up to ``kept`` files. Thread-safe;
+    one process writes a file.
     """
 
     def __init__(self, path: str | Path, max_bytes: int = 16 << 20, kept: int = 8) -> None:
@@ -54,7 +54,7 @@ class AuditLog:
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def append(self, entry: AuditEntry) -> None:
-        """Writes an entry; what may be a secret in its text is shown as asterisks."""
+        """Writes an entry, with possible secrets in its text masked by asterisks."""
         text = without_secrets(entry.text)
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
         line = orjson.dumps({**asdict(entry), "text": shown}, option=orjson.OPT_APPEND_NEWLINE)
@@ -67,7 +67,7 @@ class AuditLog:
                 os.close(descriptor)
 
     def newest(self, limit: int = 100) -> list[AuditEntry]:
-        """The last entries, the newest first; a line that is torn or another program's is left out."""
+        """The last entries, newest first, without torn and foreign lines."""
         found: list[AuditEntry] = []
         with self._lock:
             for path in (self.path, *map(self._aside, range(1, self._kept + 1))):

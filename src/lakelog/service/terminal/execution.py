@@ -1,4 +1,4 @@
-"""One text of statements that a user has sent, while it runs and afterwards."""
+"""One submitted text of statements, while it runs and afterwards."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OVER: Final = (DONE, FAILED, CANCELLED)
 
 @dataclass(frozen=True)
 class StatementState:
-    """One statement of the text: ``start`` and ``end`` are its place there, ``line`` counts from 1.
+    """One statement of the text: ``start`` and ``end`` are its offsets there, ``line`` counts from 1.
 
-    ``state`` is queued, running, done, failed, cancelled or skipped (a statement before it failed). ``rows`` are those
-    shown; ``stream`` is how a streaming statement goes on.
+    ``state`` is queued, running, done, failed, cancelled or skipped (an earlier statement failed). ``rows`` is the
+    number of shown rows; ``stream`` is the progress of a streaming statement.
     """
 
     number: int
@@ -47,10 +47,10 @@ class StatementState:
 
 @dataclass(frozen=True)
 class ExecutionState:
-    """The whole at one moment, without the rows: plain JSON by ``dataclasses.asdict``.
+    """The state at one moment, without the rows: plain JSON by ``dataclasses.asdict``.
 
-    ``sequence`` is that of the newest event: ``events(after=sequence)`` goes on from here. ``catalog`` and ``database``
-    are those in which the next text would run. ``waiting`` says why nothing happens yet and what to do about it.
+    ``sequence`` is that of the newest event: ``events(after=sequence)`` continues from here. The next text would run in
+    ``catalog`` and ``database``. ``waiting`` is the reason of a wait, and what to do about it.
     """
 
     id: int
@@ -68,7 +68,7 @@ class ExecutionState:
 
 @dataclass
 class _Now:
-    """What changes while it runs."""
+    """The mutable state of a running text."""
 
     state: str = QUEUED
     statements: dict[int, StatementState] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _Now:
 
 
 class Execution:
-    """A handle on a text; made by ``Terminal.submit``, safe between threads."""
+    """A handle on a text, created by ``Terminal.submit``. Thread-safe."""
 
     def __init__(
         self,
@@ -108,16 +108,16 @@ class Execution:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will happen any more."""
+        """True if the text has ended."""
         return self._over.is_set()
 
     @property
     def statement_since_s(self) -> float | None:
-        """Since when (monotonic) its statement runs; None when none does, or it is a stream."""
+        """The start (monotonic seconds) of the running statement; None without one, or for a stream."""
         return self._now.statement_s
 
     def snapshot(self) -> ExecutionState:
-        """How it is now."""
+        """The current state."""
         with self._lock:
             now = self._now
             return ExecutionState(
@@ -135,46 +135,46 @@ class Execution:
             )
 
     def events(self, after: int = 0, wait_s: float | None = None) -> Iterator[Event]:
-        """What happened behind a sequence number and what happens until the end, in order.
+        """The events after a sequence number until the end, in order.
 
-        Ends when the execution does, or when nothing came for ``wait_s`` seconds (0: what is there now). Whoever lost
-        the connection goes on with the last ``sequence`` that came; of a stream the newest rows are kept.
+        Ends with the execution, or after ``wait_s`` seconds without an event (0: returns the existing ones). After a
+        lost connection, a client continues with the last ``sequence`` received; of a stream the newest rows are kept.
         """
         return iter(self._log.since(after)) if wait_s == 0 else self._log.follow(after, wait_s)
 
     def listening(self, changed: Callable[[], object]) -> AbstractContextManager[None]:
-        """Calls ``changed``, from any thread, when there is something new, while the block runs."""
+        """Context in which ``changed`` is called, from any thread, for each new event."""
         return self._log.listening(changed)
 
     def rows(self, statement: int = 0) -> list[list[Any]]:
-        """The rows of a statement that are kept: the first, of a stream the newest."""
+        """The kept rows of a statement: the first ones, or the newest of a stream."""
         found = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
         return [row for event in found for row in event.data["rows"]]
 
     def wait(self, timeout_s: float | None = None) -> str:
-        """Waits until it is over, or so long; the state then."""
+        """Waits for the end, or until the timeout; returns the state."""
         self._over.wait(timeout_s)
         return self.state
 
     def cancel(self) -> None:
-        """Ends it, and the streams that it started; returns at once, ``wait`` for the end."""
+        """Cancels the text and its streams; returns at once. ``wait`` waits for the end."""
         self._cancel(self)
 
     def begin(self) -> None:
-        """Called when its text goes to the worker."""
+        """Called when the text is sent to the worker."""
         with self._lock:
             self._now.state = RUNNING
             self._now.waiting = None
             self._add("started", None, {})
 
     def wait_for(self, why: str, what_to_do: str) -> None:
-        """Called when it cannot begin or go on yet."""
+        """Called when it cannot start or continue yet."""
         with self._lock:
             self._now.waiting = {"why": why, "what_to_do": what_to_do}
             self._add("waiting", None, self._now.waiting)
 
     def hear(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> None:
-        """Called with what the worker tells."""
+        """Called with each message of the worker."""
         with self._lock:
             if self.is_over:
                 return
@@ -182,7 +182,7 @@ class Execution:
                 self._now.waiting = {"why": data["why"], "what_to_do": data["what_to_do"]}
             elif kind == "spark":
                 self._now.waiting = None
-                self._now.statement_s = monotonic_s()  # the start of Spark is not the statement's time
+                self._now.statement_s = monotonic_s()  # the start of Spark does not count as the statement's time
                 return
             elif kind == "parsed":
                 self._now.waiting = None
@@ -195,14 +195,14 @@ class Execution:
                 self._change(kind, statement, data)
 
     def free(self) -> None:
-        """Called when the worker takes the next text: only streams are left of this one."""
+        """Called when the worker starts the next text: only streams of this one still run."""
         with self._lock:
             self._now.foreground = False
             self._now.statement_s = None
             self._end_if_over()
 
     def fail(self, failure: Failure, state: str = FAILED) -> None:
-        """Called when it cannot go on: its process is gone, its time is up, or it never began."""
+        """Called when it cannot continue: its process has ended, its time is over, or it never began."""
         with self._lock:
             if self.is_over:
                 return

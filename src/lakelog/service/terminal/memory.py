@@ -1,4 +1,4 @@
-"""The memory of a process and of all that it has started."""
+"""The memory of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _WAIT_S: Final = 10.0
 
 
 class ProcessTree:
-    """A process with its children, theirs, and so on, as they are when they are asked for."""
+    """A process and its current descendants."""
 
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)
 
     def memory_bytes(self, more_than: int = 0) -> int:
-        """Resident memory of all of them; 0 when they are gone.
+        """Resident memory of all of them; 0 if they have ended.
 
-        What processes share counts in each, which is quick to ask for; a sum of ``more_than`` is looked at again, and
-        then everybody has his part of what is shared, where the system tells.
+        Shared memory counts in each process, which is fast to read. A sum above ``more_than`` is computed again with
+        the proportional share of each process, if the system reports it.
         """
         found = self._all()
         taken = _sum(found, lambda one: int(one.memory_info().rss))
         return taken if taken <= more_than else _sum(found, _own_part)
 
     def kill(self) -> None:
-        """kill -9 of all of them, and waits until they are gone: also those that left the group of the first."""
+        """Kills all of them (SIGKILL) and waits for their end, including those that have left the process group."""
         found = self._all()
         for process in found:
             with contextlib.suppress(psutil.Error):

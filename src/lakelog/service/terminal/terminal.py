@@ -1,4 +1,4 @@
-"""A user's terminal: statements that run in a process of their own, within limits and rights."""
+"""A user's terminal: statements that run in their own process, within limits and privileges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AGAIN: Final = "the next statement starts a new process; temporary views, strea
 
 @dataclass(frozen=True)
 class TerminalState:
-    """How a terminal is. ``process`` is none, idle or busy; ``memory_bytes`` is what it and its children take."""
+    """The state of a terminal. ``process`` is none, idle or busy; ``memory_bytes`` includes its children."""
 
     process: str
     pid: int | None
@@ -42,7 +42,7 @@ class TerminalState:
 
 @dataclass(frozen=True)
 class StreamState:
-    """A streaming statement that runs; ``progress`` is what Spark tells of it."""
+    """A running streaming statement; ``progress`` is Spark's report."""
 
     execution: int
     statement: int
@@ -51,10 +51,10 @@ class StreamState:
 
 
 class Terminal:
-    """One for each session of a user; statements run one text after the other, streams beside them.
+    """The terminal of one session of a user. Texts run one after the other, streams in parallel.
 
-    The process starts with the first text and stays warm; it ends after a time without work, with ``close``, and with
-    this process. Safe between threads. ``audit`` is told of every statement.
+    The process starts with the first text and is reused. It ends after an idle time, with ``close``, and with this
+    process. Thread-safe. ``audit`` records every statement.
     """
 
     def __init__(self, config: TerminalConfig, audit: AuditLog | None = None) -> None:
@@ -76,8 +76,8 @@ class Terminal:
     def submit(self, text: str, catalog: str | None = None, database: str | None = None) -> Execution:
         """Runs a text of one or more statements; returns at once.
 
-        ``catalog`` and ``database`` are made current before it (None: as the text before left them). Raises
-        InvalidRequest when the text is empty or too long, too many wait, or the terminal is closed; NotInstalled.
+        ``catalog`` and ``database`` become current before it (None: those after the previous text). Raises
+        InvalidRequest if the text is empty or too long, too many wait, or the terminal is closed; NotInstalled.
         """
         limits = self.config.limits
         if not text.strip():
@@ -106,7 +106,7 @@ class Terminal:
         return execution
 
     def execution(self, number: int) -> Execution:
-        """The handle of a text. Raises NotFound for one that never was or is forgotten."""
+        """The handle of a text. Raises NotFound for an unknown or dropped one."""
         with self._lock:
             found = self._known.get(number)
         if found is None:
@@ -117,12 +117,12 @@ class Terminal:
         return found
 
     def executions(self) -> tuple[Execution, ...]:
-        """The texts that are kept, the newest first."""
+        """The kept texts, newest first."""
         with self._lock:
             return tuple(self._known[number] for number in sorted(self._known, reverse=True))
 
     def streams(self) -> tuple[StreamState, ...]:
-        """The streaming statements that run."""
+        """The running streaming statements."""
         found = []
         for execution in self.executions():
             states = () if execution.is_over else execution.snapshot().statements
@@ -134,14 +134,14 @@ class Terminal:
         return tuple(found)
 
     def stop_stream(self, execution: int, statement: int) -> None:
-        """Stops one streaming statement; what it has written stays. Raises NotFound."""
+        """Stops one streaming statement; its committed rows stay. Raises NotFound."""
         self.execution(execution)
         with self._lock:
             if self._worker is not None:
                 self._worker.send({"op": "stop", "execution": execution, "statement": statement})
 
     def state(self) -> TerminalState:
-        """How the terminal is."""
+        """The state of the terminal."""
         with self._lock:
             worker, current = self._worker, self._current
             process = "none" if worker is None else "idle" if current is None else "busy"
@@ -157,7 +157,7 @@ class Terminal:
             )
 
     def close(self) -> None:
-        """Ends the process and all that runs in it: what streams have finished is sealed first."""
+        """Ends the process and its statements; decided epochs of streams are sealed first."""
         with self._lock:
             self._closed = True
             worker, self._worker = self._worker, None
@@ -174,7 +174,7 @@ class Terminal:
         self.close()
 
     def _next(self) -> None:
-        """Sends the next text to the worker, which is started if there is none. Called under the lock."""
+        """Sends the next text to the worker, and starts one if there is none. Called under the lock."""
         if self._current is not None or not self._waiting or self._closed:
             return
         is_new = self._worker is None
@@ -215,14 +215,14 @@ class Terminal:
             self._next()
 
     def _with_reason(self, execution: Execution, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the worker tells, but a statement that was stopped for its time has failed of that."""
+        """Handles a message of the worker; a statement stopped by the time limit has that error."""
         reason = self._reasons.get(execution.id)
         if reason is None or data.get("state") != CANCELLED:
             return data
         return {**data, "state": FAILED, "error": reason.to_dict()}
 
     def _gone(self, worker: WorkerProcess) -> None:
-        """The process has ended: what ran in it has failed; what waits runs in a new one."""
+        """Handles the end of the process: its statements have failed, waiting ones run in a new process."""
         with self._lock:
             if worker is not self._worker:
                 return
@@ -259,7 +259,7 @@ class Terminal:
                 self._worker.send({"op": "cancel", "execution": execution.id})
 
     def _watch(self, worker: WorkerProcess) -> None:
-        """Looks after memory and time as long as the worker is this terminal's."""
+        """Watches memory and time while the worker belongs to this terminal."""
         pause = threading.Event()
         while not pause.wait(_LOOK_S):
             with self._lock:
@@ -289,7 +289,7 @@ class Terminal:
         self._cancel(current)
 
     def _look_at_cancelled(self, worker: WorkerProcess) -> None:
-        """Ends the process when something that was cancelled does not end by itself."""
+        """Ends the process if a cancelled statement does not end in time."""
         for number, since in list(self._cancelled_s.items()):
             found = self._known.get(number)
             if found is None or found.is_over:
@@ -311,13 +311,13 @@ class Terminal:
         worker.kill()
 
     def _forget(self) -> None:
-        """Drops the oldest texts that are over."""
+        """Drops the oldest ended texts."""
         over = [number for number, one in self._known.items() if one.is_over]
         for number in over[: max(0, len(self._known) - self.config.limits.kept_executions)]:
             del self._known[number]
 
     def _note(self, execution: Execution, one: StatementState | None) -> None:
-        """Writes a statement that has ended, or a text of which none began, to the audit log."""
+        """Writes an ended statement, or a text without a started statement, to the audit log."""
         if self._audit is None:
             return
         snapshot = execution.snapshot()
@@ -349,7 +349,7 @@ def _too_much(taken: int, limits: Limits) -> Failure:
 
 
 def _absolute(place: str) -> str:
-    """A directory from here: the worker has another one."""
+    """An absolute path, because the worker has another working directory."""
     if scheme_of(place) != "file" or place.startswith("file:"):
         return place
     return str(Path(place).absolute())

@@ -30,10 +30,10 @@ _END_S: Final = 5.0
 
 
 class WorkerProcess:
-    """One process with one Spark session at most; it ends when this one does, for then its stdin does.
+    """One process with at most one Spark session. It ends with this process, because its stdin then closes.
 
-    ``hear`` is called with each message, ``gone`` once when there will be no more; both in a thread of its own.
-    Raises NotInstalled without psutil, which watches its memory.
+    ``hear`` is called with each message, and ``gone`` once at the end, both in a separate thread. Raises NotInstalled
+    without psutil, which measures its memory.
     """
 
     def __init__(
@@ -65,29 +65,29 @@ class WorkerProcess:
         self.send({"op": "open", "config": config.to_dict(), "directory": self.directory})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tells the worker something; a worker that is gone is told nothing."""
+        """Sends the worker a message; does nothing if it has ended."""
         with contextlib.suppress(OSError, ValueError):
             self._pipe.send(message)
 
     def memory_bytes(self) -> int:
-        """What it and all that it has started take."""
+        """The memory of the worker and its descendants."""
         taken: int = self._tree.memory_bytes(self._limit)
         return taken
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to stderr."""
+        """The end of its stderr."""
         return "\n".join(self._last_words)
 
     def stop(self) -> None:
-        """Lets it end in order for a while, then kills it: streams stop, what they have finished is sealed."""
+        """Asks it to end, and kills it after a while. Streams stop, and their decided epochs are sealed."""
         self._pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         self.kill()
 
     def kill(self) -> None:
-        """Ends it and all that it has started, now."""
+        """Kills the worker and its descendants."""
         with self._killed:
             self._tree.kill()
             self._process.wait()
@@ -111,7 +111,7 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _environment(directory: str) -> dict[str, str]:
-    """This process's, with the same lakelog, for the worker has another directory; its temporary files go there."""
+    """The environment of this process, with the path of this lakelog and the worker's directory for temporary files."""
     own = str(Path(lakelog.__file__).parents[1])
     given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     return {

@@ -11,12 +11,12 @@ from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tabl
 
 _WARN_MS: Final = 5_000
 _FAIL_MS: Final = 60_000
-"""A lease holds for a minute: with clocks that are further apart two compactors do the same work."""
+"""Maximum difference of clocks: a lease lasts a minute, and beyond that two compactors do the same work."""
 _TO_DO: Final = "let all machines set their clocks by NTP (timedatectl set-ntp true)"
 
 
 class ClockCheck(Check):
-    """The time of a file that is written now, and of the newest snapshots."""
+    """Compares the times of a new file and of the newest snapshots with this clock."""
 
     NAME = "clock"
     TITLE = "the clocks"
@@ -27,7 +27,7 @@ class ClockCheck(Check):
             io.write(f"{place}/now", b"now")
             after = clock.now_ms()
             stored = io.list(place)[0].mtime_ms
-        # what lies between is the time that the call took; object stores tell whole seconds
+        # the difference includes the duration of the call; object stores report whole seconds
         skew = stored - after if stored > after else min(0, stored + 1000 - before)
         yield self._judged(skew, "the storage's clock")
         newest = 0
@@ -35,7 +35,7 @@ class ClockCheck(Check):
             try:
                 snapshot = table.latest_snapshot()
             except LakelogError:
-                continue  # the check of the tables tells of it
+                continue  # the check of the tables reports it
             newest = max(newest, 0 if snapshot is None else snapshot.time_millis)
         if newest > clock.now_ms() + _WARN_MS:
             yield self._judged(newest - clock.now_ms(), "the clock of who has made the newest snapshot")

@@ -1,4 +1,4 @@
-"""Which optional parts are installed, and is one missing that is needed here?"""
+"""Which optional parts are installed, and is a required one missing?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
     "connect": ("grpcio", "pandas"),
 }
-"""Extra → the packages that it brings."""
+"""Extra → its packages."""
 _OF_SCHEME: Final = {
     "s3": "s3", "s3a": "s3", "gs": "s3", "az": "s3", "abfs": "s3", "abfss": "s3", "hdfs": "hdfs", "viewfs": "hdfs",
 }  # fmt: skip
@@ -47,7 +47,7 @@ class ExtrasCheck(Check):
 
 
 def _needed(around: CheckContext) -> set[str]:
-    """The extras that a warehouse, a log and a catalog of these kinds need."""
+    """The extras that this warehouse, log and catalog need."""
     given = CATALOG_OPTIONS.canonical(around.catalog_options)
     kind = Options(given).need(CATALOG_TYPE)
     asked = (_OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind), *around.log_factory.extras.values())

@@ -22,7 +22,7 @@ _INSTALL: Final = (
 
 
 class JavaCheck(Check):
-    """Java 17 or newer, as Spark will find it: that of JAVA_HOME, else that of the path."""
+    """Checks for Java 17 or newer where Spark finds it: in JAVA_HOME, otherwise in the path."""
 
     NAME = "java"
     TITLE = "Java"

@@ -1,4 +1,4 @@
-"""Does the log that tables are to have answer, and what are its limits?"""
+"""Does the log of future tables answer, and what are its limits?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 
 class LogCheck(Check):
-    """The server of a log, or the local disk for a log that is a file."""
+    """Checks the server of a log, or the local disk for an embedded log."""
 
     NAME = "log"
     TITLE = "the log"

@@ -1,4 +1,4 @@
-"""What does a Spark session that somebody else has made lack?"""
+"""What does a Spark session from elsewhere lack?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _START: Final = "check the address, and that the server runs: $SPARK_HOME/sbin/s
 
 
 class SessionCheck(Check):
-    """The settings that lakelog gives its own sessions, in one that it was given."""
+    """Checks a given session for the settings of lakelog's own sessions."""
 
     NAME = "session"
     TITLE = "the Spark session"

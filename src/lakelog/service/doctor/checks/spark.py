@@ -1,4 +1,4 @@
-"""Is the PySpark that is installed one that lakelog works with, and do its workers find the same?"""
+"""Does lakelog support the installed PySpark, and do its workers find the same version?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 OLDEST: Final = (4, 2)
 BELOW: Final = (4, 4)
-"""The versions of PySpark that are tested: from the first, below the second."""
+"""The tested versions of PySpark: from the first, below the second."""
 _PATIENCE_S: Final = 60.0
 _ASK: Final = "import sys, lakelog; print('%d.%d' % sys.version_info[:2], lakelog.__version__)"
 
 
 class SparkCheck(Check):
-    """PySpark, SPARK_HOME and the Python of Spark's workers."""
+    """Checks PySpark, SPARK_HOME and the Python of Spark's workers."""
 
     NAME = "spark"
     TITLE = "PySpark"

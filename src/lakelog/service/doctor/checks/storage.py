@@ -19,7 +19,7 @@ _SLOW_S: Final = 2.0
 
 
 class StorageCheck(Check):
-    """The steps that a commit is made of, in a directory of a new name that is removed again; free space."""
+    """Tries the steps of a commit in a new directory, which is deleted again, and checks the free space."""
 
     NAME = "storage"
     TITLE = "the storage of the warehouse"
@@ -68,7 +68,7 @@ _LOCK: Final = (
 
 
 def _tried(io: FileIO, path: str) -> str:
-    """What is wrong with create-if-absent; empty when nothing is."""
+    """The problem of create-if-absent; empty without one."""
     if not io.create(path, _FIRST):
         return "a file that is not there cannot be created"
     if io.create(path, b"second"):

@@ -12,11 +12,11 @@ from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tabl
 
 _LONG_S: Final = 30.0
 _URGENT: Final = 50
-"""Needs from this urgency on are told of; ``lakelog health`` tells all."""
+"""Minimum urgency of reported needs; ``lakelog health`` reports all."""
 
 
 class TablesCheck(Check):
-    """The health of every table."""
+    """Checks the health of every table."""
 
     NAME = "tables"
     TITLE = "the tables"

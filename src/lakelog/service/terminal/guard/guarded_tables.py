@@ -1,4 +1,4 @@
-"""The tables of a lake as the statements of a user may use them."""
+"""The tables of a lake with the checks of a user's statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 
 
 class GuardedTables(CatalogTables):
-    """Refuses options that name files, programs and classes, and databases to those who may not make them."""
+    """Refuses options that name files, programs and classes, and CREATE DATABASE without the privilege."""
 
     def __init__(
         self,
@@ -46,19 +46,19 @@ class GuardedTables(CatalogTables):
         return found
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The columns of a read; only admins get secrets with them, or CREATE TABLE LIKE would take these along."""
+        """The columns of a read; only admins get secret options, which CREATE TABLE LIKE would copy."""
         found = super().load_schema(identifier, options)
         if found is None or self._role >= Privilege.ADMIN:
             return found
         return replace(found, options={key: shown_value(key, value) for key, value in found.options.items()})
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
-        """The table; its own options were given by somebody who might. Raises NotAllowed for hints, NotFound."""
+        """The table; its own options were checked before. Raises NotAllowed for hints, NotFound."""
         check_options(hints or {}, self._files)
         return super().open(identifier, hints)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Makes a table. Raises NotAllowed."""
+        """Creates a table. Raises NotAllowed."""
         check_options(schema.options, self._files)
         super().create_table(identifier, schema, if_not_exists)
 
@@ -75,7 +75,7 @@ class GuardedTables(CatalogTables):
         return super().alter_table(identifier, changes)
 
     def _check_no_secrets(self, identifier: Identifier) -> None:
-        """The secrets of a table go to the address that it has. Raises NotAllowed when it has some."""
+        """Checks that secrets of a table are sent only to its own address. Raises NotAllowed if it has secrets."""
         kept = super().load_schema(identifier)
         hidden = (
             [] if kept is None else [key for key, value in kept.options.items() if shown_value(key, value) == HIDDEN]
@@ -87,7 +87,7 @@ class GuardedTables(CatalogTables):
             )
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
-        """Makes a database; also called where CREATE TABLE names one that is not there. Raises NotAllowed."""
+        """Creates a database, also for a CREATE TABLE in an unknown one. Raises NotAllowed."""
         if self._role < Privilege.ADMIN and name != DEFAULT_DATABASE:
             raise NotAllowed(
                 f"database '{name}' does not exist, and making one needs the role {Privilege.ADMIN.word}, these "
@@ -103,7 +103,7 @@ class GuardedTables(CatalogTables):
 
 
 _TOGETHER: Final = (LOG_TYPE.key, LOG_ADDRESS.key)
-"""The one says what the other means, and the table may have it already."""
+"""Options that are allowed together: one defines the meaning of the other, which the table may already have."""
 
 
 def _canonical(key: str) -> str:

@@ -1,4 +1,4 @@
-"""Which options a user's statement may give: none that names a file of the server, a program or a class to load."""
+"""Options that a user's statement must not set: those that name a file of the server, a program or a class."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WHY: Final = "start the server with --allow-local-files and be an admin, or giv
 
 
 def check_options(given: Mapping[str, str], files: bool) -> None:
-    """Looks at options of a table, a read or a write, whatever their spelling. Raises NotAllowed.
+    """Checks options of a table, a read or a write, in any spelling. Raises NotAllowed.
 
-    ``files`` says that files of the server may be named. What says who loads or runs something is refused in any case.
+    ``files`` allows files of the server. Options that load or run code are always refused.
     """
     given = by_canonical_key(given)
     for key, value in given.items():
@@ -42,14 +42,14 @@ def check_options(given: Mapping[str, str], files: bool) -> None:
 
 
 def check_hints(given: Mapping[str, str]) -> None:
-    """Looks at options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
+    """Checks options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
     key = next((key for key in given if key.startswith(PROPERTIES_PREFIX)), None)
     if key is not None:
         raise NotAllowed(f"option '{key}' cannot be given to one statement here: it belongs to the table")
 
 
 def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
-    """Looks at the options of a catalog that a statement makes. Raises NotAllowed, without their values."""
+    """Checks the options of a catalog that a statement creates. Raises NotAllowed, without their values."""
     if files:
         return
     for key in options:
@@ -91,7 +91,7 @@ def _check_property(key: str, name: str, value: str) -> None:
 
 
 def _is_local_log(system: str | None, address: str) -> bool:
-    """Whether the address is a file: said, or to be taken for one."""
+    """True if the address is a file, by its scheme or by default."""
     if system is None:
         return ("/" in address or "\\" in address) and "://" not in address
     name = system.strip()

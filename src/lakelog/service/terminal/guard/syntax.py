@@ -1,7 +1,7 @@
-"""A first look at the syntax of a text: what is surely wrong is refused before anything runs and before Spark starts.
+"""A first syntax check of a text: certain errors are refused before Spark starts and before any statement runs.
 
-It knows with which words statements begin and that brackets close; all else is left to the statement's own parser, or
-to Spark's.
+It checks the first words of statements and the brackets. Everything else is left to the statement's own parser, or to
+Spark's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _CLOSING: Final = {"(": ")", "[": "]"}
 
 
 def check_syntax(text: str) -> None:
-    """Raises UnsupportedStatement, with the place, for a text that no parser takes."""
+    """Raises UnsupportedStatement, with the position, for a text that no parser accepts."""
     piece: list[Token] = []
     pieces = [piece]
     for token in tokenize(text):

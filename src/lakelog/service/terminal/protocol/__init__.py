@@ -1,1 +1,1 @@
-"""Messages between a terminal, its worker and those who read the results."""
+"""Messages between a terminal, its worker and the readers of results."""

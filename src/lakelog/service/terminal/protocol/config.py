@@ -1,4 +1,4 @@
-"""What a terminal is started with; plain values, sent to the worker as JSON."""
+"""The configuration of a terminal: plain values, sent to the worker as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Limits:
-    """What one terminal may take.
+    """The limits of one terminal.
 
-    ``max_rows`` of one result are kept: the first, of a stream the newest; ``max_bytes`` is their size as JSON.
-    ``statement_s`` is how long a statement may run, streams not; ``idle_s`` how long a process waits for the next
-    one. ``parse_s`` is how long a text may take to parse. ``memory_bytes`` is for the worker and all that it starts;
-    Spark's heap is a part of it.
+    ``max_rows`` of one result are kept: the first ones, or the newest of a stream; ``max_bytes`` is their size as JSON.
+    ``statement_s`` is the maximum duration of a statement other than a stream, ``idle_s`` the idle time after which a
+    process ends, and ``parse_s`` the maximum duration of parsing a text. ``memory_bytes`` is the limit of the worker
+    and its descendants, including Spark's heap.
     """
 
     max_rows: int = 1_000
@@ -34,20 +34,20 @@ class Limits:
     max_streams: int = 4
     kept_executions: int = 50
     cancel_s: float = 10.0
-    """How long a statement that was cancelled may take to end; then its process is ended."""
+    """Seconds within which a cancelled statement must end; otherwise its process is killed."""
 
     @property
     def heap_bytes(self) -> int:
-        """Spark's heap: two fifths, so that what it has besides and its Python workers fit in, too."""
+        """The size of Spark's heap: two fifths, so that its other memory and its Python workers fit too."""
         return self.memory_bytes * 2 // 5
 
 
 @dataclass(frozen=True)
 class TerminalConfig:
-    """Whose statements run, on which catalogs. Options may be secrets: they are not printed.
+    """The user and the catalogs of a terminal. Options may be secrets, so they are not printed.
 
-    The catalogs are those of ``lakelog.connect``. ``allow_local_files`` lets an admin read files of the server by their
-    paths; nobody else, and nobody runs code of his own. ``settings`` go to the Spark session.
+    The catalogs are those of ``lakelog.connect``. ``allow_local_files`` lets an admin, and no other user, read files of
+    the server by path. No user may run own code. ``settings`` are those of the Spark session.
     """
 
     warehouse: str
@@ -62,10 +62,10 @@ class TerminalConfig:
     limits: Limits = field(default_factory=Limits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, secrets in it: for the pipe to the worker alone."""
+        """Plain JSON with secrets, only for the pipe to the worker."""
         return asdict(self) | {"role": int(self.role)}
 
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> TerminalConfig:
-        """What ``to_dict`` made."""
+        """The reverse of ``to_dict``."""
         return TerminalConfig(**{**given, "role": Privilege(given["role"]), "limits": Limits(**given["limits"])})

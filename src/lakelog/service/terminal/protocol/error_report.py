@@ -1,4 +1,4 @@
-"""What failed a statement, for a person: which error, its text, and where in the text of the user it lies."""
+"""The error of a statement for its user: kind, text, and position in the user's text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MOST: Final = 4_000
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong: ``kind`` is the class of the error, or Spark's condition.
+    """An error: ``kind`` is its class, or Spark's condition.
 
-    ``line`` and ``column`` count from 1, in the whole text. ``refused`` says that a right was missing,
-    ``retriable`` that the same text may work later.
+    ``line`` and ``column`` count from 1, in the whole text. ``refused`` means a missing privilege, ``retriable`` that
+    the same text may succeed later.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Failure:
 
 
 def failure_of(error: BaseException, source: SourceText | None = None) -> Failure:
-    """Tells of an error; ``source`` is the statement that raised it."""
+    """The report of an error; ``source`` is the statement that raised it."""
     found = lakelog_error_in_text(error) if isinstance(error, Exception) else error
     if isinstance(found, LakelogError):
         return _own_failure(found, source)
@@ -72,7 +72,7 @@ def _own_failure(error: LakelogError, source: SourceText | None) -> Failure:
 
 
 def _named_at(text: str, source: SourceText) -> int:
-    """Where the first thing that an error names in quotes stands in the statement; else where this begins."""
+    """The position of the first quoted name of the error in the statement; by default the statement's start."""
     for name in re.findall(r"'([^'\n]{2,80})'", text):
         found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.text, re.IGNORECASE)
         if found is not None:
@@ -81,7 +81,7 @@ def _named_at(text: str, source: SourceText) -> int:
 
 
 def _sparks_text(error: BaseException) -> str:
-    """Spark's words without the plan and the stack behind them."""
+    """Spark's message without the plan and the stack."""
     text = str(error).strip() or type(error).__name__
     text = re.split(r"\n(?:== SQL|JVM stacktrace|\s+at \w|Driver stacktrace)", text)[0]
     text = re.split(r";\n'", text)[0]
@@ -89,7 +89,7 @@ def _sparks_text(error: BaseException) -> str:
 
 
 def _offset(error: BaseException, text: str, source: SourceText) -> int | None:
-    """The place in the user's text: Spark saw it with other names of tables, so its words are looked for."""
+    """The position in the user's text, found by Spark's words, because Spark saw other table names."""
     for context in _contexts(error):
         found = _nth(source.text, context.fragment())
         if found is not None:
@@ -110,7 +110,7 @@ def _contexts(error: BaseException) -> list[Any]:
         return []
     try:
         return [context for context in ask() if context.contextType().name == "SQL"]
-    except Exception:  # the JVM that would tell is gone
+    except Exception:  # the JVM has ended
         return []
 
 

@@ -1,4 +1,4 @@
-"""What happens in an execution, in order, to be read from any place on."""
+"""The events of an execution in order, readable from any position."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Final
 from lakelog.io.clock import monotonic_s, now_ms
 
 _NEWEST_ONLY: Final = ("progress", "stream", "waiting")
-"""Kinds of which only the newest of a statement tells anything."""
+"""Kinds of which only the newest event of a statement is kept."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened: ``kind`` and its own ``data``, plain JSON.
+    """One event: ``kind`` and its ``data``, plain JSON.
 
-    ``sequence`` grows by the order of events; ``statement`` is the number, from 0, of the statement in the text, None
-    for the whole. Kinds: waiting (why, what_to_do), parsed (statements), started, columns (columns), rows (first,
-    rows), progress (jobs, tasks, running, done), stream (what Spark tells of it), ended (state, rows, elapsed_ms,
-    message, error).
+    ``sequence`` increases with each event. ``statement`` is the number, from 0, of the statement in the text, None for
+    the whole text. Kinds: waiting (why, what_to_do), parsed (statements), started, columns (columns), rows (first,
+    rows), progress (jobs, tasks, running, done), stream (Spark's report), ended (state, rows, elapsed_ms, message,
+    error).
     """
 
     sequence: int
@@ -32,7 +32,7 @@ class Event:
 
 
 class EventLog:
-    """The events of one execution; bounded: of a stream the newest rows are kept."""
+    """The events of one execution, bounded: of a stream only the newest rows are kept."""
 
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
@@ -44,7 +44,7 @@ class EventLog:
         self._listeners: list[Callable[[], object]] = []
 
     def add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> Event:
-        """Appends one."""
+        """Appends an event."""
         with self._changed:
             self._last += 1
             event = Event(self._last, now_ms(), kind, statement, data)
@@ -57,14 +57,14 @@ class EventLog:
             return event
 
     def close(self) -> None:
-        """Says that nothing comes any more."""
+        """Marks the end of the events."""
         with self._changed:
             self._closed = True
             self._notify()
 
     @contextmanager
     def listening(self, changed: Callable[[], object]) -> Iterator[None]:
-        """Calls ``changed``, from any thread, after each event and at the end, while the block runs."""
+        """Context in which ``changed`` is called, from any thread, after each event and at the end."""
         with self._changed:
             self._listeners.append(changed)
         try:
@@ -74,12 +74,12 @@ class EventLog:
                 self._listeners.remove(changed)
 
     def since(self, after: int) -> tuple[Event, ...]:
-        """Those behind a sequence number that are there now."""
+        """The existing events after a sequence number."""
         with self._changed:
             return tuple(event for event in self._events if event.sequence > after)
 
     def follow(self, after: int, wait_s: float | None) -> Iterator[Event]:
-        """Those behind a sequence number, and those to come until the end; or until none came for ``wait_s``."""
+        """The events after a sequence number until the end, or until none has come for ``wait_s`` seconds."""
         while True:
             with self._changed:
                 found = tuple(event for event in self._events if event.sequence > after)
@@ -102,7 +102,7 @@ class EventLog:
             changed()
 
     def _forget_rows(self, statement: int | None, more: int) -> None:
-        """Drops the oldest rows of a stream that nobody has room for."""
+        """Drops the oldest rows of a stream beyond the limit."""
         held = self._rows.get(statement, 0) + more
         for event in [e for e in self._events if e.kind == "rows" and e.statement == statement]:
             size = len(event.data["rows"])

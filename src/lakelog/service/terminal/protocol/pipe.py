@@ -1,4 +1,4 @@
-"""Messages between a terminal and its worker: one JSON object a line, over pipes that nothing else writes to."""
+"""Messages between a terminal and its worker: one JSON object per line, over dedicated pipes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_
 
 
 class Pipe:
-    """One end; lines are written whole, from any thread."""
+    """One end of the pipes. Lines are written atomically, from any thread."""
 
     def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
         self._incoming, self._outgoing = incoming, outgoing
         self._lock = threading.Lock()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Writes a message. Raises OSError when the other end is gone."""
+        """Writes a message. Raises OSError if the other end is closed."""
         line = orjson.dumps(message, default=str, option=_OPTIONS)
         with self._lock:
             self._outgoing.write(line)
             self._outgoing.flush()
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What comes, until the other end is gone."""
+        """The messages until the other end is closed."""
         while True:
             try:
                 line = self._incoming.readline()
@@ -37,7 +37,7 @@ class Pipe:
             yield orjson.loads(line)
 
     def close(self) -> None:
-        """Says that nothing more will be sent."""
+        """Closes the sending direction."""
         with self._lock:
             try:
                 self._outgoing.close()

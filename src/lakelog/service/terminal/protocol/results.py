@@ -15,13 +15,13 @@ import pyarrow as pa
 from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
 
 _SAFE: Final = 2**53
-"""From here on JavaScript's numbers are not whole numbers any more."""
+"""From here on, JavaScript cannot represent every whole number."""
 _NAMES: Final = {
     "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float": "float",
     "double": "double", "date32[day]": "date", "large_string": "string", "large_binary": "binary",
 }  # fmt: skip
 _BATCH: Final = 200
-"""Rows of one message: the first are seen while the last are on their way."""
+"""Rows per message, so that the first rows are shown before the last are sent."""
 _DECIMAL: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a text that spreadsheets run as a formula."""
@@ -29,7 +29,7 @@ _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass
 class Shown:
-    """How much of one result has been shown."""
+    """The shown part of one result."""
 
     rows: int = 0
     bytes: int = 0
@@ -37,12 +37,12 @@ class Shown:
 
 
 def columns_of(table: pa.Table) -> list[dict[str, str]]:
-    """Names and types, these as SQL has them."""
+    """Names and SQL types of the columns."""
     return [{"name": one.name, "type": type_name(one.type)} for one in table.schema]
 
 
 def type_name(kind: pa.DataType) -> str:
-    """The type as SQL has it, as far as SQL has a word for it."""
+    """The SQL name of a type, or Arrow's if there is none."""
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz is not None else "timestamp_ntz"
     if pa.types.is_decimal(kind):
@@ -58,7 +58,7 @@ def type_name(kind: pa.DataType) -> str:
 
 
 def row_batches(table: pa.Table, shown: Shown, max_rows: int | None, max_bytes: int) -> Iterator[list[Any]]:
-    """The rows, in batches, as long as there is room; ``shown`` is kept up to date."""
+    """The rows in batches, up to the limits; updates ``shown``."""
     batch: list[Any] = []
     for row in plain_rows(table):
         if max_rows is not None and shown.rows + len(batch) >= max_rows:
@@ -81,7 +81,7 @@ def row_batches(table: pa.Table, shown: Shown, max_rows: int | None, max_bytes: 
 
 
 def _safe(row: Iterable[Any]) -> list[Any]:
-    """Whole numbers that a browser would round become texts, at any depth."""
+    """A row with numbers that a browser would round as text, at any depth."""
     return [_safe_value(value) for value in row]
 
 

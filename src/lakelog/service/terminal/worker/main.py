@@ -1,7 +1,7 @@
 """The process in which the statements of one terminal run: ``python -m lakelog.service.terminal.worker.main``.
 
-It reads messages from stdin and writes them to what was its stdout; what else is written there (Spark's JVM does) goes
-to stderr. It ends when stdin does, so when the process that started it is gone, however that came.
+It reads messages from stdin and writes messages to its original stdout; other output, such as that of Spark's JVM, goes
+to stderr. It ends with its stdin, that is, whenever its parent process has ended.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lakelog.service.terminal.worker.runner import Runner
 
 _JVM_GONE: Final = 3
 _GRACE_S: Final = 4.0
-"""How long stopping streams and Spark may take."""
+"""Maximum seconds for stopping streams and Spark."""
 
 
 class Worker:
-    """Takes texts one after the other in the main thread; a thread of its own hears what comes meanwhile."""
+    """Runs texts one after the other in the main thread; a second thread receives messages in the meantime."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -38,14 +38,14 @@ class Worker:
         self._runner = Runner(TerminalConfig.from_dict(opening["config"]), self._directory, self._tell, _lost)
 
     def serve(self) -> None:
-        """Runs texts until the terminal is gone."""
+        """Runs texts until the terminal has ended."""
         threading.Thread(target=self._listen, name="listen", daemon=True).start()
         self._pipe.send({"kind": "ready"})
         while (message := self._texts.get()) is not None:
             self._runner.run(message["execution"], message["text"], message["catalog"], message["database"])
             self._pipe.send({"kind": "idle", "execution": message["execution"]})
         self._runner.close()
-        shutil.rmtree(self._directory, ignore_errors=True)  # the terminal may be gone without having done so
+        shutil.rmtree(self._directory, ignore_errors=True)  # the terminal may have ended without doing so
 
     def _listen(self) -> None:
         for message in self._messages:
@@ -55,7 +55,7 @@ class Worker:
                 self._runner.cancel(message["execution"])
             elif message["op"] == "stop":
                 self._runner.streams.stop_all(message["execution"], message["statement"])
-        # the terminal is gone: in order if that is quick, and then in any case
+        # the terminal has ended: end cleanly if that is fast, otherwise at once
         self._texts.put(None)
         threading.Timer(_GRACE_S, os._exit, (1,)).start()
 
@@ -67,12 +67,12 @@ class Worker:
 
 
 def _lost() -> None:
-    """Ends this process as Spark's JVM has ended; the terminal tells what that means."""
+    """Ends this process because Spark's JVM has ended; the terminal reports it."""
     os._exit(_JVM_GONE)
 
 
 def _own_pipe() -> Pipe:
-    """stdin and stdout for this process alone: what it starts inherits neither."""
+    """stdin and stdout of this process, which its children do not inherit."""
     incoming, outgoing = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
@@ -82,9 +82,9 @@ def _own_pipe() -> Pipe:
 
 
 def main() -> None:
-    """Serves until the terminal is gone, or Spark's JVM is."""
+    """Serves until the terminal or Spark's JVM has ended."""
     pipe = _own_pipe()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     try:

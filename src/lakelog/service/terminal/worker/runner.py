@@ -1,4 +1,4 @@
-"""Runs the statements of one text in the worker and tells how each goes."""
+"""Runs the statements of one text in the worker, and reports their progress."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.catalog_config import CatalogConfig
 
 Tell = Callable[..., None]
-"""Called with an execution's id, a kind, the number of a statement, and what there is to tell."""
+"""Called with an execution's id, a kind of event, the number of a statement, and the event's data."""
 
 _PROGRESS_S: Final = 0.4
 _JAVA: Final = f"{QUICK_START} -XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=384m"
-"""A JVM that is out of memory ends, and the process with it, and does not go on half-dead."""
+"""JVM options: it exits if it runs out of memory, and the process with it."""
 
 
 class Runner:
-    """The session of one user: one text at a time; its streams go on beside.
+    """The session of one user: one text at a time, and streams in parallel.
 
-    ``lost`` is called, in a thread of its own, when Spark's JVM has ended: nothing can run here any more.
+    ``lost`` is called in a separate thread when Spark's JVM has ended, because nothing can run here any more.
     """
 
     def __init__(self, config: TerminalConfig, directory: str, tell: Tell, lost: Callable[[], None]) -> None:
@@ -59,14 +59,14 @@ class Runner:
         self._text = ""
 
     def cancel(self, execution: int) -> None:
-        """Ends what an execution runs, and its streams; from any thread, may be called again and again."""
+        """Cancels the statements of an execution and its streams. Called from any thread, also repeatedly."""
         self._cancelled.add(execution)
         if self._running == execution and self._engine.is_started:
             self._engine.started.jobs.cancel(_group(execution))
         self.streams.stop_all(execution)
 
     def run(self, execution: int, text: str, catalog: str | None, database: str | None) -> None:
-        """Runs a text; what happens is told, nothing is raised."""
+        """Runs a text and reports its events; raises nothing."""
         self._running = execution
         try:
             statements = self._parsed(execution, text, catalog, database)
@@ -82,14 +82,14 @@ class Runner:
             self._cancelled.discard(execution)
 
     def close(self) -> None:
-        """Stops the streams and Spark; what streaming writes have finished is sealed."""
+        """Stops the streams and Spark; decided epochs of streaming writes are sealed."""
         self.streams.stop_all()
         self._engine.close()
 
     def _parsed(
         self, execution: int, text: str, catalog: str | None, database: str | None
     ) -> tuple[ParsedStatement, ...]:
-        """The statements, all of them allowed; () when one is not, or cannot be understood."""
+        """The statements, all of them allowed; () if one is refused or invalid."""
         try:
             if catalog is not None:
                 self.session.use_catalog(catalog)
@@ -129,7 +129,7 @@ class Runner:
         return failure_of(refused, statement.source)
 
     def _run(self, execution: int, number: int, statement: ParsedStatement) -> bool:
-        """Runs a statement; false when the rest must not run."""
+        """Runs a statement; False if the others must not run."""
         began = monotonic_s()
         self._tell(execution, "started", number)
         end: dict[str, Any] = {}
@@ -177,7 +177,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _watched(self, execution: int, number: int, statement: ParsedStatement) -> Iterator[None]:
-        """Tells how far Spark's jobs are, and ends those that come after a cancellation, while the block runs."""
+        """Context that reports the progress of Spark's jobs, and cancels those that start after a cancellation."""
         done = threading.Event()
         self._text = " ".join(statement.source.text.split())[:100]
         if self._engine.is_started:
@@ -188,7 +188,7 @@ class Runner:
             while not done.wait(_PROGRESS_S):
                 if not self._engine.is_started:
                     continue
-                with contextlib.suppress(Exception):  # the JVM ends: the statement tells why
+                with contextlib.suppress(Exception):  # the JVM ends; the statement reports the reason
                     jobs = self._engine.started.jobs
                     if execution in self._cancelled:
                         jobs.cancel(_group(execution))
@@ -208,7 +208,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _spark_starts(self) -> Iterator[None]:
-        """Around the start of Spark: tells why that is waited for."""
+        """Context of Spark's start: reports the reason of the wait."""
         execution = self._running or 0
         self._tell(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
         yield
@@ -221,7 +221,7 @@ class Runner:
         self._lost()
 
     def _join_group(self) -> None:
-        """From now on the jobs of this thread are those of the execution that runs."""
+        """Assigns the jobs of this thread to the running execution."""
         self._group.enter_context(self._engine.started.jobs.group(_group(self._running or 0), self._text))
 
     def _table_of(self, statement: ParsedStatement) -> Identifier | None:
@@ -231,7 +231,7 @@ class Runner:
         return self.session.find(name)
 
     def _snapshot(self, statement: ParsedStatement) -> tuple[int, int] | None:
-        """(id, rows) of the newest snapshot of the table that a statement is about."""
+        """(id, rows) of the newest snapshot of a statement's table."""
         identifier = self._table_of(statement)
         if identifier is None or "$" in identifier.table:
             return None
@@ -262,7 +262,7 @@ def _settings(config: TerminalConfig, directory: str) -> dict[str, str]:
 
 
 def _first_rows(frame: Any, most: int) -> pa.Table:
-    """One row more than may be shown tells whether there are more."""
+    """The first rows, one more than may be shown, so that the caller knows whether there are more."""
     found: pa.Table = frame.limit(most + 1).toArrow()
     return found
 

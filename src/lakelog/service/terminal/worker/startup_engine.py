@@ -1,4 +1,4 @@
-"""Spark as a terminal holds it: whoever waits for its start is told."""
+"""The Spark engine of a terminal, which reports its start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelog.lake.lazy_engine import LazyEngine
 
 
 class ObservedEngine(LazyEngine):
-    """A lazy engine; ``around`` its start something else may happen."""
+    """A lazy engine; ``around`` is a context for its start."""
 
     def __init__(self, around: Callable[[], AbstractContextManager[None]], *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)

@@ -1,4 +1,4 @@
-"""The streaming statements of a terminal, which run on beside the others."""
+"""The streaming statements of a terminal, which run in parallel to the others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Stream:
 
 
 class Streams:
-    """Runs streaming SELECTs and watches the queries of streaming INSERTs; a thread tells of all of them."""
+    """Runs streaming SELECTs and watches the queries of streaming INSERTs; one thread reports on all of them."""
 
     def __init__(self, limits: Limits, tell: Callable[..., None]) -> None:
         self._limits, self._tell = limits, tell
@@ -51,7 +51,7 @@ class Streams:
         self._thread: threading.Thread | None = None
 
     def show(self, execution: int, number: int, text: str, frame: Any) -> None:
-        """Starts a streaming SELECT. Raises InvalidRequest when too many run."""
+        """Starts a streaming SELECT. Raises InvalidRequest if too many run."""
         self._check_room()
         stream = _Stream(execution, number, text, None, monotonic_s(), Shown())
         fields = [{"name": f.name, "type": f.dataType.simpleString()} for f in frame.schema.fields]
@@ -61,7 +61,7 @@ class Streams:
         self._add(stream)
 
     def add(self, execution: int, number: int, text: str, query: Any) -> None:
-        """Watches a query that runs. Raises InvalidRequest, and stops it, when too many run."""
+        """Watches a running query. Raises InvalidRequest, and stops it, if too many run."""
         try:
             self._check_room()
         except InvalidRequest:
@@ -70,7 +70,7 @@ class Streams:
         self._add(_Stream(execution, number, text, query, monotonic_s(), Shown()))
 
     def stop_all(self, execution: int | None = None, number: int | None = None) -> None:
-        """Stops all streams, those of an execution, or one of them; does not wait for it."""
+        """Stops all streams, those of an execution, or one of them; does not wait for their end."""
         with self._lock:
             for stream in self._running:
                 if execution in (None, stream.execution) and number in (None, stream.number):
@@ -108,7 +108,7 @@ class Streams:
             with self._lock:
                 streams = list(self._running)
             for stream in streams:
-                with contextlib.suppress(Exception):  # the JVM ends: the process does so next
+                with contextlib.suppress(Exception):  # the JVM ends, and the process next
                     self._look(stream)
 
     def _stop_marked(self) -> None:
@@ -119,7 +119,7 @@ class Streams:
                 self._look(stream)
 
     def _look(self, stream: _Stream) -> None:
-        """Tells how a stream goes on; one that was told to ends."""
+        """Reports the progress of a stream, or stops it on request."""
         if stream.stopped:
             stream.query.stop()
         facts = _STREAMS.load("facts")(stream.query)

@@ -1,4 +1,4 @@
-"""A limit on the time of a block that computes, for the main thread of a process."""
+"""A time limit for a block of computation in the main thread of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelog.errors import InvalidRequest
 
 @contextmanager
 def time_limit(seconds: float, why: str) -> Iterator[None]:
-    """Raises InvalidRequest with ``why`` in a block that takes longer (by the clock); for the main thread only."""
+    """Raises InvalidRequest with ``why`` in a block that takes longer (wall-clock time). For the main thread only."""
 
     def end(*_: object) -> None:
         raise InvalidRequest(why)

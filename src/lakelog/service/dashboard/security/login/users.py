@@ -1,4 +1,4 @@
-"""The users of a dashboard: a file with a line each, or one token."""
+"""The users of a dashboard: a file with one line per user, or one token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN_USER: Final = "token"
 
 @dataclass(frozen=True)
 class User:
-    """A name with a role and a hash (Argon2id, as the library's defaults have it)."""
+    """A name with a role and a password hash (Argon2id with the library's defaults)."""
 
     name: str
     role: Privilege
@@ -32,14 +32,14 @@ class User:
 
     @property
     def stamp(self) -> str:
-        """What changes with the password and with the role."""
+        """A digest that changes with the password and the role."""
         return hashlib.sha256(f"{self.role.word} {self.hash}".encode()).hexdigest()
 
 
 class Users:
-    """The users file: lines ``name:role:hash``, for the eyes of its owner only (mode 0600).
+    """The users file: lines ``name:role:hash``, readable by its owner only (mode 0600).
 
-    It is read with each request, so that a user who was added, changed or removed counts at once.
+    It is read for each request, so that changes of users take effect at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Users:
         self._nobody = self._hasher.hash("a password that nobody has")
 
     def check(self, name: str, password: str) -> User | None:
-        """The user with this password, None for anything else, after the same work."""
+        """The user with this password; None for any other, after the same work."""
         user = self.read().get(name)
         try:
             self._hasher.verify(user.hash if user else self._nobody, password)
@@ -57,7 +57,7 @@ class Users:
         return user
 
     def read(self) -> dict[str, User]:
-        """Users by name. Raises InvalidRequest for a file that others may read, or a line that is none."""
+        """Users by name. Raises InvalidRequest for a file that other users can read, or for an invalid line."""
         try:
             mode = self.path.stat().st_mode
             lines = self.path.read_text(encoding="utf-8").splitlines()
@@ -68,7 +68,7 @@ class Users:
         return {user.name: user for user in map(_user_of, enumerate(lines, 1)) if user is not None}
 
     def put(self, name: str, role: Privilege, password: str) -> None:
-        """Adds a user, or gives one another password and role. Raises InvalidRequest for a bad name or password."""
+        """Adds a user, or changes password and role of one. Raises InvalidRequest for an invalid name or password."""
         if not _NAME.fullmatch(name) or name == TOKEN_USER:
             raise InvalidRequest(f"'{name}' is no name for a user: letters, digits and . _ @ -, at most 64")
         if len(password) < _SHORTEST:
@@ -77,7 +77,7 @@ class Users:
         self._write({**users, name: User(name, role, self._hasher.hash(password))})
 
     def remove(self, name: str) -> None:
-        """Takes a user away. Raises NotFound."""
+        """Removes a user. Raises NotFound."""
         users = self.read()
         if users.pop(name, None) is None:
             raise NotFound(f"no user '{name}' in {self.path}; known: {', '.join(users) or 'none'}")
@@ -105,5 +105,5 @@ def _user_of(numbered: tuple[int, str]) -> User | None:
 
 
 def is_token(given: str, token: str | None) -> bool:
-    """Whether somebody knows the token; takes as long for a nearly right one as for a wrong one."""
+    """Checks a token in constant time."""
     return token is not None and hmac.compare_digest(given.encode(), token.encode())

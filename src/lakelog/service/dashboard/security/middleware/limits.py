@@ -1,4 +1,4 @@
-"""How much a request may take: bytes and seconds of its body, and how many are answered at a time."""
+"""Limits of requests: size and duration of the body, and the number of parallel requests."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from lakelog.service.dashboard.security.refusal import refuse
 
 _BODY_BYTES: Final = 1 << 18
 _LOGIN_BYTES: Final = 1 << 14
-"""Of a request that nobody is logged in for: bodies are in memory before a request has its turn."""
+"""Maximum body of a request without a login: bodies are in memory while their request waits."""
 _BODY_S: Final = 10.0
 _BODIES_BYTES: Final = 1 << 26
-"""Of all requests that are answered or wait."""
+"""Maximum size of the bodies of all running and waiting requests."""
 _AT_ONCE: Final = 64
 _AT_ONCE_EACH: Final = 24
 _WAITING: Final = 2_000
 
 
 class Limits:
-    """ASGI middleware: 413 for a large body, 408 for a slow one, 503 when too many wait.
+    """ASGI middleware: 413 for a large body, 408 for a slow one, 503 if too many requests wait.
 
-    A body is read before the request takes one of the places, so that slow clients keep nobody waiting; those who ask
-    (a session, an address that is not logged in) get the places in turns. Answers that stream (a live tail, a terminal)
-    give their place back when they have begun.
+    A body is read before its request takes a place, so slow clients do not block others. Clients (a session, or an
+    address without a login) get the places in turn. Streaming answers (a live tail, a terminal) free their place when
+    they have started.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Limits:
         self._bodies = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers when the body is here and there is a place."""
+        """Answers once the body is complete and a place is free."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -73,7 +73,7 @@ class Limits:
             self._bodies -= len(body)
 
     async def _read(self, receive: Receive, most: int) -> bytes:
-        """The body, or a little more than is allowed of it."""
+        """The body, or slightly more of it than is allowed."""
         parts, size = [], 0
         while size <= most:
             message = await receive()

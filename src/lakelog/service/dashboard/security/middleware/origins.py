@@ -1,4 +1,4 @@
-"""Refuses requests that a browser was tricked into: by a name that was pointed at us, or from a page of others."""
+"""Refuses forged requests of browsers: by DNS rebinding, or from pages of other sites."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SAFE_SITES = ("same-origin", "none")
 
 
 class Origins:
-    """ASGI middleware: ``Host`` must be one of ours, and ``Origin`` the same host.
+    """ASGI middleware: ``Host`` must be a name of this server, and ``Origin`` the same host.
 
-    The first stops DNS rebinding (a page of others whose name now points at this machine), the second and
-    ``Sec-Fetch-Site`` stop cross-site requests even where a cookie would be sent.
+    The first check stops DNS rebinding (a foreign page whose name now resolves to this machine). The second and
+    ``Sec-Fetch-Site`` stop cross-site requests, even with a valid cookie.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], scheme: str) -> None:
@@ -24,7 +24,7 @@ class Origins:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets the request through or answers it with 421 or 403."""
+        """Passes the request on, or answers it with 421 or 403."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = headers.get("host", "").lower()
@@ -48,5 +48,5 @@ class Origins:
 
 
 def _is_navigation(scope: Scope, headers: Headers) -> bool:
-    """Whether someone followed a link to a page: harmless, as nothing is changed by a GET."""
+    """True for a followed link to a page: harmless, because GET changes nothing."""
     return scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"

@@ -1,4 +1,4 @@
-"""Connections that wait only so long for a request's head, and are only so many: what asks nothing takes no place."""
+"""Limits on the time of a request's head and on the number of connections, against idle and slow clients."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S: Final = 10.0
-"""From the connection, or the first byte behind an answer, to the end of a request's head; also from an answer to the
-end of a body that came too late for it."""
+"""Maximum seconds from the connection, or the first byte after an answer, to the end of a request's head. Also from an
+answer to the end of a body that came too late for it."""
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's HTTP, with a limit on the time of a request's head; it has one for the pause between requests only."""
+    """uvicorn's HTTP with a time limit for a request's head; uvicorn limits only the pause between requests."""
 
     _overdue: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begins to wait for the first request; called by asyncio."""
+        """Starts to wait for the first request. Called by asyncio."""
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            transport.abort()  # it asks nothing yet, but takes a file of the process
+            transport.abort()  # it has sent no request yet, but uses a file descriptor
             return
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Takes bytes; called by asyncio."""
+        """Receives bytes. Called by asyncio."""
         super().data_received(data)
         self._wait_for_head()
 
     def on_response_complete(self) -> None:
-        """Ends an answer; called by uvicorn. The rest of a body may follow that nobody reads."""
+        """Ends an answer. Called by uvicorn; the unread rest of a body may follow."""
         super().on_response_complete()
         if self.conn.our_state is h11.DONE:
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the waiting; called by asyncio."""
+        """Ends the wait. Called by asyncio."""
         super().connection_lost(exc)
         self._stop_waiting()
 

@@ -1,4 +1,4 @@
-"""Places of requests that are answered at a time, handed out in turns."""
+"""Places of parallel requests, given to clients in turn."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ _WAIT_S: Final = 5.0
 
 
 class Places:
-    """At most ``count`` places, at most ``each`` of them to one who asks; ``waiting`` may wait.
+    """At most ``count`` places, at most ``each`` of them for one client; ``waiting`` requests may wait.
 
-    Those who ask get the next place in turns: many requests of one keep another waiting for the next place, not for all
-    of them. When all that may wait do, the newest request of the one who has most of them is sent away. For one event
-    loop.
+    Clients get the next place in turn: many requests of one client delay another by one place, not by all of them. If
+    the queue is full, the newest request of the client with the most requests is refused. For one event loop.
     """
 
     def __init__(self, count: int, each: int, waiting: int) -> None:
@@ -24,7 +23,7 @@ class Places:
         self._waits = 0
 
     async def take(self, who: str) -> bool:
-        """Waits for a place; False when there is none in time, or too many wait."""
+        """Waits for a place; False if there is none in time, or if too many requests wait."""
         if self._free and self._held[who] < self._each and who not in self._waiting:
             self._free -= 1
             self._held[who] += 1
@@ -47,10 +46,10 @@ class Places:
             self._forget(who, turn)
 
     def give_back(self, who: str) -> None:
-        """Frees a place in the event loop's next round, for the one whose turn it is.
+        """Frees a place in the event loop's next iteration, for the client whose turn it is.
 
-        So one round answers ``count`` requests at most, however many are ready, and what else waits for the loop (a
-        page that comes back from a thread) does not wait for all of them.
+        So one iteration answers at most ``count`` requests, however many are ready. Other work of the loop, such as a
+        page that returns from a thread, does not wait for all of them.
         """
         asyncio.get_running_loop().call_soon(self._freed, who)
 
@@ -70,8 +69,8 @@ class Places:
         turn = turns.popleft()
         self._waits -= 1
         if turns:
-            self._waiting[who] = turns  # behind all others
-        if not turn.done():  # else its time is over, and its request has not noticed it yet
+            self._waiting[who] = turns  # after all others
+        if not turn.done():  # otherwise its time is over, and its request has not noticed yet
             self._free -= 1
             self._held[who] += 1
             _set(turn, True)

@@ -1,4 +1,4 @@
-"""The headers that make a browser careful with what we send."""
+"""Security headers of all answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HEADERS: Final = {
-    # All scripts, styles, fonts and pictures come from this server; none stands in a page.
+    # All scripts, styles, fonts and pictures come from this server; none is inline.
     "content-security-policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -22,7 +22,7 @@ _A_YEAR: Final = "max-age=31536000"
 
 
 class SafeHeaders:
-    """ASGI middleware: sets them on every answer; what is not a static file is kept by no cache."""
+    """ASGI middleware: sets the security headers of every answer; caches may keep static files only."""
 
     def __init__(self, app: ASGIApp, over_tls: bool) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class SafeHeaders:
             self._headers["strict-transport-security"] = _A_YEAR
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers as the app does, with more headers."""
+        """Passes the request on, and adds headers to the answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
