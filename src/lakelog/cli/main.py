@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports the module of one command; None when there is no such command."""
+        """Imports the module of a command; None for an unknown one."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = COMMANDS.load(cmd_name)
@@ -127,7 +127,7 @@ def lakelog(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command of this process and exits: 0 done, 2 a wrong request, 130 interrupted, 1 anything else."""
+    """Runs the command of this process and exits: 0 success, 2 invalid request, 130 interrupted, 1 otherwise."""
     process = Process(owned=True)
     try:
         answer = lakelog.main(args=arguments, prog_name="lakelog", standalone_mode=False, obj=process)
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def exit_code(failure: Exception) -> int:
-    """2 when the caller has to change the request, 1 otherwise."""
+    """The exit code of an error: 2 if the caller has to change the request, 1 otherwise."""
     return 2 if isinstance(failure, InvalidRequest | NotFound) else 1
 
 

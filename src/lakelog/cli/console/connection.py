@@ -22,7 +22,7 @@ _PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings")
 
 @dataclass(frozen=True)
 class WarehouseConfig:
-    """Where a command works: a warehouse, the options that reach it, further catalogs, settings of Spark."""
+    """The connection of a command: warehouse, options, additional catalogs, settings of Spark."""
 
     warehouse: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -31,12 +31,12 @@ class WarehouseConfig:
 
     @property
     def reached(self) -> CatalogConfig:
-        """The warehouse with its options sorted into those of the storage and those of the catalog."""
+        """The warehouse with its options, divided into those of the storage and those of the catalog."""
         return CatalogConfig.of("of the configuration", {**self.options, WAREHOUSE: self.warehouse})
 
 
 def connect(spark: Any = None, *, warehouse: str) -> Lake:
-    """The lake of a warehouse, reached as the configuration says. Raises what ``lakelog.connect`` raises."""
+    """The lake of a warehouse, with the options of the configuration. Raises the errors of ``lakelog.connect``."""
     place = warehouse_config(warehouse)
     reached = place.reached
     return connect_lake(
@@ -50,7 +50,7 @@ def connect(spark: Any = None, *, warehouse: str) -> Lake:
 
 
 def warehouse_config(warehouse: str) -> WarehouseConfig:
-    """Where the command works: a warehouse that was given (``--warehouse``, LAKELOG_WAREHOUSE), else the file's."""
+    """The connection to the given warehouse (``--warehouse``, LAKELOG_WAREHOUSE), otherwise to that of the file."""
     file = current_process().config
     return WarehouseConfig(warehouse) if file is None else _read(file, warehouse)
 
@@ -88,7 +88,7 @@ def _table(file: Path, name: str, found: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _texts(found: Mapping[str, Any]) -> dict[str, str]:
-    """Options as text; TOML's true is ``true``, and keys with dots may be written without quotes."""
+    """Options as text; TOML's true becomes ``true``, and keys with dots need no quotes."""
     out: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):

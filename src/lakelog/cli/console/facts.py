@@ -1,4 +1,4 @@
-"""What a command has done: one sentence for people, an object or a row for programs."""
+"""Result of a command: one sentence for people, an object or a row for programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lakelog.options.names import visible
 
 
 class FactPrinter:
-    """Prints what was done, once or again and again: its sentence, or with ``--format jsonl`` or ``csv`` its facts."""
+    """Prints results, once or repeatedly: a sentence, or with ``--format jsonl`` or ``csv`` the facts."""
 
     def __init__(self, format_name: str) -> None:
         self._rows: RowPrinter | None = None if format_name == "table" else PRINTERS[format_name]()
         self._is_first = True
 
     def print(self, sentence: str, facts: Mapping[str, Any]) -> None:
-        """Prints it; facts have the same names each time."""
+        """Prints a result; its facts have the same names each time."""
         if self._rows is None:
             click.echo(visible(sentence))
             return

@@ -1,4 +1,4 @@
-"""Names that a shell completes: tables of the warehouse, and what there is to show of them."""
+"""Completion of names in a shell: tables of the warehouse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST: Final = 500
 
 
 def complete_tables(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of tables that begin so; none when the warehouse does not answer."""
+    """Names of tables with a prefix; none if the warehouse does not answer."""
     warehouse = context.params.get("warehouse") or context.lookup_default("warehouse") or "./warehouse"
     try:
         lake = connect(warehouse=warehouse)
@@ -28,4 +28,4 @@ def complete_tables(context: click.Context, parameter: click.Parameter, incomple
 
 
 table_argument = click.argument("table", shell_complete=complete_tables)
-"""The table (``db.table``) that a command is about."""
+"""The argument for a table (``db.table``)."""

@@ -23,11 +23,11 @@ from lakelog.options.names import visible
 _LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
 _UNLIMITED: Final = 100_000
-"""Width of a table that goes to a file or a pipe: nothing is folded."""
+"""Width of a table in a file or a pipe, so that no value is folded."""
 
 
 _LEAST: Final = 12
-"""Narrowest column whose longer values are folded; below that, rows are printed as one line a value."""
+"""Minimum width of a column with folded values; below that, each value of a row gets its own line."""
 
 
 class RowPrinter(ABC):
@@ -38,7 +38,7 @@ class RowPrinter(ABC):
         self._results = 0
 
     def print_result(self, chunks: Iterable[pa.Table], limit: int | None = None) -> int:
-        """Prints the rows of one result as they come, at most ``limit``, and returns how many."""
+        """Prints the rows of one result as they arrive, at most ``limit``; returns their number."""
         printed = 0
         for chunk in first_rows(chunks, limit):
             self._print_chunk(chunk, first=printed == 0)
@@ -48,17 +48,17 @@ class RowPrinter(ABC):
         return printed
 
     def print_more(self, chunk: pa.Table, first: bool) -> None:
-        """Prints rows of a result that has no end; ``first`` says that they are the first."""
+        """Prints rows of an unbounded result; ``first`` is True for its first rows."""
         self._print_chunk(chunk, first)
         self._stream.flush()
 
     @abstractmethod
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
-        """Prints rows; ``first`` says that they are the first of their result."""
+        """Prints rows; ``first`` is True for the first rows of a result."""
 
 
 class JsonLinesPrinter(RowPrinter):
-    """One JSON object a row and nothing else.
+    """Prints one JSON object per row and nothing else.
 
     Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``, a map with text
     keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings.
@@ -71,7 +71,7 @@ class JsonLinesPrinter(RowPrinter):
 
 
 class CsvPrinter(RowPrinter):
-    """A header and one line a row; a null is an empty field, a nested value is JSON."""
+    """Prints a header and one line per row; a null is an empty field, a nested value is JSON."""
 
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
         writer = csv.writer(self._stream, lineterminator="\n")
@@ -83,7 +83,7 @@ class CsvPrinter(RowPrinter):
 
 
 class TablePrinter(RowPrinter):
-    """A table drawn with lines; further chunks of a stream keep the columns of the first."""
+    """Prints a table with lines; later chunks of a stream keep the column widths of the first."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__(stream)
@@ -115,7 +115,7 @@ class TablePrinter(RowPrinter):
         console.print(drawn)
 
     def _print_below_each_other(self, console: Console, names: list[str], rows: list[list[str]]) -> None:
-        """Prints each row as lines ``name  value``, for a terminal that is too narrow for the columns."""
+        """Prints each row as lines ``name  value``, on a terminal that is too narrow for the columns."""
         for row in rows:
             drawn = RichTable.grid(padding=(0, 2))
             drawn.add_column(min_width=max(map(len, names)), no_wrap=True)
@@ -144,7 +144,7 @@ limit_option = click.option("--limit", type=click.IntRange(min=1), help="Maximum
 
 
 def first_rows(chunks: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
-    """The chunks cut to ``limit`` rows in total; asks for no chunk more than it needs."""
+    """The chunks cut to ``limit`` rows in total; reads no further chunk."""
     left = math.inf if limit is None else limit
     for chunk in chunks:
         cut = chunk if chunk.num_rows <= left else chunk.slice(0, int(left))

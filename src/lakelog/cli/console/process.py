@@ -1,4 +1,4 @@
-"""The process of one command: its output, and the output of what it starts."""
+"""The process of one command: its output, and that of its child processes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lakelog.options.names import visible
 
 @dataclass
 class Process:
-    """State of one run of ``lakelog``; ``owned`` says that this process does nothing else (false inside a test).
+    """State of one run of ``lakelog``; ``owned`` means that this process does nothing else (False inside a test).
 
-    ``quiet``: nothing but results and errors is printed. ``logs``: lakelog's own log goes to stderr. ``config`` is the
-    file that says how the warehouse is reached.
+    ``quiet``: only results and errors are printed. ``logs``: lakelog's log goes to stderr. ``config`` is the file with
+    the connection to the warehouse.
     """
 
     owned: bool = False
@@ -35,9 +35,9 @@ class Process:
     config: Path | None = None
 
     def silence_children(self) -> None:
-        """Gives Spark's JVM and workers nowhere to write, before they start; our own output goes on as before.
+        """Discards the output of Spark's JVM and workers. Called before they start; the command's output is unchanged.
 
-        Without it Spark's start-up messages would stand between the rows. ``--debug`` keeps them.
+        Without it, Spark's start-up messages would appear between the rows. ``--debug`` keeps them.
         """
         if self.debug or self.silenced or not self.owned:
             return
@@ -56,28 +56,28 @@ class Process:
         os.close(nowhere)
 
     def drop_output(self) -> None:
-        """Sends what is left in stdout's buffer nowhere, so that the interpreter's exit does not complain."""
+        """Discards the rest of stdout's buffer, so that the interpreter exits without an error message."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
 def current_process() -> Process:
-    """The process of the command that runs; one that says nothing special where a command is called by itself."""
+    """The process of the running command; a default one if a command is called directly."""
     context = click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Process)
     return found or Process()
 
 
 def remark(text: str) -> None:
-    """Tells people something beside the result, on stderr, unless they want none (``--quiet``)."""
+    """Prints a note for people to stderr, unless with ``--quiet``."""
     if not current_process().quiet:
         click.echo(visible(text), err=True)
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Has SIGTERM, which ends services, end what runs as Ctrl-C does: by KeyboardInterrupt, also in the background."""
+    """Makes SIGTERM, which ends services, raise KeyboardInterrupt as Ctrl-C does, also in the background."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -20,7 +20,7 @@ def complete_procedures(context: click.Context, parameter: click.Parameter, inco
 
 
 def complete_arguments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The arguments of the procedure that is typed."""
+    """The arguments of the procedure in the command line."""
     name = str(context.params.get("procedure"))
     known = PROCEDURES.load(name).parameters if name in PROCEDURES else ()
     return [CompletionItem(f"{p.name}=") for p in known if p.name.startswith(incomplete)]
@@ -58,7 +58,7 @@ def call(
 
 
 def statement_of(procedure: str, table: str, arguments: tuple[str, ...]) -> str:
-    """The CALL that means the same; every value is a text, which each argument reads as what it is."""
+    """The equivalent CALL statement; every value is a text, which the argument's type converts."""
     given = [("table", table)]
     for argument in arguments:
         name, equals, value = argument.partition("=")

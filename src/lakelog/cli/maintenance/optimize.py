@@ -126,7 +126,7 @@ def _lake(process: Process | None, warehouse: str, on_spark: bool, master: str |
 
 @contextlib.contextmanager
 def _stopping(optimizer: Optimizer) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops the optimizer at the next safe point, a second SIGINT at once."""
+    """Makes the first SIGTERM or SIGINT stop the optimizer at the next safe point, and a second SIGINT at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -144,7 +144,7 @@ def _stopping(optimizer: Optimizer) -> Iterator[None]:
 
 
 def _told(optimizer: Optimizer, format_name: str) -> int:
-    """Prints what would be done; 1 when a table could not be looked at."""
+    """Prints the planned runs; returns 1 if a table could not be read."""
     found = optimizer.plan()
     rows = [(s.table, n.kind, n.urgency, n.reason, n.what_to_do) for s in found for n in s.needs]
     rows.sort(key=lambda row: -row[2])

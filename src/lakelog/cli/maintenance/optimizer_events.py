@@ -1,4 +1,4 @@
-"""What ``lakelog optimize`` prints: a line a run, and on a terminal a bar for each run that is at work."""
+"""Output of ``lakelog optimize``: one line per run, and on a terminal a bar for each active run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lakelog.table.maintenance.run_history import Run
 
 
 class ShownEvents:
-    """Prints events as they come, from any thread: runs that have ended on stdout, troubles on stderr.
+    """Prints events as they arrive, from any thread: ended runs on stdout, troubles on stderr.
 
-    ``bars`` shows what is at work, on a terminal.
+    ``bars`` shows the active runs on a terminal.
     """
 
     def __init__(self, format_name: str, bars: Progress | None = None) -> None:
@@ -67,7 +67,7 @@ class ShownEvents:
 
     @contextlib.contextmanager
     def _paused(self) -> Iterator[None]:
-        """The bars are not drawn while something else is printed."""
+        """Context in which the bars are hidden, for other output."""
         if self._bars is None:
             yield
             return
@@ -90,7 +90,7 @@ class ShownEvents:
 
 @contextlib.contextmanager
 def shown_runs(format_name: str) -> Iterator[ShownEvents]:
-    """What prints the events of an optimizer while the block runs; with bars where stderr is a terminal."""
+    """Context with a printer of an optimizer's events; with bars if stderr is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield ShownEvents(format_name)
@@ -101,7 +101,7 @@ def shown_runs(format_name: str) -> Iterator[ShownEvents]:
 
 
 def told(run: Run) -> str:
-    """A run in one line."""
+    """A run as one line."""
     when = datetime.fromtimestamp(run.started_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
     text = f"{when} {run.table} {run.kind} {run.outcome} in {run.seconds:.1f} s"
     if run.files_before and run.snapshot is not None:

@@ -1,4 +1,4 @@
-"""``lakelog export``: the rows of a table as a file of one's own, without Spark."""
+"""``lakelog export``: writes the rows of a table to a file, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lakelog follow``: makes files of the rows that were written to a table's log first, without Spark."""
+"""``lakelog follow``: writes log-first rows of a table to its files, without Spark."""
 
 from __future__ import annotations
 

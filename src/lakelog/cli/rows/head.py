@@ -1,4 +1,4 @@
-"""``lakelog head``: a few rows of a table, without Spark."""
+"""``lakelog head``: prints a few rows of a table, without Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def head(table: str, limit: int, reading: Reading, warehouse: str, format_name: 
 
 
 def _chunks(scan: TableScan) -> Iterator[pa.Table]:
-    """The rows as they are read; an empty result still has its columns."""
+    """The rows in the order of reading; an empty result still has its columns."""
     batches = iter(scan.to_batches())
     first = next(batches, None)
     yield scan.schema.empty_table() if first is None else pa.Table.from_batches([first])

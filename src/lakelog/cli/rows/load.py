@@ -1,4 +1,4 @@
-"""``lakelog load``: the rows of files into a table, both its stores, without Spark."""
+"""``lakelog load``: writes the rows of files to both stores of a table, without Spark."""
 
 from __future__ import annotations
 

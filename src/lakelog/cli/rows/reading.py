@@ -1,4 +1,4 @@
-"""The options of commands that read rows: which columns, which rows, of when."""
+"""The options of commands that read rows: columns, filter, and point in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.table.read.base import TableScan
 
 @dataclass(frozen=True)
 class Reading:
-    """What a command reads of a table."""
+    """The read options of a command."""
 
     columns: tuple[str, ...] | None = None
     where: str | None = None
@@ -38,7 +38,7 @@ class Reading:
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options and an argument ``reading`` made of them."""
+    """Adds the read options to a command, which gets them as the argument ``reading``."""
 
     @click.option("--columns", metavar="A,B,…", help="Columns to print, in this order.")
     @click.option("--where", metavar="CONDITION", help="Condition on the rows, as in a WHERE clause.")

@@ -1,4 +1,4 @@
-"""``lakelog sql``: runs a script of statements and prints the rows of those that have some."""
+"""``lakelog sql``: runs a script of statements and prints their rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lakelog.options.registry import Registry
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
     "stream", {"rows": "lakelog.spark.engine.streaming_query:iterate_stream"}
 )
-"""Loaded for a streaming SELECT only: a script of statements may need no Spark at all."""
+"""Imported for a streaming SELECT only, because a script may need no Spark."""
 
 _SHOWN: Final = 100
-"""Rows that ``--format table`` draws without ``--limit``."""
+"""Maximum rows of ``--format table`` without ``--limit``."""
 
 _LOOK_AFTER_S: Final = 0.5
-"""How long one streaming query is waited for before the others are looked at."""
+"""Seconds of a wait for one streaming query before the others are checked."""
 
 
 @click.command()
@@ -79,7 +79,7 @@ def _script(statements: str | None, file: TextIO | None) -> str:
 
 
 def _print(printer: RowPrinter, result: Any, format_name: str, limit: int | None, seconds: float | None) -> None:
-    """Prints an Arrow table, a DataFrame or, until it is stopped, a streaming DataFrame."""
+    """Prints an Arrow table, a DataFrame or, until its stop, a streaming DataFrame."""
     if not isinstance(result, pa.Table) and result.isStreaming:
         _print_stream(printer, _STREAMS.create("rows", result, seconds, limit), limit)
         return
@@ -104,7 +104,7 @@ def _print_stream(printer: RowPrinter, chunks: Iterable[pa.Table], limit: int | 
 
 
 def _wait(queries: list[Any], seconds: float | None) -> None:
-    """Waits for running queries to end, for ``seconds`` or for Ctrl-C, then stops them; raises what failed one."""
+    """Waits until the queries end, for ``seconds`` or for Ctrl-C, then stops them; raises the error of a failed one."""
     if queries:
         remark(f"{len(queries)} streaming statement(s) running; Ctrl-C stops")
     end = math.inf if seconds is None else monotonic_s() + seconds

@@ -1,4 +1,4 @@
-"""``lakelog tail``: prints what a table's log receives, without Spark."""
+"""``lakelog tail``: prints the rows that a table's log receives, without Spark."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _kept(file: Path) -> str | None:
 
 
 def _keeping(batches: Tail, file: Path) -> Iterator[pa.RecordBatch]:
-    """The batches; when the next one is asked for, the position behind the last one is kept."""
+    """The batches; the request for the next one stores the position after the last one."""
     for batch in batches:
         yield batch
         new = file.with_name(f"{file.name}.new")

@@ -1,4 +1,4 @@
-"""``lakelog metrics``: the figures of all tables for Prometheus, once or as an endpoint."""
+"""``lakelog metrics``: the metrics of all tables for Prometheus, once or as an endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with a token: for the eyes of their owner only."""
+"""Files with a token, which only their owner may read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelog.errors import InvalidRequest
 
 
 def read_token(file: Path) -> str:
-    """The token in a file. Raises InvalidRequest for a file that is missing, empty or that others may read."""
+    """The token in a file. Raises InvalidRequest for a missing or empty file, or one that other users can read."""
     try:
         mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
     except OSError as failed:

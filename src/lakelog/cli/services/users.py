@@ -1,4 +1,4 @@
-"""``lakelog users``: who may log in to the dashboard."""
+"""``lakelog users``: the users of the dashboard."""
 
 from __future__ import annotations
 

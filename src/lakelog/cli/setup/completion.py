@@ -1,4 +1,4 @@
-"""``lakelog completion``: what a shell needs to complete commands, options and names of tables."""
+"""``lakelog completion``: the script with which a shell completes commands, options and table names."""
 
 from __future__ import annotations
 

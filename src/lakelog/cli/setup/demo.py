@@ -29,10 +29,10 @@ _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
 )
 
 _PLAIN_WIDTH: Final = 1000
-"""Width where there is no terminal: nothing is cut."""
+"""Width without a terminal, so that no value is cut."""
 
 _LINE_EVERY_S: Final = 5.0
-"""How often progress is printed where nothing can be redrawn."""
+"""Seconds between progress lines without a terminal."""
 
 
 @click.command()
@@ -78,7 +78,7 @@ def demo(
 
 
 def show(events: Iterator[DemoProgress | DemoReport], console: Console) -> DemoReport:
-    """Shows progress until the report comes, redrawn on a terminal, else a line every few seconds."""
+    """Shows progress until the report: redrawn on a terminal, otherwise one line every few seconds."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             for event in events:
@@ -129,7 +129,7 @@ def _draw_aggregate(now: DemoProgress) -> RenderableType:
 
 
 def progress_line(now: DemoProgress) -> str:
-    """Progress in one line, for a file or a pipe."""
+    """Progress as one line, for a file or a pipe."""
     return (
         f"{now.elapsed_s:5.0f} s  {now.stage}: sent {now.rows_sent:,}, log {now.rows_read:,} "
         f"({_latency(now.log_latency_ms)}), files {now.file_rows:,} ({_latency(now.file_latency_ms)})"
@@ -155,7 +155,7 @@ def draw_report(report: DemoReport) -> RenderableType:
 
 
 def next_command(report: DemoReport) -> str:
-    """What to type to query the table that the demo left."""
+    """The commands that query the table of the demo."""
     query = f"select carrier, count(*), avg(arr_delay) from {report.table} group by carrier"
     return f'\nlakelog sql --warehouse {shlex.quote(report.warehouse)} "{query}"'
 

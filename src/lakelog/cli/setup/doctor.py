@@ -1,4 +1,4 @@
-"""``lakelog doctor``: looks at all that lakelog needs, and says what to do."""
+"""``lakelog doctor``: checks the environment of lakelog, and suggests fixes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def doctor(
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """A line on the terminal that says what is looked at, as long as it is."""
+    """Context with a line on the terminal that names the current check."""
     console = Console(stderr=True)
     if current_process().quiet or not console.is_terminal:
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""``lakelog health``: how well tables are, what is wrong, what they need, what waits, and what to do about it."""
+"""``lakelog health``: health of tables, with findings, needs, blocked work and fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lakelog log``: how far the log, the snapshots, the writers and the named readers of a table are."""
+"""``lakelog log``: positions of the log, the snapshots, the writers and the named readers of a table."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def log(table: str, end_writer: str | None, warehouse: str, format_name: str) ->
 
 
 def _filled(rows: pa.Table) -> pa.Table:
-    """The columns that rows of this kind have."""
+    """The columns of rows of this kind."""
     return rows.select([n for n in rows.column_names if rows.column(n).null_count < rows.num_rows])

@@ -1,4 +1,4 @@
-"""``lakelog show``: what a table knows of itself, by its system tables."""
+"""``lakelog show``: metadata of a table, from its system tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OTHERS: Final = {
 
 
 def complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What there is to show."""
+    """The names of the system tables."""
     return [CompletionItem(name) for name in (*_OTHERS, *SYSTEM_TABLES) if name.startswith(incomplete)]
 
 

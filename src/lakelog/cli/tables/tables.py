@@ -1,4 +1,4 @@
-"""``lakelog tables``: the names of a warehouse."""
+"""``lakelog tables``: the tables of a warehouse."""
 
 from __future__ import annotations
 

@@ -95,8 +95,8 @@ class DemoSettings:
     """A run of the demo.
 
     ``log`` None is the log system of the address. ``address`` None starts a server if the log system needs one and
-    lakelog has it (``service.servers.SERVERS``). ``warehouse`` None creates a temporary directory. ``rate`` is in rows/s
-    and applies while latency is measured.
+    lakelog has it (``service.servers.SERVERS``). ``warehouse`` None creates a temporary directory. ``rate`` is in
+    rows/s and applies while latency is measured.
     """
 
     seconds: float = 60.0
