@@ -1,7 +1,7 @@
 """Every statement that lakelog understands: its first keywords → its class. One file and one line each.
 
-The longest match of keywords wins. A statement that matches nothing, or whose class says that it is not
-lakelog's, is PASS_THROUGH.
+The longest match of keywords wins. A statement without a match, or one that its class does not accept, is
+PASS_THROUGH.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything that lakelog does not know: Spark's."""
+"""Statements of Spark, which lakelog does not know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
-# Statements that name a table behind these words; of a lakelog table Spark knows nothing.
+# Statements with a table name after these words; Spark does not know lakelog's tables.
 _ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
@@ -21,7 +21,7 @@ _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELE
 class PassThrough(ParsedStatement):
     """A statement for Spark.
 
-    ``table`` is a table that it would change (its words are ``verb``); ``query`` is the query inside it
+    ``table`` is the table that it would change (with the words ``verb``); ``query`` is the query in it
     (EXPLAIN SELECT …, CREATE TEMPORARY VIEW … AS SELECT …), which may read lakelog tables.
     """
 
@@ -33,7 +33,7 @@ class PassThrough(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> PassThrough:
-        """Takes any statement."""
+        """Accepts any statement."""
         verb, table = "", None
         for words in _ON_TABLES:
             if cursor.accept_words(*words):
@@ -44,7 +44,7 @@ class PassThrough(ParsedStatement):
         return cls(cursor.source, verb, table, _query_inside(cursor))
 
     def run(self, session: SessionContext) -> object:
-        """What the engine returns. Raises UnsupportedStatement when it is about a lakelog table."""
+        """The engine's result. Raises UnsupportedStatement for a statement about a lakelog table."""
         if self.table is not None and self.query is None and len(self.table.parts) <= 3:
             identifier = session.find(self.table)
             if identifier is not None and session.exists(identifier):

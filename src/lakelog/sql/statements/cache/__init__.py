@@ -1,1 +1,1 @@
-"""Statements of tables that Spark holds in memory."""
+"""Statements about tables in Spark's memory."""

@@ -17,7 +17,7 @@ _SPARKS_LEVEL: Final = "MEMORY_AND_DISK_DESER"
 
 @dataclass(frozen=True)
 class CacheTable(TableStatement):
-    """``CACHE [LAZY] TABLE name [OPTIONS ('storageLevel' = 'MEMORY_ONLY')]``; with a query behind it, it is Spark's."""
+    """``CACHE [LAZY] TABLE name [OPTIONS ('storageLevel' = 'MEMORY_ONLY')]``; with a query it is Spark's."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
 
@@ -26,7 +26,7 @@ class CacheTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CacheTable | None:
-        """Reads the statement; None when it names a query."""
+        """Reads the statement; None if it has a query."""
         cursor.expect_words("CACHE")
         lazy = cursor.accept_words("LAZY")
         cursor.expect_words("TABLE")
@@ -48,6 +48,6 @@ class CacheTable(TableStatement):
         return super().run(session)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Has the engine keep the rows. Raises InvalidRequest, UnsupportedFeature."""
+        """Caches the rows in the engine. Raises InvalidRequest, UnsupportedFeature."""
         session.engine.cache_table(identifier, self.level, self.lazy)
         return empty_result()

@@ -24,6 +24,6 @@ class ClearCache(ParsedStatement):
         return cls(cursor.source)
 
     def run(self, session: SessionContext) -> object:
-        """Lets go what the session keeps, of lakelog's tables and of Spark's."""
+        """Clears the session's cache of lakelog's and Spark's tables."""
         session.engine.uncache_table(None)
         return session.engine.pass_through(self.source.text)

@@ -27,5 +27,5 @@ class RefreshTable(TableStatement):
         return cls(cursor.source, name)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Does nothing: every query looks for the newest snapshot by itself. Raises NotFound."""
+        """Does nothing, because every query reads the newest snapshot. Raises NotFound."""
         return empty_result()

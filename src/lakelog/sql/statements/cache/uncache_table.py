@@ -30,7 +30,7 @@ class UncacheTable(ParsedStatement):
         return cls(cursor.source, name, if_exists)
 
     def run(self, session: SessionContext) -> object:
-        """Lets the rows go; a temporary view of this name comes before the table. Raises NotFound unless IF EXISTS."""
+        """Removes the cached rows; a temporary view of this name has priority. Raises NotFound unless IF EXISTS."""
         if session.is_hidden(self.name):
             return session.engine.pass_through(self.source.text)
         try:

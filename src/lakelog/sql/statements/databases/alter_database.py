@@ -12,7 +12,7 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class AlterDatabase(ParsedStatement):
-    """``ALTER DATABASE|SCHEMA|NAMESPACE [catalog.]name …`` of a database that only Spark has."""
+    """``ALTER DATABASE|SCHEMA|NAMESPACE [catalog.]name …`` of a database of Spark only."""
 
     needs: ClassVar[Privilege] = Privilege.ADMIN
 
@@ -26,7 +26,7 @@ class AlterDatabase(ParsedStatement):
         return cls(cursor.source, cursor.name("a database name", most=9))
 
     def run(self, session: SessionContext) -> object:
-        """Spark's answer. Raises UnsupportedStatement for a database of lakelog, which has no file for properties."""
+        """Spark's result. Raises UnsupportedStatement for a database of lakelog, which has no file for properties."""
         if session.own_database(self.name) is not None:
             raise self.source.error(
                 self.source.start,

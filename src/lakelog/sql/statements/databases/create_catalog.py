@@ -18,7 +18,7 @@ _TYPE = "type"
 class CreateCatalog(ParsedStatement):
     """``CREATE CATALOG [IF NOT EXISTS] name [COMMENT '…'] WITH ('warehouse' = '…', …)``, in Flink's form.
 
-    The catalog is the session's alone. Its options may be secrets, so they are printed by no error.
+    The catalog belongs to the session only. Its options may be secrets, so no error prints them.
     """
 
     needs: ClassVar[Privilege] = Privilege.ADMIN
@@ -29,7 +29,7 @@ class CreateCatalog(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CreateCatalog:
-        """Reads the statement; its comment is read over. Raises UnsupportedStatement without the text of the line."""
+        """Reads the statement; its comment is ignored. Raises UnsupportedStatement without the text of the line."""
         cursor.expect_words("CREATE", "CATALOG")
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.name_part("a catalog name")

@@ -21,7 +21,7 @@ class CreateDatabase(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CreateDatabase:
-        """Reads the statement; a COMMENT and properties are read over, for a database has no file to keep them."""
+        """Reads the statement; ignores a COMMENT and properties, because a database has no file for them."""
         cursor.expect_words("CREATE")
         cursor.take()
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")

@@ -12,7 +12,7 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class DescribeDatabase(ParsedStatement):
-    """``DESCRIBE|DESC DATABASE|SCHEMA|NAMESPACE [EXTENDED] [catalog.]name``; one that only Spark has is Spark's."""
+    """``DESCRIBE|DESC DATABASE|SCHEMA|NAMESPACE [EXTENDED] [catalog.]name``; Spark runs it for its own."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -30,7 +30,7 @@ class DescribeDatabase(ParsedStatement):
         return cls(cursor.source, name)
 
     def run(self, session: SessionContext) -> object:
-        """One row a property: info_name, info_value."""
+        """One row per property: info_name, info_value."""
         found = session.own_database(self.name)
         if found is None:
             return session.engine.pass_through(self.source.text)

@@ -12,7 +12,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 @dataclass(frozen=True)
 class DropCatalog(ParsedStatement):
-    """``DROP CATALOG [IF EXISTS] name``: the session forgets it, nothing in it changes."""
+    """``DROP CATALOG [IF EXISTS] name``: removes it from the session, and leaves its contents."""
 
     needs: ClassVar[Privilege] = Privilege.ADMIN
 
@@ -29,7 +29,7 @@ class DropCatalog(ParsedStatement):
         return cls(cursor.source, name, if_exists)
 
     def run(self, session: SessionContext) -> object:
-        """Takes it off. Raises NotFound unless IF EXISTS, InvalidRequest for the first and the current one."""
+        """Removes it. Raises NotFound unless IF EXISTS, InvalidRequest for the first and the current one."""
         if not self.if_exists or session.catalogs.has(self.name):
             session.drop_catalog(self.name)
         return empty_result()

@@ -24,5 +24,5 @@ class ShowCatalogs(ParsedStatement):
         return cls(cursor.source)
 
     def run(self, session: SessionContext) -> object:
-        """One row a catalog, the first one first; the names of old manuals are only understood."""
+        """One row per catalog, the first one first; aliases of older manuals are not listed."""
         return text_rows(("catalog",), ((name,) for name in session.catalogs.all()))

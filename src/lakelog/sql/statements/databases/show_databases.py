@@ -33,7 +33,7 @@ class ShowDatabases(ParsedStatement):
         return cls(cursor.source, catalog, pattern)
 
     def run(self, session: SessionContext) -> object:
-        """One row a database: namespace. Raises NotFound for the catalog."""
+        """One row per database: namespace. Raises NotFound for the catalog."""
         catalog = session.current_catalog if self.catalog is None else session.catalogs.need(self.catalog)
         names = matching(session.tables.list_databases(catalog), self.pattern)
         return text_rows(("namespace",), ((n,) for n in names))

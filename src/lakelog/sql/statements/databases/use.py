@@ -37,7 +37,7 @@ class Use(ParsedStatement):
         return cls(cursor.source, found.parts[0] if len(found.parts) == 2 else None, found.parts[-1])
 
     def run(self, session: SessionContext) -> object:
-        """Changes the session. Raises NotFound, and then the session is as before."""
+        """Changes the session. Raises NotFound and leaves the session unchanged."""
         before = session.current_catalog, session.database
         try:
             if self.catalog is not None:
@@ -53,6 +53,6 @@ class Use(ParsedStatement):
 
 
 def _with_name(cursor: TokenStream, word: str) -> bool:
-    """Moves over ``USE word`` if a name follows, so that a database may be called ``schema``."""
+    """Skips ``USE word`` if a name follows, so that a database may be called ``schema``."""
     after = cursor.peek(2)
     return after is not None and not after.is_symbol(".") and cursor.accept_words("USE", word)

@@ -14,7 +14,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 @dataclass(frozen=True)
 class AnalyzeTable(TableStatement):
-    """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () is the table alone."""
+    """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () means the table only."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
 

@@ -20,9 +20,9 @@ _BRANCH = "$branch_"
 
 @dataclass(frozen=True)
 class Call(ParsedStatement):
-    """``CALL [catalog.]sys.procedure(table => 'db.t', …)``; arguments by name, by position, or first these then those.
+    """``CALL [catalog.]sys.procedure(table => 'db.t', …)``; arguments by position, by name, or both in this order.
 
-    A table without a catalog is in that of the procedure, else in the current one. A procedure outside ``sys`` is
+    A table without a catalog is in that of the procedure, otherwise in the current one. A procedure outside ``sys`` is
     Spark's.
     """
 
@@ -34,7 +34,7 @@ class Call(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Call | None:
-        """Reads the statement; None when the procedure is not in ``sys``."""
+        """Reads the statement; None if the procedure is not in ``sys``."""
         cursor.expect_words("CALL")
         name = cursor.name("a procedure such as sys.compact")
         if len(name.parts) < 2 or name.parts[-2].lower() != "sys":
@@ -58,7 +58,7 @@ class Call(ParsedStatement):
         return cls(cursor.source, name, tuple(positional), named)
 
     def run(self, session: SessionContext) -> object:
-        """Runs the procedure. Raises InvalidRequest for bad arguments, NotFound, and what the procedure raises."""
+        """Runs the procedure. Raises InvalidRequest for invalid arguments, NotFound, and the procedure's errors."""
         named_catalog = len(self.procedure.parts) == 3
         catalog = session.catalogs.find(self.procedure.parts[0]) if named_catalog else session.current_catalog
         if catalog is None:
@@ -77,7 +77,7 @@ class Call(ParsedStatement):
 
 
 def _argument_name(cursor: TokenStream) -> str | None:
-    """Moves over ``name =>`` if that comes next."""
+    """Skips ``name =>`` if it comes next."""
     token, equals, arrow = cursor.peek(), cursor.peek(1), cursor.peek(2)
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED) or equals is None or arrow is None:
         return None

@@ -15,12 +15,12 @@ from lakelog.sql.runtime.statement import Privilege, TableStatement
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _WRITERS_H = 24
-"""A file that is younger may be one that a writer has not committed yet."""
+"""Minimum age of deleted files: a younger file may belong to a commit in progress."""
 
 
 @dataclass(frozen=True)
 class Vacuum(TableStatement):
-    """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, as Delta has it: expires snapshots and removes files of nobody."""
+    """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, in Delta's syntax: expires snapshots and removes orphan files."""
 
     needs: ClassVar[Privilege] = Privilege.ADMIN
 
@@ -41,9 +41,9 @@ class Vacuum(TableStatement):
         return cls(cursor.source, name, hours, dry_run)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Removes what is older; with DRY RUN it lists the files that no snapshot names. Raises NotFound.
+        """Removes older snapshots and files; with DRY RUN it lists the unreferenced files. Raises NotFound.
 
-        Answers with the numbers of snapshots and files. Without RETAIN snapshots live as long as the table says.
+        Returns the numbers of snapshots and files. Without RETAIN, the table's options apply to snapshots.
         """
         table = session.tables.open(identifier)
         orphans = {"older_than": f"{max(self.hours or 0, _WRITERS_H)} h", "dry_run": self.dry_run}

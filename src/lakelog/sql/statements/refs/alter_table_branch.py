@@ -15,7 +15,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 @dataclass(frozen=True)
 class AlterTableBranch(TableStatement):
     """``ALTER TABLE name CREATE BRANCH [IF NOT EXISTS] branch [AS OF VERSION n|'tag']``, ``… DROP BRANCH [IF EXISTS]
-    branch``: Iceberg's words. Without a version the branch begins with the newest snapshot.
+    branch``: Iceberg's syntax. Without a version, the branch starts at the newest snapshot.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -49,7 +49,7 @@ class AlterTableBranch(TableStatement):
         return cls(cursor.source, name, verb, branch, snapshot, tag, only_if)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Makes or drops the branch. Raises NotFound, AlreadyExists."""
+        """Creates or drops the branch. Raises NotFound, AlreadyExists."""
         store = session.tables.open(identifier).store
         if self.verb != "CREATE":
             if not self.only_if or self.branch in store.branches.list():

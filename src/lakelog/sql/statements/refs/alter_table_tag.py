@@ -17,10 +17,10 @@ _UNITS = ("DAYS", "HOURS", "MINUTES")
 
 @dataclass(frozen=True)
 class AlterTableTag(TableStatement):
-    """``ALTER TABLE name`` with one of Paimon's and Iceberg's words about tags.
+    """``ALTER TABLE name`` with Paimon's and Iceberg's clauses for tags.
 
     ``CREATE [OR REPLACE] TAG [IF NOT EXISTS] tag [AS OF VERSION n] [RETAIN n DAYS|HOURS|MINUTES]``, ``REPLACE TAG …``,
-    ``DROP|DELETE TAG [IF EXISTS] tag``, ``RENAME TAG tag TO other``. Without a version the newest snapshot is meant.
+    ``DROP|DELETE TAG [IF EXISTS] tag``, ``RENAME TAG tag TO other``. The default version is the newest snapshot.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE

@@ -16,7 +16,7 @@ from lakelog.table.read.time_travel import millis_of
 
 @dataclass(frozen=True)
 class Restore(TableStatement):
-    """``RESTORE [TABLE] name TO VERSION AS OF n|'tag'`` or ``TO TIMESTAMP AS OF 'time'``, as Delta has it.
+    """``RESTORE [TABLE] name TO VERSION AS OF n|'tag'`` or ``TO TIMESTAMP AS OF 'time'``, in Delta's syntax.
 
     ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
     """
@@ -46,7 +46,7 @@ class Restore(TableStatement):
         return cls(cursor.source, name, argument, value)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Makes the older state the newest; answers with its snapshot's id. Raises NotFound, InvalidRequest."""
+        """Makes the older state the newest; returns its snapshot's id. Raises NotFound, InvalidRequest."""
         value = millis_of(self.value) if self.argument == "timestamp" else self.value
         table = session.tables.open(identifier)
         return PROCEDURES.load("rollback_to").call(table, [], {self.argument: value}, session.engine)

@@ -14,7 +14,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 @dataclass(frozen=True)
 class ShowTags(TableStatement):
-    """``SHOW TAGS [IN|FROM] name``, as Paimon has it."""
+    """``SHOW TAGS [IN|FROM] name``, in Paimon's syntax."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -29,6 +29,6 @@ class ShowTags(TableStatement):
         return cls(cursor.source, name)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row a tag, by name: tag. Raises NotFound."""
+        """One row per tag, by name: tag. Raises NotFound."""
         tags = session.tables.open(identifier).store.tags.list()
         return text_rows(("tag",), ((name,) for name in sorted(tag.name for tag in tags)))

@@ -24,7 +24,7 @@ class Delete(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Delete:
-        """Reads it; the condition stays text."""
+        """Reads the statement; the condition stays text."""
         cursor.check_parentheses()
         cursor.expect_words("DELETE", "FROM")
         table = read_changed_table(cursor, "WHERE")
@@ -33,7 +33,7 @@ class Delete(ParsedStatement):
         return cls(cursor.source, table, condition)
 
     def run(self, session: SessionContext) -> object:
-        """Deletes; partitions that a condition names go without a look at their rows. Raises NotFound,
+        """Deletes rows; for a condition on partitions only, no rows are read. Raises NotFound,
         UnsupportedFeature.
         """
         found = session.own_table(self.table.name)

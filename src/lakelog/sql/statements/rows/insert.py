@@ -30,9 +30,9 @@ class Insert(ParsedStatement):
     """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
     [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
-    The query has the table's columns in order, without those to which PARTITION gives a value, or with BY NAME any of
-    them by their names; the others get their defaults.
-    ``query`` is the text of the query alone. With a condition the rows that meet it give way to those of the query.
+    The query has the table's columns in order, without those that have a value in PARTITION. With BY NAME it has any of
+    them by name, and the others get their defaults. ``query`` is the text of the query only. With a condition, the
+    query's rows replace the rows that meet it.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -49,7 +49,7 @@ class Insert(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Insert | None:
-        """Reads all but the query. None for INSERT OVERWRITE DIRECTORY, which is Spark's."""
+        """Reads everything but the query. None for INSERT OVERWRITE DIRECTORY, which is Spark's."""
         cursor.check_parentheses()
         while not cursor.at_words("INSERT"):
             cursor.skip_group()
@@ -87,7 +87,7 @@ class Insert(ParsedStatement):
         script = with_nulls(cursor)
         query = SourceText(script, first.start, cursor.source.end)
         if head.start > cursor.source.start:
-            # WITH … INSERT: the text between its expressions and the query is blanked, so that all places stay.
+            # WITH … INSERT: the text between its expressions and the query is blanked, so that all positions stay.
             blank = "".join(c if c == "\n" else " " for c in script[head.start : first.start])
             query = SourceText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
@@ -95,7 +95,7 @@ class Insert(ParsedStatement):
         return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
 
     def run(self, session: SessionContext) -> object:
-        """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
+        """Writes the rows, or starts a streaming write for a streaming query; returns the engine's result."""
         identifier = session.find(self.name)
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
@@ -124,7 +124,7 @@ class Insert(ParsedStatement):
         given: str,
         columns: tuple[str, ...] | None,
     ) -> object:
-        """Rows that meet the condition go, and those of the query come, in one commit."""
+        """Replaces the rows that meet the condition by those of the query, in one commit."""
         table = DmlTarget(self.name, self.name.parts[-1], self.options)
         target = resolve_target(session, identifier, table, schema, (DELETE, INSERT))
         query = self.query.text + ("\n" if "--" in self.query.text else "")
@@ -134,20 +134,20 @@ class Insert(ParsedStatement):
         return change_rows(session, identifier, change, self.options)
 
     def _insert_into_spark(self, session: SessionContext) -> object:
-        """A table that only Spark has may still be filled from lakelog tables."""
+        """Writes a table of Spark only, also from lakelog tables."""
         if not session.engine.is_spark_relation(self.name.sql):
             raise session.no_table(self.name)
         if self.options:
             raise self.source.error(self.name.end, f"OPTIONS(…) here are for a lakelog table, '{self.name}' is Spark's")
         source = self.source
-        if self.query.script is not source.script:  # the query is not a piece of the text
+        if self.query.script is not source.script:  # the query is not a part of the text
             plan = plan_query(session, source)
         else:
             plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
         return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
 
     def _check_free(self, columns: tuple[str, ...], values: Mapping[str, str | None]) -> None:
-        """A column has its value from PARTITION or from the query. Raises InvalidSchema for one that has it twice."""
+        """Checks that a column has its value from PARTITION or from the query. Raises InvalidSchema for both."""
         both = next((column for column in columns if column in values), None)
         if both is not None:
             raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is in PARTITION and in the query, too")

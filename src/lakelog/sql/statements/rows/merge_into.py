@@ -1,4 +1,4 @@
-"""MERGE INTO: rows of a source update, delete or join the rows of a table."""
+"""MERGE INTO: updates, deletes or inserts rows of a table by the rows of a source."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MergeInto(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> MergeInto:
-        """Reads it; expressions and the source stay text."""
+        """Reads the statement; expressions and the source stay text."""
         cursor.check_parentheses()
         cursor.expect_words("MERGE")
         evolves = cursor.accept_words("WITH", "SCHEMA", "EVOLUTION")
@@ -96,7 +96,7 @@ class MergeInto(ParsedStatement):
         return change_rows(session, identifier, merge, self.table.options)
 
     def _short(self, text: str) -> str:
-        """An expression in which columns of a source that is a table's name alone have no database before it."""
+        """An expression without the database in column names of a source that is a plain table name."""
         cursor = TokenStream.over(self.source_text)
         first = cursor.peek()
         if first is None or first.kind not in (Kind.WORD, Kind.QUOTED):
@@ -109,7 +109,7 @@ class MergeInto(ParsedStatement):
         return text
 
     def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
-        # of a row that has no partner only one side has columns
+        # a row without a match has the columns of one side only
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
 
         def own(text: str) -> str:

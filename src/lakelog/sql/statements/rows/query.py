@@ -19,7 +19,7 @@ class Query(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Query:
-        """Checks the parentheses; the rest is read when it runs, because names mean tables only then."""
+        """Checks the parentheses; the rest is read when it runs, because names are resolved only then."""
         cursor.check_parentheses()
         return cls(cursor.source)
 

@@ -15,7 +15,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 @dataclass(frozen=True)
 class TruncateTable(TableStatement):
-    """``TRUNCATE TABLE name [/*+ OPTIONS(…) */] [PARTITION (…)]``; a table that only Spark knows is Spark's."""
+    """``TRUNCATE TABLE name [/*+ OPTIONS(…) */] [PARTITION (…)]``; a table of Spark only is Spark's."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
 
@@ -33,7 +33,7 @@ class TruncateTable(TableStatement):
         return cls(cursor.source, name, options, partition)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Removes the rows. Raises NotFound for a table or partition that is not there."""
+        """Removes the rows. Raises NotFound for an unknown table or partition."""
         values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         session.tables.truncate(identifier, values, session.tables.canonical_options(self.options, "write"))
         return empty_result()

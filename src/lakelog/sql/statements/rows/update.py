@@ -1,4 +1,4 @@
-"""UPDATE: rows that meet a condition get new values."""
+"""UPDATE: sets columns of the rows that meet a condition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Update(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Update:
-        """Reads it; the expressions stay text."""
+        """Reads the statement; the expressions stay text."""
         cursor.check_parentheses()
         cursor.expect_words("UPDATE")
         table = read_changed_table(cursor, "SET")

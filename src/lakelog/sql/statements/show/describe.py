@@ -49,9 +49,9 @@ class Describe(TableStatement):
         return cls(cursor.source, name, extended, column)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row a column: col_name, data_type, comment; of one column info_name, info_value.
+        """One row per column: col_name, data_type, comment; for one column info_name, info_value.
 
-        Raises InvalidSchema for a column that the table does not have.
+        Raises InvalidSchema for an unknown column.
         """
         if self.column is not None:
             return self._column(schema, self.column)

@@ -21,7 +21,7 @@ _TIME = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True)
 class DescribeDetail(TableStatement):
-    """``DESCRIBE|DESC DETAIL name``, as Delta has it."""
+    """``DESCRIBE|DESC DETAIL name``, in Delta's syntax."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -35,7 +35,7 @@ class DescribeDetail(TableStatement):
         return cls(cursor.source, name)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row: where the table lies, its keys, the files of the newest snapshot, its options. Raises NotFound."""
+        """One row: location, keys, files of the newest snapshot, options. Raises NotFound."""
         table = session.tables.open(identifier)
         sizes = SYSTEM_TABLES.create("partitions", table).select(["file_count", "file_size_in_bytes"]).to_arrow()
         snapshot = table.store.latest_snapshot()

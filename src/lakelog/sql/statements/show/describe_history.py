@@ -15,7 +15,7 @@ from lakelog.table.system.history.history import snapshot_log
 
 @dataclass(frozen=True)
 class DescribeHistory(TableStatement):
-    """``DESCRIBE|DESC HISTORY name [LIMIT n]``, as Delta has it."""
+    """``DESCRIBE|DESC HISTORY name [LIMIT n]``, in Delta's syntax."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -32,5 +32,5 @@ class DescribeHistory(TableStatement):
         return cls(cursor.source, name, limit)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row a snapshot, the newest first. Raises NotFound."""
+        """One row per snapshot, newest first. Raises NotFound."""
         return snapshot_log(session.tables.open(identifier), self.limit)

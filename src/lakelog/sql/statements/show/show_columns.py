@@ -32,5 +32,5 @@ class ShowColumns(TableStatement):
         return cls(cursor.source, name)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row a column: col_name. Raises NotFound."""
+        """One row per column: col_name. Raises NotFound."""
         return text_rows(("col_name",), ((name,) for name in schema.field_names))

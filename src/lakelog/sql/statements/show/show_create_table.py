@@ -17,7 +17,7 @@ from lakelog.sql.syntax.type_parser import type_text
 
 
 def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
-    """The statement, in Spark's dialect, that makes a table with this schema; it reads back as the same schema."""
+    """The statement, in Spark's dialect, that creates a table with exactly this schema."""
     lines = [f"  {line}" for line in _column_lines(schema)]
     if schema.primary_keys:
         lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))})")
@@ -54,7 +54,7 @@ class ShowCreateTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowCreateTable:
-        """Reads the statement; AS SERDE (Hive's form) is not understood."""
+        """Reads the statement; AS SERDE (Hive's form) is not supported."""
         cursor.expect_words("SHOW", "CREATE", "TABLE")
         name = cursor.name()
         cursor.expect_end()

@@ -35,7 +35,7 @@ class ShowPartitions(TableStatement):
         return cls(cursor.source, name, chosen)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row a partition that has files, like ``day=2024-01-31/hour=7``. Raises NotFound, InvalidRequest."""
+        """One row per partition with files, such as ``day=2024-01-31/hour=7``. Raises NotFound, InvalidRequest."""
         if not schema.partition_keys:
             raise InvalidRequest(f"table '{self.name}' has no partitions: it was created without PARTITIONED BY")
         rows = SYSTEM_TABLES.create("partitions", session.tables.open(identifier))

@@ -35,7 +35,7 @@ class ShowTableExtended(ParsedStatement):
         return cls(cursor.source, database, pattern)
 
     def run(self, session: SessionContext) -> object:
-        """One row a table: namespace, tableName, isTemporary, information. Raises NotFound for the database."""
+        """One row per table: namespace, tableName, isTemporary, information. Raises NotFound for the database."""
         catalog, database = session.current_catalog, session.database
         if self.database is not None:
             catalog, database = session.resolve_database(self.database)

@@ -13,7 +13,7 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class ShowTables(ParsedStatement):
-    """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``; a catalog alone stands for its default database."""
+    """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``; a catalog without a database means its default one."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -33,7 +33,7 @@ class ShowTables(ParsedStatement):
         return cls(cursor.source, database, pattern)
 
     def run(self, session: SessionContext) -> object:
-        """One row a table: namespace, tableName. Raises NotFound for the database."""
+        """One row per table: namespace, tableName. Raises NotFound for the database."""
         catalog, database = session.current_catalog, session.database
         if self.database is not None and len(self.database.parts) == 1 and session.is_catalog_alone(str(self.database)):
             catalog, database = session.catalogs.need(str(self.database)), DEFAULT_DATABASE

@@ -1,1 +1,1 @@
-"""Statements that make, alter and drop tables and partitions."""
+"""Statements that create, alter and drop tables and partitions."""

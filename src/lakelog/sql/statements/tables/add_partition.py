@@ -39,7 +39,7 @@ class AddPartition(TableStatement):
         return cls(cursor.source, name, tuple(clauses))
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Checks the statement; a partition is there from its first row on. Raises InvalidSchema."""
+        """Checks the statement; a partition exists from its first row on. Raises InvalidSchema."""
         keys = schema.partition_keys
         for clause in self.partitions:
             given = clause.own_values(schema, self.name)

@@ -17,10 +17,10 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class AlterTable(ParsedStatement):
-    """``ALTER TABLE [IF EXISTS] name …``; a table that only Spark knows is altered by Spark.
+    """``ALTER TABLE [IF EXISTS] name …``; a table of Spark only is altered by Spark.
 
-    All changes of one statement become one new schema, or none of them happens. ``problem`` is what could not be
-    understood; it is raised only for a lakelog table, so that Spark's own tables keep all of Spark's syntax.
+    All changes of one statement become one new schema, or none is made. ``problem`` is the syntax error; it is raised
+    only for a lakelog table, so that Spark's tables keep Spark's whole syntax.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -47,7 +47,7 @@ class AlterTable(ParsedStatement):
             return cls(cursor.source, name, if_exists, problem=problem)
 
     def run(self, session: SessionContext) -> object:
-        """Changes the table. Raises NotFound unless IF EXISTS, and what the rules refuse, with its place."""
+        """Changes the table. Raises NotFound unless IF EXISTS, and refused changes' errors with their position."""
         identifier = session.find(self.name) if len(self.name.parts) <= 3 else None
         if identifier is None or not session.exists(identifier):
             if len(self.name.parts) > 3 or session.engine.is_spark_relation(self.name.sql):
@@ -76,7 +76,7 @@ class AlterTable(ParsedStatement):
         return replace(identifier, database=(identifier.database, *new_name.parts)[-2], table=new_name.parts[-1])
 
     def _place(self, session: SessionContext, identifier: Identifier) -> Token:
-        """The place of the change that the rules refuse; of the first one when they do not say."""
+        """The position of the refused change; that of the first change if it is unknown."""
         schema = session.tables.load_schema(identifier)
         for alteration in self.alterations:
             if schema is None:

@@ -32,6 +32,6 @@ class CommentOn(TableStatement):
         return cls(cursor.source, name, comment)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Gives the table the comment, or takes its own away. Raises NotFound."""
+        """Sets or removes the comment of the table. Raises NotFound."""
         session.tables.alter_table(identifier, [ChangeTableComment(self.comment)])
         return empty_result()

@@ -21,7 +21,7 @@ class CreateTable(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CreateTable | None:
-        """Reads the statement; None for a table of Spark's own."""
+        """Reads the statement; None for a table of Spark."""
         table = TableDefinition.read(cursor)
         if table is None:
             return None
@@ -31,7 +31,7 @@ class CreateTable(ParsedStatement):
         return cls(cursor.source, table)
 
     def run(self, session: SessionContext) -> object:
-        """Creates the table, and its database if that is missing: statements from manuals run as they stand."""
+        """Creates the table, and its database if it is missing, so that examples from manuals run unchanged."""
         with place_of(session, self.table) as place:
             self.table.create(session, place)
         return empty_result()

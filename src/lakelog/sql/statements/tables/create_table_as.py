@@ -25,7 +25,7 @@ class CreateTableAs(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CreateTableAs | None:
-        """Reads all but the query; None for a table of Spark's own."""
+        """Reads everything but the query; None for a table of Spark."""
         table = TableDefinition.read(cursor)
         if table is None:
             return None
@@ -41,9 +41,9 @@ class CreateTableAs(ParsedStatement):
         return cls(cursor.source, table, SourceText(cursor.source.script, first.start, cursor.source.end))
 
     def run(self, session: SessionContext) -> object:
-        """Creates the table and fills it; without rows written there is no table either. Raises AlreadyExists.
+        """Creates and fills the table; if the write fails, the table is dropped. Raises AlreadyExists.
 
-        A streaming query starts a streaming write: the answer is its StreamingQuery.
+        A streaming query starts a streaming write; the result is its StreamingQuery.
         """
         identifier = session.resolve(self.table.name)
         if not self.table.or_replace and session.exists(identifier):

@@ -20,8 +20,8 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 class CreateTableLike(ParsedStatement):
     """``CREATE TABLE [IF NOT EXISTS] name LIKE other [USING lakelog] [TBLPROPERTIES (…)]``.
 
-    Of a lakelog table all but the rows is taken: columns, keys, partitions, options (not the topic of its log, which is
-    its own). Of another relation the columns, where USING says lakelog.
+    From a lakelog table it copies columns, keys, partitions and options, but not the topic of the log. From another
+    relation, with USING lakelog, it copies the columns.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -72,7 +72,7 @@ class CreateTableLike(ParsedStatement):
 
 
 def _as_new(schema: TableSchema) -> TableSchema:
-    """The schema of a new table like this one: numbered anew, without what belongs to the old one alone."""
+    """The schema of a new table like this one: with new field ids, without the options of the old table only."""
     own = {LOG_TOPIC.key}
     options = {k: v for k, v in schema.options.items() if k not in own and not k.startswith("lakelog.")}
     fields = [(f.name, f.type, f.description) for f in schema.fields]

@@ -42,7 +42,7 @@ class DropPartition(TableStatement):
         return cls(cursor.source, name, options, tuple(clauses), if_exists)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Removes the partitions in one snapshot. Raises NotFound for one that is not there, unless IF EXISTS."""
+        """Removes the partitions in one snapshot. Raises NotFound for an unknown one, unless IF EXISTS."""
         specs = [clause.own_values(schema, self.name) for clause in self.partitions]
         options = session.tables.canonical_options(self.options, "write")
         session.tables.drop_partitions(identifier, specs, self.if_exists, options)

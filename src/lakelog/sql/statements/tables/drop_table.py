@@ -12,7 +12,7 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class DropTable(ParsedStatement):
-    """``DROP TABLE [IF EXISTS] name [PURGE]``; a table that only Spark knows is dropped by Spark."""
+    """``DROP TABLE [IF EXISTS] name [PURGE]``; a table of Spark only is dropped by Spark."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
 
