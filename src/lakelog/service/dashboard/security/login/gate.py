@@ -11,10 +11,9 @@ from typing import Final
 from starlette.concurrency import run_in_threadpool
 
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.service.dashboard.security.identity.addresses import limited_address
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.sessions import Session, Sessions
-from lakelog.service.dashboard.security.login.throttle import Throttle
+from lakelog.service.dashboard.security.login.throttle import Throttle, limited_address
 from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, Users, is_token
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
 from lakelog.sql.runtime.statement import Privilege

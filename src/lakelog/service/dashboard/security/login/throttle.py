@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 from lakelog.io.clock import monotonic_s
 
 _WINDOW_S: Final = 40.0
 _KEYS: Final = 10_000
+_IPV6_PREFIX: Final = 64
+"""Bits of an IPv6 address that name a network. One subscriber chooses the others freely."""
 
 
 class Throttle:
@@ -51,3 +54,17 @@ class Throttle:
         while taken and now - taken[0] >= self._window_s:
             taken.popleft()
         return self._window_s - (now - taken[0]) if len(taken) >= most else 0.0
+
+
+def limited_address(address: str) -> str:
+    """The address under which attempts are counted: an IPv4 address, or the network of an IPv6 address.
+
+    Other texts, such as the name of a socket, stay as they are.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or ip_network((int(found), _IPV6_PREFIX), strict=False))
