@@ -44,8 +44,8 @@ SLOW = pytest.mark.slow
 SOON = ("skip-healing", "offset-too-high", "own-rows-only")
 """Bugs that the first few schedules find."""
 
-RARE = {"accept-fenced": 1_500, "columns-forgotten": 1_400}
-"""Bugs that one schedule in about two thousand shows: the seed from which on it is looked for."""
+RARE = {"accept-fenced": 2_800}
+"""Bugs that one schedule in some thousands shows: the seed from which on it is looked for."""
 
 
 @pytest.mark.parametrize("first", range(0, 400, 200))
