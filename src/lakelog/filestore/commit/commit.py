@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -224,13 +225,15 @@ class TableCommit:
         """
         if self._owner is not None:
             return True
-        before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
-        if before is not None and Snapshot.from_json(before) == latest:
-            return True
+        with contextlib.suppress(NotFound):
+            if self.snapshots.read(snapshot.id - 1) == latest:
+                return True
         try:
             self._check_identity()
         except TableReplaced:
-            self._take_back(snapshot)
+            # the new table reads it as an empty commit, and may have committed the next one on it
+            if self.identity is None or not self.identity.is_told_from_next():
+                self._take_back(snapshot)
             raise
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:

@@ -73,6 +73,11 @@ class Identity:
             )
         _SEEN[key] = monotonic_s()
 
+    def is_told_from_next(self) -> bool:
+        """Whether the table that is in this place now tells snapshots of this table from its own."""
+        found = self._found()
+        return self.id is not None and found is not None and TABLE_ID in found.options
+
     @property
     def id(self) -> str | None:
         """The id that CREATE assigned; None for a table without one."""

@@ -83,8 +83,9 @@ class Branches:
             self._io.write(made.snapshot(found.snapshot.id), snapshot_json_of(data))
             schema_id = found.snapshot.schema_id
         elif snapshot_id is not None:
-            snapshot = Snapshots(self._io, self._main).get(snapshot_id)
-            self._io.write(made.snapshot(snapshot_id), self._io.read(self._main.snapshot(snapshot_id)))
+            snapshots = Snapshots(self._io, self._main)
+            snapshot = snapshots.get(snapshot_id)
+            self._io.write(made.snapshot(snapshot_id), snapshots.content(snapshot_id))
             schema_id = snapshot.schema_id
         # expiry deletes a root before it lists the others: if the root still exists, expiry will see the branch
         root = self._main.tag(tag) if tag is not None else self._main.snapshot(snapshot_id or 0)

@@ -162,7 +162,7 @@ class Tags:
         paths, io = self.references.paths, self.references.io
         kept = Options(paths.schema.options).get_typed(TAG_TIME) if retained is None else retained
         try:
-            data = io.read(paths.snapshot(snapshot_id))
+            data = self._snapshots.content(snapshot_id)
         except NotFound:
             # an expired snapshot with a tag can be tagged again
             named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]
