@@ -102,7 +102,10 @@ def create_table(
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
-    """Drops a table. Drops its log if it is a local file, with ``log-store.drop-with-table``, or with PURGE."""
+    """Drops a table, with ``log-store.drop-with-table`` or PURGE its topic, too.
+
+    A local log goes with the table's directory; a file outside of it may be the log of another table.
+    """
     try:
         location = catalog.load_table(identifier)
     except NotFound:
@@ -111,10 +114,6 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    # A file outside of the table may be the log of another table, regardless of this table's schema.
-    if log is not None:
-        is_local = log_factory(log.system).is_local
-        goes = is_local or purge or table.options.need(DROP_WITH_TABLE)
-        if goes and not (is_local and not log.address.startswith(f"{table.path}/")):
-            LOG_SYSTEMS.create(log.system).drop(log)
+    if log is not None and not log_factory(log.system).is_local and (purge or table.options.need(DROP_WITH_TABLE)):
+        LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)
