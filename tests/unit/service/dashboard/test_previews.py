@@ -126,9 +126,9 @@ def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:
         previews = Previews({"warehouse": str(warehouse)})
         for _ in range(2):
             assert len((await previews.grid(RowsRequest("d.log", 5))).rows) == 5
-            assert previews._process is not None
-            previews._process.kill()
-            previews._process.wait()
+            assert previews._readers._process is not None
+            previews._readers._process.kill()
+            previews._readers._process.wait()
         previews.close()
 
     asyncio.run(program())
