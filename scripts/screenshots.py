@@ -122,7 +122,7 @@ def main() -> None:
         raise SystemExit(MISSING)
     PICTURES.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
-        warehouse = cleanup.enter_context(demo_warehouse())
+        warehouse = cleanup.enter_context(demo_warehouse()).warehouse
         address = cleanup.enter_context(running_dashboard(Path(warehouse))).address
         grow(address, warehouse, given.grow)
         take(cleanup.enter_context(chromium()).new_page(), address, given.only)
