@@ -80,14 +80,17 @@ def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (4 * most, 4 * most))
     threading.Thread(target=_watch, args=(client, most), daemon=True).start()
-    request = from_json(orjson.loads(client.makefile("rb").readline()))
     try:
+        request = from_json(orjson.loads(client.makefile("rb").readline()))
         with connect(**config["connect"]) as lake:
             answer = orjson.dumps({"grid": vars(read_grid(lake, request))}, default=str, option=JSON_OPTIONS)
     except LakelogError as failure:
         answer = orjson.dumps({"error": type(failure).__name__, "why": str(failure)})
     except (MemoryError, OSError) as failure:
         answer = orjson.dumps({"error": OVER_MEMORY, "why": str(failure)})
+    except Exception as failure:  # a fault of lakelog: without an answer, it would look like a slow read
+        why = f"this preview failed inside the dashboard: {type(failure).__name__}: {failure}"
+        answer = orjson.dumps({"error": LakelogError.__name__, "why": why})
     client.sendall(answer)
 
 
