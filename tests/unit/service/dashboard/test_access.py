@@ -328,18 +328,3 @@ def test_a_body_that_does_not_end_behind_its_answer_is_hung_up_on(
         slow.sendall(b"x")  # one byte ended the wait for the next request
         while slow.recv(1000):
             pass
-
-
-def test_connections_that_ask_nothing_leave_the_server_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lakelog.service.dashboard.server._CONNECTIONS", 4)
-    with running_dashboard(tmp_path) as dashboard, ExitStack() as cleanup:
-        place = ("127.0.0.1", dashboard.server.port)
-        idle = [cleanup.enter_context(socket.create_connection(place, timeout=60)) for _ in range(20)]
-        hung_up = 0
-        for one in idle[4:]:
-            with suppress(ConnectionResetError):
-                assert one.recv(1) == b""
-            hung_up += 1
-        assert hung_up == 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
@@ -19,6 +19,13 @@ from lakelog.table.model.log_options import by_canonical_key
 
 _A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")
 _REMOTE_DATABASES: Final = ("postgresql", "mysql", "mariadb")
+_DATABASE_URL: Final = re.compile(
+    r"[\w+]+://(?:[^:/?#@]*(?::[^/?#@]*)?@)?(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d+)?(?:/[^/?#]*)?(?:\?(?P<query>[^#]*))?",
+    re.ASCII,
+)
+"""A URL that all parsers read alike, with a host: without one, a driver connects to a socket in a directory."""
+_DATABASE_PARAMETERS: Final = ("application_name", "charset", "connect_timeout", "sslmode")
+"""Its parameters that name no file. MySQL's driver even has one that lets its server ask for any file."""
 _WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
 
 
@@ -70,11 +77,31 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
             f"'{CATALOG_URI.key}' of catalog '{name}' is a database in a file of the server or of an unknown kind, "
             f"which is refused here: give the URL of a PostgreSQL or of a REST catalog, or {_WHY}"
         )
+    _check_database(name, CATALOG_URI.key, uri)
     lock = options.get(STORAGE_LOCK_ADDRESS.key)
     if lock is not None and urlsplit(lock).scheme.partition("+")[0] not in _REMOTE_DATABASES:
         raise NotAllowed(f"'{STORAGE_LOCK_ADDRESS.key}' of catalog '{name}' names a file of the server: {_WHY}")
+    _check_database(name, STORAGE_LOCK_ADDRESS.key, lock or "")
     if options.get(STORAGE_LOCK.key, "none").lower() == "file":
         raise NotAllowed(f"'{STORAGE_LOCK.key}' = 'file' of catalog '{name}' writes files of the server: {_WHY}")
+
+
+def _check_database(name: str, key: str, url: str) -> None:
+    """Checks that the URL of a database names no socket and no file. Raises NotAllowed."""
+    if url.partition(":")[0].partition("+")[0] not in _REMOTE_DATABASES:
+        return
+    found = _DATABASE_URL.fullmatch(url)
+    if found is None:
+        raise NotAllowed(
+            f"'{key}' of catalog '{name}' names no host, or has characters that need an escape such as '%2F'; a socket "
+            f"of the server is refused here: write 'postgresql+psycopg://user:password@host/database', or {_WHY}"
+        )
+    given = {parameter for parameter, _ in parse_qsl(found["query"] or "", keep_blank_values=True)}
+    if refused := sorted(given.difference(_DATABASE_PARAMETERS)):
+        raise NotAllowed(
+            f"the parameter '{refused[0]}' of '{key}' of catalog '{name}' may name files of the server, which is "
+            f"refused here; these may be given: {', '.join(_DATABASE_PARAMETERS)}; or {_WHY}"
+        )
 
 
 def _check_property(key: str, name: str, value: str) -> None:
