@@ -34,15 +34,15 @@ _MOST_PARTS = 9
 _COMMENT = "comment"
 _NOT_COLUMNS = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
-    "PRIMARY": "the primary key is fixed when a table is made; make a new table and copy the rows",
-    "CONSTRAINT": "constraints are fixed when a table is made; make a new table and copy the rows",
+    "PRIMARY": "the primary key is fixed when a table is created; create a new table and copy the rows",
+    "CONSTRAINT": "constraints are fixed when a table is created; create a new table and copy the rows",
     "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
     "DISTRIBUTION": "buckets are changed by the option 'bucket': ALTER TABLE … SET TBLPROPERTIES ('bucket' = '8')",
     "PARTITION": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
     "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
 }
 
-_PARTITION_KEYS = "partition keys are columns, fixed when a table is made; make a new table and copy the rows"
+_PARTITION_KEYS = "partition keys are columns, fixed when a table is created; create a new table and copy the rows"
 _OF_OTHER_SYSTEMS = {
     ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
     ("WRITE",): WHAT_SORTS_ROWS,

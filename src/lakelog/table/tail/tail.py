@@ -77,7 +77,7 @@ class TailPosition:
         except InvalidRequest:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as why:
-            raise InvalidRequest(f"'{text[:80]}' is not the position of a tail: {why}") from why
+            raise InvalidRequest(f"'{text[:80]}' is not a tail position: {why}") from why
 
 
 def _columns(scan: LogScan) -> list[str] | None:
