@@ -129,7 +129,7 @@ def test_a_password_comes_from_stdin_and_an_end_of_input_says_so(tmp_path: Path)
     done = ran([*add, "--password-stdin"], input="a password of rae\n")
     assert done.exit_code == 0, done.output
     assert file.read_text().startswith("rae:read:")
-    for more, told in ((["--password-stdin"], "stdin ended without a password"), ([], "give it by --password-stdin")):
+    for more, told in ((["--password-stdin"], "stdin ended without a password"), ([], "--password-stdin")):
         done = ran([*add, *more], input="")
         assert done.exit_code == 2
         assert told in done.output

@@ -200,7 +200,7 @@ def test_a_drop_of_nothing_is_fine_if_it_was_said_so() -> None:
 
 
 REFUSED: list[tuple[SchemaChange, str]] = [
-    (AddColumn(("c",), parse_type("INT NOT NULL")), "'c' cannot be added as NOT NULL.*add it without"),
+    (AddColumn(("c",), parse_type("INT NOT NULL")), "'c' cannot be added as NOT NULL"),
     (AddColumn(("a",), INT), "there is a column 'a' already"),
     (AddColumn(("p", "x"), INT), r"there is a column 'p\.x' already"),
     (AddColumn(("_VALUE_KIND",), INT), "'_VALUE_KIND' is reserved"),
@@ -227,7 +227,7 @@ REFUSED: list[tuple[SchemaChange, str]] = [
     (ChangeNullability(("a",), nullable=False), "'a' cannot become NOT NULL.*'false' first"),
     (ChangeNullability(("id",), nullable=True), "'id' cannot be made nullable: it is a primary key column"),
     (ChangeDefault(("a",), "five"), "'five' cannot be the default of column 'a' of type INT"),
-    (ChangePosition(("a",), after("a")), "'a' cannot stand before or after itself"),
+    (ChangePosition(("a",), after("a")), "'a' cannot be placed before or after itself"),
     (ChangePosition(("a",), before("nothing")), "there is no column 'nothing'"),
     (ChangeComment(("aa",), "x"), "there is no column 'aa', did you mean 'a'"),
 ]

@@ -71,7 +71,7 @@ def test_an_error_says_where_it_is_in_the_whole_text(admin: Terminal) -> None:
     [
         ("show tables in db;\nselekt 1", 2, 1, "did you mean SELECT?"),
         ("select (1 + 2", 1, 8, "'(' is not closed"),
-        ("select 1;\n\nselect id) from t", 3, 10, "')' closes nothing"),
+        ("select 1;\n\nselect id) from t", 3, 10, "')' has no opening bracket"),
     ],
 )
 def test_a_typo_is_found_before_anything_runs_and_without_spark(
@@ -178,8 +178,8 @@ def test_a_long_text_is_refused_and_old_texts_are_forgotten(warehouse: str) -> N
     ("text", "limits", "why"),
     [
         (f"SELECT {'1 + ' * 50_000}1", Limits(parse_s=0.2), "not parsed within 0.2 s"),
-        ("SHOW DATABASES;" * 13_000, Limits(), "13000 statements, 1000 are the most"),
-        (f"CREATE TABLE t (a {'array<' * 20_000}int{'>' * 20_000})", Limits(), "nested too deep"),
+        ("SHOW DATABASES;" * 13_000, Limits(), "13000 statements; the maximum is 1000"),
+        (f"CREATE TABLE t (a {'array<' * 20_000}int{'>' * 20_000})", Limits(), "nested too deeply"),
     ],
 )
 def test_a_hostile_text_is_refused_and_the_next_one_runs(warehouse: str, text: str, limits: Limits, why: str) -> None:

@@ -127,7 +127,7 @@ def test_the_end_of_a_writer(lake) -> None:
         (
             "CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 'order', 'a', 3)",
             InvalidRequest,
-            "7 arguments at most",
+            "at most 7 arguments",
         ),
         ("CALL sys.create_tag('db.t')", InvalidRequest, "argument 'tag' is missing"),
         ("CALL sys.create_tag('db.t', tga => 'x')", InvalidRequest, "did you mean 'tag'"),

@@ -141,7 +141,10 @@ def _read_add(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
     kind = parse_type(cursor, dialect)
     comment, position = _comment_and_position(cursor)
     if cursor.at_words("DEFAULT"):
-        cursor.fail("in Spark a new column's default fills old rows, too; here it does not: add it, then SET DEFAULT")
+        cursor.fail(
+            "in Spark the default of a new column also fills old rows, here it does not: add the column, then SET "
+            "DEFAULT"
+        )
     yield Alteration(AddColumn(path, kind, comment, position), place)
 
 
@@ -271,7 +274,7 @@ def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:
 
 
 def _refuse_replace(cursor: TokenStream) -> Iterator[Alteration]:
-    cursor.fail("REPLACE COLUMNS would drop all columns; say what changes with ADD, DROP, RENAME and ALTER COLUMN")
+    cursor.fail("REPLACE COLUMNS would drop all columns; describe the change with ADD, DROP, RENAME and ALTER COLUMN")
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[TokenStream], Iterator[Alteration]]], ...] = (
