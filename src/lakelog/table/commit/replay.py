@@ -73,7 +73,7 @@ def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> 
         _WARNED.add(warned)
         _LOG.warning(
             "query %s sends epoch %d of table %s again, but has committed epochs up to %d: its checkpoint is an older "
-            "copy, or another process runs the query, too. Epochs %d to %d are not written again, even if they have "
+            "copy, or another process also runs the query. Epochs %d to %d are not written again, even if they have "
             "other rows now; to write such rows, use a new checkpointLocation",
             *(writer, epoch, table.name, newest, epoch, newest),
             extra=fields(table=table.name),

@@ -33,7 +33,7 @@ class TablesCheck(Check):
             try:
                 health = table.health()
             except LakelogError as why:
-                yield self.failed(f"table {table.name} cannot be looked at", str(why))
+                yield self.failed(f"table {table.name} cannot be checked", str(why))
                 continue
             finally:
                 close_clients()
