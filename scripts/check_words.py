@@ -52,7 +52,8 @@ _ERRORS: Final = ast.parse((ROOT / PACKAGE / "errors.py").read_text(encoding="ut
 _MESSAGES: Final = frozenset(
     (
         *(node.name for node in _ERRORS if isinstance(node, ast.ClassDef)),
-        *"Action Blocker Finding error fail failed warned passed missing unavailable told warning info".split(),
+        *("Action", "Blocker", "Finding", "error", "fail", "failed", "warned", "passed"),
+        *("missing", "unavailable", "told", "warning", "info"),
     )
 )
 """Functions and classes whose arguments are messages, besides what ``raise`` raises."""

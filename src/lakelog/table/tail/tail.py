@@ -88,8 +88,8 @@ def _columns(scan: LogScan) -> list[str] | None:
 def _other_changes(scan: LogScan, value: Mapping[str, Any]) -> InvalidRequest:
     had = f"'true' and columns {value.get(_COLUMNS) or 'of the table'}" if _STATE in value else "'false'"
     return InvalidRequest(
-        f"the position in table {scan.table.name} was created with '{NORMALIZE.key}'={had}: keep this value, or restart "
-        "without the position"
+        f"the position in table {scan.table.name} was created with '{NORMALIZE.key}'={had}: keep this value, or "
+        "restart without the position"
     )
 
 
