@@ -192,7 +192,7 @@ def test_several_catalogs_share_a_database_and_know_only_their_own(tmp_path: Pat
         catalog.create_table(ORDERS, schema)
     one.drop_database("shop", cascade=True)
     assert two.load_table(ORDERS).schema == OTHER and one.list_databases() == []
-    with pytest.raises(UnsupportedFeature, match="lies at .*two/shop.db', not in the warehouse"):
+    with pytest.raises(UnsupportedFeature, match="is at .*two/shop.db', not in the warehouse"):
         catalog_at(tmp_path, "elsewhere", "two").load_table(ORDERS)
 
 

@@ -99,7 +99,7 @@ def test_show_takes_columns_a_condition_and_a_limit(warehouse: Path) -> None:
     assert found == [{"snapshot_id": 2}, {"snapshot_id": 3}]
     assert rows(warehouse, "show", "db.t", "history", "--columns", "version", "--limit", "1") == [{"version": 3}]
     wrong = failure(warehouse, "show", "db.t", "history", "--columns", "nothing")
-    assert isinstance(wrong, InvalidRequest) and "there is no column 'nothing'; there are: version" in str(wrong)
+    assert isinstance(wrong, InvalidRequest) and "no column 'nothing'; columns: version" in str(wrong)
 
 
 def test_show_of_an_unknown_thing_names_the_nearest(warehouse: Path) -> None:

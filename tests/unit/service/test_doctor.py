@@ -325,6 +325,7 @@ def test_a_catalog_that_does_not_answer_fails(around: CheckContext, tmp_path: Pa
     assert finding.found == "the catalog does not answer"
 
 
+@pytest.mark.slow
 def test_a_broker_behind_a_closed_port_fails(around: CheckContext) -> None:
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))

@@ -140,6 +140,7 @@ def test_a_process_above_its_memory_is_ended_and_says_so(warehouse: str) -> None
         assert terminal.state().process == "none"
 
 
+@pytest.mark.slow
 def test_a_process_without_work_ends_and_the_next_statement_starts_one(warehouse: str) -> None:
     with Terminal(TerminalConfig(warehouse, limits=Limits(idle_s=0.3))) as terminal:
         done(terminal, "SHOW DATABASES")
@@ -153,7 +154,7 @@ def test_what_waits_says_why_and_can_be_cancelled(warehouse: str) -> None:
     with Terminal(TerminalConfig(warehouse, limits=Limits(max_queued=2))) as terminal:
         first = terminal.submit("SHOW DATABASES")
         waiting = [terminal.submit("SHOW DATABASES") for _ in range(2)]
-        with pytest.raises(InvalidRequest, match="wait already"):
+        with pytest.raises(InvalidRequest, match="2 texts are queued"):
             terminal.submit("SHOW DATABASES")
         told = waiting[0].snapshot()
         assert told.state == "queued" and told.waiting is not None
@@ -212,6 +213,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_its_parent_however_that_ends(warehouse: str) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, warehouse], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -107,7 +107,7 @@ def test_a_refused_write_leaves_no_ghosts_and_no_directory(lakes, change: str, l
     table = opened(lakes, log)
     _, owner = lakes
     owner.sql("alter table db.x rename to db.y" if change == "rename" else "drop table db.x")
-    with pytest.raises(TableReplaced, match=r"db\.x.*(dropped, or renamed).*open it again"):
+    with pytest.raises(TableReplaced, match=r"db\.x.*(dropped or renamed).*open it again"):
         write(table, 1, "refused")
     with pytest.raises(TableReplaced):
         files(table)

@@ -245,7 +245,7 @@ def test_a_position_of_something_else_is_refused(tmp_path) -> None:
     sealed(table, rows(1))
     position = table.tail("earliest").position
     other = make(tmp_path / "other")
-    with pytest.raises(InvalidRequest, match="belongs to another log .* made anew"):
+    with pytest.raises(InvalidRequest, match="belongs to another log .* recreated"):
         other.tail(position)
     with pytest.raises(InvalidRequest, match=r"created with 'log.consistency'='eventual'.*set it to 'eventual'"):
         table.tail(position, options=TRANSACTIONAL)
