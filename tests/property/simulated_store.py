@@ -252,7 +252,7 @@ class SimulatedStore:
                 warehouse.live[made.id] = live
                 self._check_behind(warehouse, made.id, is_other)
             if lost and scheduler.dice.random() < 0.5:
-                raise CommitUnknown(f"nobody knows whether snapshot {made.id} was created")
+                raise CommitUnknown(f"unknown whether snapshot {made.id} was created")
             if not lost or held.get(made.id) is made:
                 scheduler.landmark(f"created snapshot {made.id} of {request.user} {request.identifier}")
                 return made

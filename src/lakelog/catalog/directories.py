@@ -126,7 +126,7 @@ class Directories(Catalog):
                 return
             raise self._no_table(identifier)
         if self._io.real(path) != f"{self._io.real(database)}/{identifier.table}":
-            raise InvalidRequest(f"'{path}' is a symbolic link, DROP does not follow it: remove the link itself")
+            raise InvalidRequest(f"'{path}' is a symbolic link, and DROP does not follow links: remove the link itself")
         try:
             before = self.load_table(identifier)
             away = f"{database}/.dropped-{_digest(before.schema)}-{new_uuid()}"
@@ -202,7 +202,9 @@ class Directories(Catalog):
                     raise
                 return TableLocation(identifier, path, schema, self._io.within(path))
             taken = schema.id
-        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+        raise CommitConflict(
+            f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
+        )
 
     def _has_schema(self, before: TableLocation, path: str) -> bool:
         """Whether the table in a directory has the loaded schema."""
@@ -216,8 +218,8 @@ class Directories(Catalog):
         if self._has_schema(before, before.path):
             return
         raise TableReplaced(
-            f"table {before.identifier} was dropped, or renamed, while it was changed: look which table has its name "
-            f"now, then change that one if need be"
+            f"table {before.identifier} was dropped or renamed while it was changed: check its columns, and repeat "
+            "the change if it is missing"
         )
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
@@ -243,7 +245,7 @@ class Directories(Catalog):
             if self._io.exists(path):
                 return self._io.read(path) == data
         raise CommitUnknown(
-            f"nobody knows whether '{path}' was created: look at the table's columns, then change it again if need be"
+            f"unknown whether '{path}' was created: check the table's columns, and repeat the change if it is missing"
         ) from unknown
 
     def has_snapshots(self, path: str) -> bool:
@@ -305,7 +307,7 @@ def near_or_all(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     if near:
         return f", did you mean '{near[0]}'?"
-    return f"; there are: {', '.join(known)}" if known else "; there is none yet"
+    return f"; there are: {', '.join(known)}" if known else "; none exists yet"
 
 
 def bare_path(path: str) -> str:

@@ -120,7 +120,7 @@ class MergeBuilder:
 
 def _assignments(values: Values) -> str:
     if not values:
-        raise InvalidRequest("no column is given a value: write them like {'name': 'upper(name)'}")
+        raise InvalidRequest("no column gets a value: write them like {'name': 'upper(name)'}")
     return ", ".join(f"{quoted_name(name)} = {_text(value)}" for name, value in values.items())
 
 
@@ -132,4 +132,4 @@ def _text(given: str) -> str:
     if isinstance(given, str):
         return given
     kind = type(given).__name__
-    raise InvalidRequest(f"values and conditions are text of SQL, not {kind}: write them like 's.n + 1'")
+    raise InvalidRequest(f"values and conditions are SQL text, not {kind}: write them like 's.n + 1'")

@@ -342,5 +342,5 @@ class Table(TableHistory, TableChanges):
 
 def _refuse_alter(identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
     raise UnsupportedFeature(
-        f"the schema of a branch of table {identifier} cannot be changed: change main and make the branch anew"
+        f"the schema of a branch of table {identifier} cannot be changed: change main and recreate the branch"
     )

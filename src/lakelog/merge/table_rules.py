@@ -45,11 +45,11 @@ def check_writable(given: Mapping[str, str]) -> None:
     options = Options(given)
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
-            raise _refused(key, given[key], "only false can be written")
+            raise _refused(key, given[key], "lakelog writes only tables where it is false")
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(
             f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = "
-            f"'{options.need(MERGE_ENGINE)}', which replaces no row: leave it out"
+            f"'{options.need(MERGE_ENGINE)}', which replaces no rows: remove the option"
         )
     if options.need(LOG_ENABLED):
         # readers of the log see rows one by one, in the order of the log

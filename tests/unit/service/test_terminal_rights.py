@@ -61,7 +61,7 @@ def test_a_writer_may_do_nothing_of_an_admin(writer: Terminal, text: str) -> Non
 def test_a_writer_makes_tables_but_no_database_on_the_way(writer: Terminal, admin: Terminal) -> None:
     done(writer, "CREATE TABLE db.made (id INT) USING lakelog; DROP TABLE db.made")
     error = run(writer, "CREATE TABLE elsewhere.made (id INT) USING lakelog").snapshot().error
-    assert error is not None and error.refused and "making one needs the role admin" in error.message
+    assert error is not None and error.refused and "creating one needs the role admin" in error.message
     assert ["elsewhere"] not in rows(admin, "SHOW DATABASES")
 
 

@@ -37,7 +37,7 @@ def test_a_first_row_is_seen_after_its_write_and_stays(tmp_path) -> None:
     write(table, id=[1], amount=[1], name=["first"])
     write(table, id=[1, 2], amount=[2, 3], name=["late", "other"])
     assert [row["name"] for row in read(table)] == ["first", "other"]
-    with pytest.raises(InvalidSchema, match="merge engine 'first-row' takes only inserts"):
+    with pytest.raises(InvalidSchema, match="merge engine 'first-row' accepts only inserts"):
         write(table, ["-D"], id=[1], amount=[1], name=["first"])
     assert [row["name"] for row in read(table)] == ["first", "other"]
 

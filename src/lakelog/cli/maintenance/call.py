@@ -45,7 +45,7 @@ def call(
         return
     usage = _usage(procedure.removeprefix("sys."))
     if table is None:
-        raise InvalidRequest(f"on which table? {usage}")
+        raise InvalidRequest(f"the table is missing: {usage}")
     lake = connect(warehouse=warehouse)
     try:
         answer = lake.sql(statement_of(procedure.removeprefix("sys."), table, arguments))

@@ -187,8 +187,8 @@ class TableCommit:
                 return found
             # it may still appear; creating the same snapshot again is harmless
         raise CommitUnknown(
-            f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
-            f"{snapshot.commit_identifier}, or commit the same again"
+            f"unknown whether '{path}' was created: check with commit user {snapshot.commit_user} and identifier "
+            f"{snapshot.commit_identifier}, or repeat the same commit"
         ) from unknown
 
     def _publish(self, path: str, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
@@ -244,8 +244,9 @@ class TableCommit:
                 return True
         elif snapshot.id not in ids:
             raise CommitUnknown(
-                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it was "
-                f"committed: look for user {snapshot.commit_user} and identifier {snapshot.commit_identifier}"
+                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it "
+                f"was committed: check with commit user {snapshot.commit_user} and identifier "
+                f"{snapshot.commit_identifier}"
             )
         elif max(ids) == snapshot.id and min(ids) == snapshot.id:
             return True

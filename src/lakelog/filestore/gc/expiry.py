@@ -43,8 +43,8 @@ class Retention:
     def __post_init__(self) -> None:
         if self.smallest < 1 or self.largest < self.smallest:
             raise InvalidOption(
-                f"expiry cannot keep at least {self.smallest} and at most {self.largest}: the first number must be 1 "
-                f"or more, the second not smaller than the first"
+                f"expiry cannot keep at least {self.smallest} and at most {self.largest} snapshots: the minimum must "
+                "be 1 or more, and the maximum no less than the minimum"
             )
 
 

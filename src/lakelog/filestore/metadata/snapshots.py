@@ -132,9 +132,9 @@ class Snapshots:
             if not snapshot_id or self.io.exists(self.paths.snapshot(snapshot_id)):
                 raise
             raise NotFound(
-                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again for the newest "
-                f"rows; to read for longer, raise 'snapshot.time-retained', or keep the snapshot with a tag or a "
-                f"'consumer-id'"
+                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again to get the "
+                "newest rows. To allow longer reads, raise 'snapshot.time-retained', or keep the snapshot with a "
+                "tag or a 'consumer-id'"
             ) from why
 
     def latest(self) -> Snapshot | None:

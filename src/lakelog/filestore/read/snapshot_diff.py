@@ -54,8 +54,8 @@ def _check_same_buckets(before: Sequence[Split], after: Sequence[Split]) -> None
         total = totals.get(split.partition, split.total_buckets)
         if total != split.total_buckets:
             raise UnsupportedFeature(
-                f"a partition has {split.total_buckets} buckets and had {total} before: two states are compared bucket "
-                f"by bucket; read the changes with 'incremental-between-scan-mode' = 'delta'"
+                f"a partition has {split.total_buckets} buckets and had {total} before, and 'diff' compares bucket "
+                "by bucket: read the changes with 'incremental-between-scan-mode' = 'delta'"
             )
 
 

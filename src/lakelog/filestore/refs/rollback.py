@@ -55,8 +55,8 @@ class Rollback:
         data = snapshot_json_of(self.references.io.read(self.references.paths.tag(name)))
         if not self.references.io.create(path, data) and not _same(self._snapshots.get(target.id), target):
             raise InvalidRequest(
-                f"tag '{name}' names snapshot {target.id} of another history: snapshot {target.id} is not the one that "
-                f"it was made from; create a branch from the tag instead"
+                f"tag '{name}' points to an earlier snapshot {target.id}, which was rolled back and written again: "
+                "create a branch from the tag instead"
             )
         self._remove_after(target)
         return target
@@ -87,8 +87,8 @@ class Rollback:
                 return
             self._remove_round(target)
         raise CommitConflict(
-            f"table {self.references.paths.root}: others commit faster than their snapshots can be taken back; stop "
-            f"its writers and roll back again"
+            f"table {self.references.paths.root}: other writers commit faster than the rollback removes their "
+            "snapshots. Stop the writers and roll back again"
         )
 
     def _is_anything_newer(self, target: Snapshot) -> bool:

@@ -84,8 +84,8 @@ class EmbeddedLogSystem(LogSystem):
     def check(self, location: LogLocation, spread: bool = False) -> None:
         if spread:
             raise InvalidRequest(
-                "an embedded log works on one machine only, and this Spark is spread over machines: "
-                "create the table with 'log-store.address' = '<kafka bootstrap servers>'"
+                "an embedded log works on one machine only, and this Spark uses several machines: create the table "
+                "with 'log-store.address' = '<kafka bootstrap servers>'"
             )
         EmbeddedFile(location).close()
 
@@ -214,14 +214,14 @@ class EmbeddedReader(LogReader):
                 held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
                 if held is not None and start < held[0]:
                     raise OffsetExpired(
-                        f"offset {start} of bucket {bucket} is no longer in the log, the first one is {held[0]}: start "
-                        f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+                        f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {held[0]}. "
+                        "Start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
                     )
                 if held is not None and start > held[1]:
                     raise NotFound(
-                        f"offset {start} of bucket {bucket} is behind the end of the embedded log "
-                        f"{self._location.address}, {held[1]}: an older copy was put in its place, or the offset is of "
-                        f"another log"
+                        f"offset {start} of bucket {bucket} is after the end of the embedded log "
+                        f"{self._location.address}, {held[1]}: an older copy replaced it, or the offset belongs to "
+                        "another log"
                     )
         if not rows:
             return RECORDS_SCHEMA.empty_table()

@@ -182,7 +182,7 @@ class KafkaAppender(LogAppender):
             first, last = pending.ends
             if first <= self._last.get(pending.bucket, -1):
                 self._watch.is_stale = True
-                raise missing(self._location, "was made anew")
+                raise missing(self._location, "was recreated")
             self._last[pending.bucket] = last
 
     def close(self) -> None:
@@ -359,7 +359,7 @@ class KafkaReader(LogReader):
             elif monotonic_s() > deadline:
                 at = self._next[bucket]
                 self._forget(list(self._next))
-                raise unavailable(self._location, f"bucket {bucket} should have records from offset {at} on")
+                raise unavailable(self._location, f"bucket {bucket} has no records from offset {at}")
 
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)
@@ -368,7 +368,7 @@ class KafkaReader(LogReader):
         if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             first = self.first_offsets([bucket])[bucket]
             raise OffsetExpired(
-                f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one "
-                f"is {first}: start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+                f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}'; the first offset is "
+                f"{first}. Start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
         raise error_of(self._location, error)

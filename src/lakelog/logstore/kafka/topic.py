@@ -149,7 +149,7 @@ class KafkaTopic:
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
-                f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
+                f"{location.buckets} buckets, and each bucket has one partition: the topic was changed"
             )
 
     def check_same(self) -> TopicDescription:
@@ -205,8 +205,8 @@ class KafkaTopic:
         every = range(found)
         if self.offsets(LATEST, every) != self.offsets(EARLIEST, every):
             raise AlreadyExists(
-                f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
-                f"choose another 'log-store.topic', or delete the topic"
+                f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
+                "'log-store.topic', or delete the topic"
             )
 
 

@@ -57,7 +57,7 @@ def tag_from_json(name: str, data: bytes) -> Tag:
         created, nanos = _time(found.get(_CREATED))
         return Tag(name, snapshot, created, _retention(found.get(_RETAINED)), nanos)
     except (TypeError, ValueError) as why:
-        raise Corrupt(f"tag '{name}' has a time that cannot be read: {why}") from None
+        raise Corrupt(f"tag '{name}' has an invalid time: {why}") from None
 
 
 def snapshot_json_of(tag_json: bytes) -> bytes:

@@ -18,6 +18,8 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
+from lakelog.service.dashboard.live.streams import Streams
+from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.gate import Access, Gate
@@ -27,8 +29,6 @@ from lakelog.service.dashboard.security.middleware.connections import LimitedLis
 from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
-from lakelog.service.dashboard.streams import Streams
-from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.time_series import FigureHistory
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog

@@ -41,7 +41,9 @@ class DemoProcess:
         code = self._process.poll()
         if code is None and monotonic_s() - self._began > self._slow_s and not self._has_written():
             waited = monotonic_s() - self._began
-            return f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; it goes on"
+            return (
+                f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; still waiting"
+            )
         if not code:
             return ""
         self._ended = self._ended or monotonic_s()

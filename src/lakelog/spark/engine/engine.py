@@ -255,7 +255,7 @@ class SparkEngine:
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
         if frame.isStreaming:
-            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
+            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} needs a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
         self._save(frame, table.with_hints(chosen), overwrite=True)

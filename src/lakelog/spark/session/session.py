@@ -105,8 +105,9 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
         if PACKAGES not in found:
             raise
         raise Unavailable(
-            f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
-            f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
+            f"Spark did not start. A likely cause is that its resolver cannot download {found[PACKAGES]} (see the "
+            "output above). Put the connector's jars into a directory, and name it in the environment variable "
+            f"{JARS_VARIABLE}"
         ) from failed
 
 

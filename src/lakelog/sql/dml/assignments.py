@@ -85,7 +85,7 @@ def _struct(field: DataField, now: str, given: Mapping[Path, str], table: DmlTar
     """The struct of a column with new values of some parts; the others come from the current struct ``now``."""
     path = (*above, field.name)
     if not isinstance(field.type, RowType):
-        raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is no struct: set all of it")
+        raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is not a struct: set the whole column")
     for inner in given:
         _field(field.type.fields, (*path, inner[0]), table)
     parts = []

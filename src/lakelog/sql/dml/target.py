@@ -32,8 +32,8 @@ def resolve_target(
     """
     if session.is_hidden(changed.name):
         raise InvalidRequest(
-            f"'{changed.name}' is a temporary view here, which hides table '{identifier}': write the table's name with "
-            f"its database, or drop the view"
+            f"'{changed.name}' is a temporary view, which hides table '{identifier}': write the table's name with "
+            "its database, or drop the view"
         )
     options = session.tables.canonical_options(changed.options, "write")
     found = session.tables.changeable(identifier, actions, options)
@@ -82,7 +82,7 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
             return empty_result()
     raise CommitConflict(
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
-        f"statement ran; nothing was changed: run it again when they are done"
+        "statement ran. The statement changed nothing; run it again when they have finished"
     ) from conflict
 
 

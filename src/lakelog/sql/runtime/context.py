@@ -49,9 +49,9 @@ class SessionContext:
         """Removes a catalog from the session. Raises NotFound, InvalidRequest for the first and the current one."""
         found = self.catalogs.need(name)
         if found == FIRST:
-            raise InvalidRequest(f"catalog '{name}' cannot be dropped: the session began with it")
+            raise InvalidRequest(f"catalog '{name}' cannot be dropped: it is the default catalog of the session")
         if found == self.current_catalog:
-            raise InvalidRequest(f"catalog '{name}' is the current one: USE CATALOG {self._first} first")
+            raise InvalidRequest(f"catalog '{name}' is the current one: run USE CATALOG {self._first} first")
         self.tables.drop_catalog(found)
         self.engine.update_catalogs()
 

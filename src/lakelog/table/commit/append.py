@@ -56,7 +56,7 @@ def commit_append(
             raise
         forget_unassigned(ready.table, ready.runs)
         return snapshot
-    raise CommitConflict(f"table {table.name}: other writers keep giving new keys their buckets; try again")
+    raise CommitConflict(f"table {table.name}: other writers assign buckets to new keys at the same time. Try again")
 
 
 def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, watermark: int | None) -> Snapshot:

@@ -68,7 +68,9 @@ class NamedReaders:
     def record(self, name: str, offsets: Mapping[int, int]) -> None:
         """Stores a reader's position. Raises InvalidRequest for a name that is not a valid file name."""
         if not name.strip() or "/" in name or "\\" in name:
-            raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or have '/' or '\\'")
+            raise InvalidRequest(
+                f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'"
+            )
         self.io.write(f"{self._root}/{name}", orjson.dumps({str(b): o for b, o in sorted(offsets.items())}))
 
     def list(self) -> Sequence[NamedReader]:

@@ -78,8 +78,8 @@ def chosen_partitions(
     others = sorted(() if condition is None else condition.columns - set(keys))
     if others:
         raise InvalidRequest(
-            f"a compaction takes whole partitions of table {table.name}, its partition columns are "
-            f"{', '.join(keys) or 'none'}: take {', '.join(others)} out of the condition"
+            f"a compaction of table {table.name} selects whole partitions (partition columns: "
+            f"{', '.join(keys) or 'none'}): remove {', '.join(others)} from the condition"
         )
     live = {entry.partition for entry in table.store.live_entries(table.store.latest_snapshot())}
     found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)

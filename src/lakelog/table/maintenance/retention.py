@@ -100,8 +100,8 @@ def expire_partitions(
     rule = PartitionRule.of(table.options, expiration_time, strategy)
     if rule is None:
         raise InvalidRequest(
-            f"table {table.name} does not say how long partitions live: set '{PARTITION_EXPIRATION_TIME.key}', or give "
-            f"an expiration time"
+            f"table {table.name} has no partition retention: set '{PARTITION_EXPIRATION_TIME.key}', or give an "
+            "expiration time"
         )
     dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
     METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)
@@ -179,8 +179,8 @@ def _forget_sealed(table: DynamicTable) -> None:
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
     if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
         raise InvalidRequest(
-            f"table {table.name} has a log, whose rows cannot be {what}: say files_only to change the files alone and "
-            f"let the log be ahead of them"
+            f"table {table.name} has a log, whose rows cannot be {what}: pass files_only to change only the files. "
+            "The log then stays ahead of them"
         )
 
 

@@ -27,9 +27,9 @@ def check_overwritable(table: DynamicTable) -> None:
     """
     if table.emits_log:
         raise UnsupportedFeature(
-            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE, DROP PARTITION or "
-            f"the expiry of partitions: delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' "
-            f"to change the files alone"
+            f"table {table.name} has a log, which does not record an overwrite, TRUNCATE, DROP PARTITION or expiry "
+            f"of partitions: delete by primary key instead, or set the option '{EMIT_MODE.key}' = 'file' to change "
+            "only the files"
         )
 
 
@@ -91,7 +91,7 @@ def partition_values(schema: TableSchema, given: Mapping[str, object], table: st
         own = by_fold.get(name.lower())
         if own is None:
             keys = ", ".join(schema.partition_keys) or "none"
-            raise InvalidSchema(f"'{name}' is no partition column of table {table}; its partition columns: {keys}")
+            raise InvalidSchema(f"'{name}' is not a partition column of table {table}; its partition columns: {keys}")
         chosen[own] = _typed(schema, own, value)
     return tuple((name, chosen[name]) for name in schema.partition_keys if name in chosen)
 
@@ -106,7 +106,7 @@ def existing_partitions(
         matching = {p for p in live if target.matches(p, table.schema)}
         if not matching and not if_exists:
             text = ", ".join(f"{k} = {v!r}" for k, v in target.values)
-            raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to go on without it")
+            raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to ignore it")
         found |= matching
     return frozenset(found)
 

@@ -157,13 +157,14 @@ class FileStream(TableScan):
         earliest, latest = store.change_history.earliest_id(), store.snapshots.latest_id()
         if earliest is not None and snapshot_id < earliest:
             raise NotFound(
-                f"snapshot {snapshot_id} of table {self.table.name} has expired before this stream read it (the oldest "
-                f"is {earliest}): begin anew, keep snapshots longer, or give the stream a 'consumer-id'"
+                f"snapshot {snapshot_id} of table {self.table.name} has expired before this stream read it (the "
+                f"oldest is {earliest}): restart the stream, keep snapshots longer, or give the stream a "
+                "'consumer-id'"
             )
         if snapshot_id > (latest or 0) + 1:
             raise InvalidRequest(
-                f"this stream goes on with snapshot {snapshot_id}, but the newest of table {self.table.name} is "
-                f"{latest}: the table was made anew or rolled back, begin the stream anew"
+                f"this stream is at snapshot {snapshot_id}, but the newest of table {self.table.name} is {latest}: "
+                "the table was recreated or rolled back. Restart the stream without its checkpoint"
             )
         return None
 

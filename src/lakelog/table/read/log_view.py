@@ -147,7 +147,7 @@ def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[i
         first = moment.firsts.get(bucket, 0)
         if seen < first and not only_control_records_expired(table, moment.state, bucket, seen):
             raise OffsetExpired(
-                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
-                f"knows it up to {seen} only: what lay between has expired. Keep the log longer "
-                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+                f"bucket {bucket} of the log of table {table.name} starts at offset {first}, but the newest snapshot "
+                f"covers it only up to {seen}: the rows in between have expired. Keep the log longer "
+                f"('log-store.retention'), or read the remaining rows with '{EXPIRED_OFFSETS.key}'='earliest'"
             )

@@ -33,7 +33,7 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
             hint = f", did you mean '{near[0]}'?" if near else ""
             raise InvalidSchema(f"table {table} has no column '{name}'{hint or '.'} It has: {', '.join(target.names)}")
         if names.count(name) > 1:
-            raise InvalidSchema(f"column '{name}' is given twice for table {table}")
+            raise InvalidSchema(f"column '{name}' occurs twice in the rows for table {table}")
         have, want = given.field(name).type, target.field(name).type
         if not _castable(have, want):
             raise InvalidSchema(
@@ -71,8 +71,8 @@ def conform(
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             what = "primary key" if field.name in schema.primary_keys else "NOT NULL"
             raise InvalidSchema(
-                f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): "
-                f"give it a value or filter the row out"
+                f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): set a "
+                "value, or filter the row out"
             )
         is_key = field.name in schema.primary_keys
         columns.append(_one_zero(column) if is_key and pa.types.is_floating(field.type) else column)
@@ -104,13 +104,13 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
 def _check_retractions(what: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         raise InvalidSchema(
-            f"{what}, which has no primary key and takes only inserts: declare a primary key or filter the "
-            f"retractions out"
+            f"{what}, which has no primary key and accepts only inserts: declare a primary key, or filter out the "
+            "retractions"
         )
     if not engine_of(schema).takes_retractions:
         engine = Options(schema.options).need(MERGE_ENGINE)
         raise InvalidSchema(
-            f"{what}, whose merge engine '{engine}' takes only inserts: filter the retractions out, or set "
+            f"{what}, whose merge engine '{engine}' accepts only inserts: filter out the retractions, or set "
             f"'{IGNORE_DELETE.key}' = 'true'"
         )
 

@@ -71,7 +71,7 @@ def commit_overwrite(
             continue
         forget_unassigned(table, runs)
         return snapshot
-    raise CommitConflict(f"table {table.name}: other writers keep adding partitions to those overwritten; try again")
+    raise CommitConflict(f"table {table.name}: other writers add partitions that the overwrite covers. Try again")
 
 
 def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
@@ -188,7 +188,7 @@ class OverwriteWriter:
     def write(self, rows: Any) -> None:
         """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
         if not self._open or self._result is not None:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is done: open a new writer")
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
         try:
             for batch in batches_of(rows):
                 self._task.write(batch)
@@ -202,7 +202,9 @@ class OverwriteWriter:
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
         if not self._open:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is done or has failed: open a new writer")
+            raise InvalidRequest(
+                f"this overwrite of table {self._table.name} is complete or has failed: open a new writer"
+            )
         if self._result is None:
             self._result = self._task.finish()
         try:
@@ -274,7 +276,7 @@ def _nothing_else(
 ) -> Mapping[str, str]:
     known = {e.identifier for e in seen}
     if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
-        raise CommitConflict(f"table {table.name} was written to while it was rescaled: try again")
+        raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
     return carried_state(table.store, latest)
 
 

@@ -283,11 +283,11 @@ def test_every_answer_tells_the_browser_to_be_careful(local: RunningDashboard) -
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"host": "0.0.0.0"}, "people have to log in"),
-        ({"host": "0.0.0.0", "token": TOKEN}, "in the clear"),
-        ({"host": "::", "users_file": Path("users")}, "in the clear"),
+        ({"host": "0.0.0.0"}, "users must log in"),
+        ({"host": "0.0.0.0", "token": TOKEN}, "unencrypted"),
+        ({"host": "::", "users_file": Path("users")}, "unencrypted"),
         ({"behind_proxy": True}, "needs --users-file or --token-file"),
-        ({"tls_key": Path("key.pem")}, "come together"),
+        ({"tls_key": Path("key.pem")}, "--tls-certificate and --tls-key"),
     ],
 )
 def test_what_is_not_safe_is_not_started(settings: dict[str, object], words: str) -> None:

@@ -18,10 +18,10 @@ import pytest
 from dashboards import PASSWORD, RunningDashboard, csrf_of, running_dashboard
 from lakelog import connect
 from lakelog.errors import LakelogError, Unavailable
+from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.grid import RecordsRequest, RowsRequest
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
-from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.terminal.execution import Execution
 from lakelog.service.terminal.protocol.config import Limits
 

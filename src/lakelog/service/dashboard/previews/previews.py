@@ -64,7 +64,7 @@ class Previews:
         if answer["error"] == _OVER_MEMORY:
             raise Unavailable(
                 f"this preview needs more than {self._memory_bytes >> 20} MiB of memory: values or pages of the file "
-                f"are very large; query single columns in the Terminal, or lakelog head {request.table}"
+                f"are very large. Query single columns in the Terminal, or lakelog head {request.table}"
             )
         kind: type[LakelogError] = getattr(errors, answer["error"], LakelogError)
         raise kind(answer["why"])
@@ -102,7 +102,7 @@ class Previews:
         if not body:
             raise Unavailable(
                 f"this preview was not read within {self._time_s:g} s: its files are very large, or the storage is "
-                f"slow; query single columns in the Terminal, or lakelog head {request.table}"
+                f"slow. Query single columns in the Terminal, or lakelog head {request.table}"
             )
         return orjson.loads(body)  # type: ignore[no-any-return]
 

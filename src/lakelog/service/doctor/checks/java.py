@@ -42,7 +42,7 @@ class JavaCheck(Check):
         told = done.stdout + done.stderr
         version = re.search(r'version "((\d+)[^"]*)"', told)
         if done.returncode or version is None:
-            last = (told.strip().splitlines() or ["it says nothing"])[-1]
+            last = (told.strip().splitlines() or ["no output"])[-1]
             yield self.failed(f"{found} (from {where}) is broken: {last}", _install())
         elif int(version[2]) < _OLDEST:
             yield self.failed(

@@ -50,12 +50,12 @@ class SparkCheck(Check):
         except OSError:
             # PySpark's own directory has no such file
             if not (Path(home) / "jars").is_dir():
-                yield self.failed(f"SPARK_HOME={home} is no Spark: it has no jars", "unset SPARK_HOME")
+                yield self.failed(f"SPARK_HOME={home} is not a Spark installation: it has no jars", "unset SPARK_HOME")
             return
         found = re.search(r"Spark (\d+\.\d+\S*)", release)
         if found is not None and _numbers(found[1]) != _numbers(version):
             yield self.failed(
-                f"SPARK_HOME={home} is Spark {found[1]}, PySpark is {version}: the session would be of the former",
+                f"SPARK_HOME={home} is Spark {found[1]}, PySpark is {version}: the session would use the former",
                 "unset SPARK_HOME, or install the PySpark of that version",
             )
 
@@ -65,7 +65,7 @@ class SparkCheck(Check):
             return
         found = shutil.which(program)
         if found is None:
-            yield self.failed(f"PYSPARK_PYTHON={program} is no program", "unset PYSPARK_PYTHON, or name a Python")
+            yield self.failed(f"PYSPARK_PYTHON={program} is not a program", "unset PYSPARK_PYTHON, or name a Python")
             return
         try:
             done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)

@@ -39,12 +39,12 @@ def check_options(given: Mapping[str, str], files: bool) -> None:
         if key.startswith(PROPERTIES_PREFIX):
             _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
         elif key.startswith(HADOOP_PREFIX):
-            raise NotAllowed(f"option '{key}' cannot be given here: it may load classes and name files; {_WHY}")
+            raise NotAllowed(f"option '{key}' cannot be set here: it may load classes and name files; {_WHY}")
     address = given.get(LOG_ADDRESS.key)
     if address is not None and not files and _is_local_log(given.get(LOG_TYPE.key), address):
         raise NotAllowed(
-            f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, the "
-            f"log then lies in its table's directory; or {_WHY}"
+            f"option '{LOG_ADDRESS.key}' names a file on the server, which is not allowed here: leave it out to keep "
+            f"the log in its table's directory; or {_WHY}"
         )
 
 
@@ -52,7 +52,7 @@ def check_hints(given: Mapping[str, str]) -> None:
     """Checks options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
     key = next((key for key in given if key.startswith(PROPERTIES_PREFIX)), None)
     if key is not None:
-        raise NotAllowed(f"option '{key}' cannot be given to one statement here: it belongs to the table")
+        raise NotAllowed(f"option '{key}' cannot be set for one statement here: it belongs to the table")
 
 
 def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
@@ -68,8 +68,8 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
     is_served = options.get(CATALOG_TYPE.key, "").lower() == "rest"
     if _is_local(warehouse) and not is_served:
         raise NotAllowed(
-            f"the warehouse of catalog '{name}' is a directory of the server, which is refused here: give a URI such "
-            f"as 's3://bucket/warehouse', or {_WHY}"
+            f"the warehouse of catalog '{name}' is a directory on the server, which is not allowed here: give a URI "
+            f"such as 's3://bucket/warehouse', or {_WHY}"
         )
     uri = options.get(CATALOG_URI.key, "")
     if uri and urlsplit(uri).scheme.partition("+")[0] not in (*_REMOTE_DATABASES, "http", "https"):
@@ -109,12 +109,14 @@ def _check_property(key: str, name: str, value: str) -> None:
     allowed = sorted(other for other in known if known[other] != FILE)
     if name not in allowed:
         raise NotAllowed(
-            f"option '{key}' cannot be given here: options of the log's client may load libraries, run programs or "
-            f"name files; these may be given: {', '.join(allowed)}; files of certificates "
-            f"have to be set by a program or by `lakelog sql`, and statements here then use them"
+            f"option '{key}' cannot be set here: options of the log's client may load libraries, run programs or "
+            f"name files. Allowed: {', '.join(allowed)}. Certificate files must be set by a program or by `lakelog "
+            "sql`; statements here then use them"
         )
     if known[name] == VALUE_OR_FILE and _A_FILE.search(value):
-        raise NotAllowed(f"option '{key}' names a file of the server, which would be sent away: give the value itself")
+        raise NotAllowed(
+            f"option '{key}' names a file on the server, which would be sent to another machine: give the value itself"
+        )
 
 
 def _is_local_log(system: str | None, address: str) -> bool:
