@@ -55,7 +55,7 @@ DATA_FORMAT: Final = Option(
     str,
     "debezium-json",
     "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
-    "record, for speed.",
+    "record, for speed. CREATE TABLE sets arrow for an embedded log, which no other consumer can read.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     immutable=True,
@@ -64,7 +64,8 @@ LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
     None,
-    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention.",
+    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention. That of "
+    "an embedded log is 7 d, and longer for rows that no snapshot has or that a reader with a consumer-id still needs.",
     aliases=("log.retention",),
 )
 DROP_WITH_TABLE: Final = Option(
