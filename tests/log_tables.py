@@ -20,11 +20,7 @@ from lakelog.table.log.lease_keeper import drop_lease
 
 
 def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
-    """A table ``db.t`` (id, name) of two buckets, with a log; ``key`` is empty for one without a primary key.
-
-    A row is a record unless ``more`` names another format.
-    """
-    more += "" if "data-format" in more else ", 'log-store.data-format' = 'debezium-json'"
+    """A table ``db.t`` (id, name) of two buckets, with a log; ``key`` is empty for one without a primary key."""
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     buckets = "'bucket' = '2'" if key else "'bucket' = '2', 'bucket-key' = 'id'"
     lake.sql(

@@ -24,9 +24,8 @@ class LogFactory:
     matches all schemes of no other system. ``file`` is the path of a local log file, relative to the table's directory;
     None for a log on a server. ``file_suffixes`` are the suffixes of the log's files. ``properties`` maps the allowed
     client properties to their kinds. It must contain no property that loads code, runs a program or sends secrets to
-    another server. ``data_format`` is the default of ``log-store.data-format``. It is one for any consumer, unless only
-    lakelog can read the log. ``speaks_kafka`` is True if Spark's Kafka connector can read and write the log. ``extras``
-    maps a third-party root package to the extra of lakelog that installs it.
+    another server. ``speaks_kafka`` is True if Spark's Kafka connector can read and write the log. ``extras`` maps a
+    third-party root package to the extra of lakelog that installs it.
     """
 
     name: str
@@ -37,7 +36,6 @@ class LogFactory:
     file_suffixes: tuple[str, ...] = ("",)
     properties: Mapping[str, str] = field(default_factory=dict)
     speaks_kafka: bool = False
-    data_format: str = "debezium-json"
     extras: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self) -> LogSystem:

@@ -55,7 +55,7 @@ DATA_FORMAT: Final = Option(
     str,
     "debezium-json",
     "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
-    "record, for speed. CREATE TABLE sets arrow for an embedded log, which no other consumer can read.",
+    "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     immutable=True,

@@ -23,7 +23,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
-from lakelog.options.log import DATA_FORMAT, DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.log import DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
@@ -77,8 +77,6 @@ def create_table(
             f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
-    if (form := log_factory(wanted.system).data_format) != DATA_FORMAT.default:
-        options.setdefault(DATA_FORMAT.key, form)  # stored, so that older tables keep the format of their records
     log = system.create(wanted)
     # 3
     try:
