@@ -1,0 +1,99 @@
+"""Compression of the records of a batch, with Arrow's codecs, in the forms that Kafka's clients accept."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.errors import Corrupt, UnsupportedFeature
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+"""Codec numbers of Kafka's attributes."""
+_MOST_BYTES: Final = 1 << 31
+"""A length within a record has 31 bits; a larger result is damage."""
+
+_SMALL: Final = 1024
+"""Size from which compression saves more than it costs a reader."""
+
+_LZ4_BEGIN: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Magic number and descriptor of an LZ4 frame: independent blocks of up to 64 KB, no checksum of the content. Kafka's
+Java client accepts no linked blocks."""
+_LZ4_BLOCK: Final = 1 << 16
+_LZ4_PLAIN: Final = 1 << 31
+_XERIAL: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEAD: Final = 16
+
+
+def compress(data: bytes, codec: int) -> tuple[bytes, int]:
+    """The data and the codec that it has then: ``codec`` (NONE, LZ4 or ZSTD), or NONE if it is small or no shorter."""
+    if codec == NONE or len(data) < _SMALL:
+        return data, NONE
+    packed = _lz4_frame(data) if codec == LZ4 else pa.Codec("zstd", compression_level=1).compress(data, asbytes=True)
+    return (packed, codec) if len(packed) < len(data) else (data, NONE)
+
+
+def decompress(data: bytes, codec: int) -> bytes:
+    """The plain records. Raises Corrupt, UnsupportedFeature for an unknown codec."""
+    if codec == NONE:
+        return data
+    if codec not in _READERS:
+        raise UnsupportedFeature(f"codec {codec} of a record batch is not known: gzip, snappy, lz4 and zstd are")
+    try:
+        plain = _READERS[codec](data)
+    except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as wrong:
+        raise Corrupt(f"records compressed with codec {codec} are damaged: {wrong}") from wrong
+    if len(plain) > _MOST_BYTES:
+        raise Corrupt(f"records compressed with codec {codec} are damaged: they are more than {_MOST_BYTES} bytes")
+    return plain
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    raw, parts = pa.Codec("lz4_raw"), [_LZ4_BEGIN]
+    for start in range(0, len(data), _LZ4_BLOCK):
+        block = data[start : start + _LZ4_BLOCK]
+        packed = raw.compress(block, asbytes=True)
+        is_shorter = len(packed) < len(block)
+        parts.append(struct.pack("<I", len(packed) if is_shorter else len(block) | _LZ4_PLAIN))
+        parts.append(packed if is_shorter else block)
+    parts.append(bytes(4))
+    return b"".join(parts)
+
+
+def _streamed(name: str) -> Callable[[bytes], bytes]:
+    def read(data: bytes) -> bytes:
+        with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
+            plain: bytes = stream.read(_MOST_BYTES + 1)
+        return plain
+
+    return read
+
+
+def _snappy(data: bytes) -> bytes:
+    """Raw Snappy (librdkafka), or blocks with their lengths behind a header (Java)."""
+    if not data.startswith(_XERIAL):
+        return _snappy_block(data)
+    parts, at = [], _XERIAL_HEAD
+    while at < len(data):
+        size = struct.unpack_from(">I", data, at)[0]
+        parts.append(_snappy_block(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return b"".join(parts)
+
+
+def _snappy_block(data: bytes) -> bytes:
+    size = shift = at = 0
+    while True:  # the plain length, 7 bits a byte
+        size |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            break
+    if size > _MOST_BYTES:
+        raise ValueError(f"a block says {size} bytes")
+    plain: bytes = pa.Codec("snappy").decompress(data, size, asbytes=True)
+    return plain
+
+
+_READERS: Final = {GZIP: _streamed("gzip"), SNAPPY: _snappy, LZ4: _streamed("lz4"), ZSTD: _streamed("zstd")}
