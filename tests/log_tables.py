@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,11 @@ import pyarrow as pa
 
 from lakelog import connect
 from lakelog.lake.table import Table
+from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
+from lakelog.logstore.record_batch.batch import parse_batches
+from lakelog.logstore.record_batch.decoder import decode
+from lakelog.logstore.record_batch.encoder import encode
 from lakelog.table.commit import take_over
 from lakelog.table.log.lease_keeper import drop_lease
 
@@ -42,9 +47,25 @@ def trim(table: Table, below: int = 2**62) -> dict[int, int]:
     log = table.logical.log
     assert log is not None
     database = appender_for(log)._database  # type: ignore[attr-defined]
-    database.execute('delete from records where "offset" < ?', [below])
-    database.execute("update ends set trimmed = min(next, ?)", [below])
-    return dict(database.execute("select bucket, trimmed from ends").fetchall())
+    ends = dict(database.execute("select bucket, next from ends").fetchall())
+    for bucket, end in ends.items():
+        expire_records(database, bucket, min(end, below))
+    return {bucket: min(end, below) for bucket, end in ends.items()}
+
+
+def expire_records(database: sqlite3.Connection, bucket: int, below: int) -> None:
+    """Lets the records of a bucket of an embedded log before an offset expire, also within a batch."""
+    cut = "select first, ts, data from batches where bucket = ? and first < ? and first + count > ?"
+    rest = database.execute(cut, (bucket, below, below)).fetchone()
+    database.execute("delete from batches where bucket = ? and first < ?", (bucket, below))
+    database.execute("update ends set trimmed = ? where bucket = ?", (below, bucket))
+    if rest is not None:
+        first, time_ms, data = rest
+        kept = decode(parse_batches(data)).slice(below - first)
+        keys, values, headers = (kept.column(name).combine_chunks() for name in ("key", "value", "header"))
+        (batch,) = encode(Records(keys, values, headers.to_pylist()), time_ms)
+        row = (bucket, below, batch.count, time_ms, batch.to_bytes())
+        database.execute("insert into batches (bucket, first, count, ts, data) values (?, ?, ?, ?, ?)", row)
 
 
 def folded(table: Table, start: str = "earliest") -> list[tuple[int, str]]:

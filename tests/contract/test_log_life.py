@@ -15,7 +15,8 @@ from lakelog.errors import AlreadyExists, LakelogError, NotFound, OffsetExpired,
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore import topic_identity as identity
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
-from lakelog.logstore.embedded import system as embedded
+from lakelog.logstore.embedded import appender as embedded
+from lakelog.logstore.embedded.system import EmbeddedLogSystem
 from lakelog.logstore.pulsar.packs import entry_of
 from lakelog.logstore.pulsar.topic import PulsarTopic
 from log_records import NewLocation, append, everything, records
@@ -95,7 +96,7 @@ def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch:
                 break
             time.sleep(0.05)
         return gone[0], kept[0]
-    if isinstance(LOG_SYSTEMS.create(location.system), embedded.EmbeddedLogSystem):
+    if isinstance(LOG_SYSTEMS.create(location.system), EmbeddedLogSystem):
         monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
         with monkeypatch.context() as long_ago:
             long_ago.setattr(embedded, "now_ms", lambda: 0)
@@ -161,7 +162,7 @@ def test_a_retention_that_is_changed_reaches_the_log(system: LogSystem, location
     wait_until(lambda: kept_ms(location) in (None, 7 * 24 * 3_600_000))
     system.drop(location)
     if not isinstance(
-        LOG_SYSTEMS.create(location.system), embedded.EmbeddedLogSystem
+        LOG_SYSTEMS.create(location.system), EmbeddedLogSystem
     ):  # whose appenders trim by what the table says
         with pytest.raises(LakelogError):
             system.set_retention(replace(location, retention_ms=7_200_000))

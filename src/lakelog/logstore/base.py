@@ -250,6 +250,13 @@ class LogSystem(ABC):
         Called by ALTER TABLE. Raises NotFound, InvalidOption (the server does not allow it), Unavailable.
         """
 
+    def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:  # noqa: B027
+        """Deletes records that are older than the system's default retention, below these offsets (bucket → offset).
+
+        Called at times by writers. Does nothing for a log with a retention of its own, and where the server of the log
+        expires records. Raises as ``check``.
+        """
+
     @abstractmethod
     def drop(self, location: LogLocation) -> None:
         """Deletes the log; does nothing if it does not exist."""

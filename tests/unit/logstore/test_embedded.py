@@ -12,8 +12,8 @@ import pytest
 from lakelog.errors import Corrupt, InvalidRequest, NotFound
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.embedded import appender as embedded
 from lakelog.logstore.embedded import file as embedded_file
-from lakelog.logstore.embedded import system as embedded
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
 
 SYSTEM = EmbeddedLogSystem()
@@ -119,7 +119,7 @@ def test_retention_forgets_old_records_and_no_offset(location: LogLocation, monk
         appender.append(0, records([b"%d" % now]))
     assert reader.first_offsets([0]) == {0: 3}
     assert reader.end_offsets([0]) == {0: 4}
-    assert sqlite3.connect(location.address).execute("select count(*) from records").fetchone() == (1,)
+    assert sqlite3.connect(location.address).execute("select count(*) from batches").fetchone() == (1,)
     appender.close()
     reader.close()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import struct
 from dataclasses import replace
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.logstore.base import RECORDS_SCHEMA, Records
-from lakelog.logstore.record_batch import decoder
+from lakelog.logstore.record_batch import decoder, encoder
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.compression import LZ4, NONE, SNAPPY, ZSTD, decompress
 from lakelog.logstore.record_batch.decoder import decode
@@ -28,6 +31,14 @@ maybe = st.one_of(st.none(), content)
 
 def records(keys: list[bytes | None], values: list[bytes | None], headers: bytes | list[bytes] = HEADER) -> Records:
     return Records(pa.array(keys, pa.large_binary()), pa.array(values, pa.large_binary()), headers)
+
+
+def by_columns_from(few: int) -> contextlib.ExitStack:
+    """The number of records up to which they are written and parsed one by one."""
+    stack = contextlib.ExitStack()
+    for module in (encoder, decoder):
+        stack.enter_context(mock.patch.object(module, "_FEW", few))
+    return stack
 
 
 def own_header(headers: list[tuple[str, bytes | None]]) -> bytes | None:
@@ -53,20 +64,22 @@ def parsed(data: bytes) -> RecordBatch:
     keyed=st.sampled_from(["some", "all", "none"]),
     codec=st.sampled_from(CODECS),
     max_bytes=st.sampled_from([200, 5_000, 1_000_000]),
+    few=st.sampled_from([0, 10, 1000]),
 )
 def test_a_consumer_reads_what_was_encoded_and_so_do_the_columns(
-    pairs: list[tuple[bytes | None, bytes | None]], own_headers: bool, keyed: str, codec: int, max_bytes: int
+    pairs: list[tuple[bytes | None, bytes | None]], own_headers: bool, keyed: str, codec: int, max_bytes: int, few: int
 ) -> None:
     keys = [None if keyed == "none" else k or b"k" if keyed == "all" else k for k, _ in pairs]
     values = [v for _, v in pairs]
     headers = [b"1|x|w|0|a|%d|-1" % n for n in range(len(pairs))] if own_headers else HEADER
     base, seen, columns = 5_000_000_000, [], []
-    for batch in encode(records(keys, values, headers), 1_700_000_000_000, codec, max_bytes):
-        data = replace(batch, base_offset=base).to_bytes()
-        assert len(data) <= max_bytes or batch.count == 1
-        seen += read_batch(data)
-        columns += decode(parsed(data)).to_pylist()
-        base = parsed(data).next_offset
+    with by_columns_from(few):
+        for batch in encode(records(keys, values, headers), 1_700_000_000_000, codec, max_bytes):
+            data = replace(batch, base_offset=base).to_bytes()
+            assert len(data) <= max_bytes or batch.count == 1
+            seen += read_batch(data)
+            columns += decode(parse_batches(data)).to_pylist()
+            base = parsed(data).next_offset
     wanted = [
         PlainRecord(5_000_000_000 + n, 1_700_000_000_000, k, v, [("lakelog", headers[n] if own_headers else HEADER)])
         for n, (k, v) in enumerate(zip(keys, values, strict=True))
@@ -84,9 +97,9 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@given(data=st.data(), shape=shapes, count=st.integers(1, 40))
+@given(data=st.data(), shape=shapes, count=st.integers(1, 40), few=st.sampled_from([0, 1000]))
 def test_batches_of_any_producer_are_read_as_record_by_record(
-    data: st.DataObject, shape: dict[str, str], count: int
+    data: st.DataObject, shape: dict[str, str], count: int, few: int
 ) -> None:
     choices: dict[str, list[list[tuple[str, bytes | None]]]] = {
         "none": [[]],
@@ -108,8 +121,10 @@ def test_batches_of_any_producer_are_read_as_record_by_record(
         time += data.draw(st.integers(-1000, 70_000))
     codec = data.draw(st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]))
     batch = parsed(write_batch(plain, base, codec))
-    assert decode(batch).to_pylist() == rows(plain)
-    assert decode(batch).schema == RECORDS_SCHEMA
+    with by_columns_from(few):
+        found = decode([batch])
+    assert found.to_pylist() == rows(plain)
+    assert found.schema == RECORDS_SCHEMA
     assert batch.next_offset == plain[-1].offset + 1
 
 
@@ -130,11 +145,34 @@ def test_alike_records_are_parsed_by_columns_alone(
     calls: list[int] = []
     parse = decoder.parse_record
     monkeypatch.setattr(decoder, "parse_record", lambda *given: calls.append(1) or parse(*given))
-    found = decode(batch)
+    found = decode([batch])
     assert found.column("value").to_pylist() == both.values.to_pylist()
     assert found.column("key").to_pylist() == both.keys.to_pylist()
     assert found.column("header").to_pylist() == headers
     assert len(calls) < 5
+
+
+def test_small_batches_are_parsed_together_in_the_order_of_their_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of micro-batches: a ``begin`` and some rows each, with and without keys, sometimes of another producer."""
+    base, batches, wanted = 0, [], []
+    for number in range(60):
+        headers = [b"1|b|w|%d|a" % number] + [HEADER] * 9
+        keys = [None] + [b"k" if number % 20 else None] * 9
+        (batch,) = encode(records(keys, [None, *[b"%d" % number] * 9], headers), number)
+        batches.append(replace(batch, base_offset=base))
+        wanted += [(base + n, number, headers[n], keys[n]) for n in range(10)]
+        base += 10
+        if number % 7 == 0:
+            batches += parse_batches(write_batch([PlainRecord(base, 3, b"k", b"v", [("a", b"b")] * 2)], base))
+            wanted.append((base, 3, None, b"k"))
+            base += 1
+    calls: list[int] = []
+    parse = decoder.parse_record
+    monkeypatch.setattr(decoder, "parse_record", lambda *given: calls.append(1) or parse(*given))
+    found = decode(batches)
+    names = ("offset", "timestamp_ms", "header", "key")
+    assert list(zip(*(found.column(name).to_pylist() for name in names), strict=True)) == wanted
+    assert len(calls) < 3 * len(batches)  # not once a row
 
 
 def test_a_crc_is_that_of_the_protocol() -> None:
@@ -161,7 +199,7 @@ def test_records_that_are_damaged_before_the_crc_was_made_are_an_error(codec: in
         replace(batch, count=201),
     ):
         with pytest.raises(Corrupt, match="damaged"):
-            decode(parsed(wrong.to_bytes()))
+            decode(parse_batches(wrong.to_bytes()))
 
 
 def test_a_fetch_may_end_within_a_batch() -> None:
@@ -178,12 +216,12 @@ def test_a_producers_numbers_are_kept_and_a_control_batch_shows_nothing() -> Non
     assert not numbered.is_transactional
     control = parsed(write_batch([PlainRecord(7, 1, b"\0\0\0\1", b"\0\0")], 7, attributes=0x30))
     assert control.is_control and control.is_transactional
-    assert decode(control).num_rows == 0 and control.next_offset == 8
+    assert decode([control]).num_rows == 0 and control.next_offset == 8
 
 
 def test_a_topic_with_append_time_has_the_brokers_times() -> None:
     plain = [PlainRecord(n, 1000 + n, None, b"v") for n in range(20)]
-    found = decode(parsed(write_batch(plain, 0, attributes=8)))
+    found = decode(parse_batches(write_batch(plain, 0, attributes=8)))
     assert set(found.column("timestamp_ms").to_pylist()) == {1019}
 
 
@@ -204,11 +242,11 @@ def test_snappy_is_read_in_the_form_of_javas_client() -> None:
 
 
 def test_what_does_not_compress_is_stored_plain() -> None:
-    (batch,) = encode(records([None], [bytes(range(97))], b""), 5)
+    (batch,) = encode(records([None], [os.urandom(4000)], b""), 5)
     assert batch.codec == NONE
 
 
 def test_the_records_of_a_long_append_are_numbered_batch_by_batch() -> None:
     batches = encode(alike(200_000, None), 5)
     assert sum(b.count for b in batches) == 200_000 and len(batches) > 3
-    assert decode(batches[1]).column("offset").to_pylist() == list(range(batches[1].count))
+    assert decode([batches[1]]).column("offset").to_pylist() == list(range(batches[1].count))

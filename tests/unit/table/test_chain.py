@@ -13,7 +13,7 @@ from lakelog.errors import CommitUnknown, Unavailable
 from lakelog.io.storage.file_io import FileStatus
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.lease_keeper import drop_lease

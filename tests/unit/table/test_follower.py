@@ -31,6 +31,7 @@ from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newes
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write import materializer as follower
 from lakelog.table.write.materializer import LogMaterializer
+from log_tables import expire_records
 
 
 def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
@@ -211,8 +212,7 @@ def test_the_first_offsets_are_kept_when_nobody_but_others_has_written_for_long(
 def trim(table: Table, bucket: int, offset: int) -> None:
     """What retention does."""
     with sqlite3.connect(table.logical.log.address) as log:  # type: ignore[union-attr]
-        log.execute('delete from records where bucket = ? and "offset" < ?', (bucket, offset))
-        log.execute("update ends set trimmed = ? where bucket = ?", (offset, bucket))
+        expire_records(log, bucket, offset)
 
 
 def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(tmp_path) -> None:
@@ -232,7 +232,7 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
     log_first(table, range(10), "a")
     assert followed(table) == [10]
     with sqlite3.connect(table.logical.log.address) as log:  # type: ignore[union-attr]
-        log.execute("delete from records")
+        log.execute("delete from batches")
         log.execute("update ends set next = 0, trimmed = 0")
     close_clients()  # those who have it open say so by themselves
     with pytest.raises(NotFound, match="made anew"):

@@ -10,7 +10,7 @@ import pytest
 from lakelog.errors import Fenced, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.protocol.header import ABORT, COMMIT, parse_kinds
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
@@ -20,7 +20,7 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import files, make, rows, trim
+from log_tables import expire_records, files, make, rows, trim
 
 UNION = {"read.mode": "union"}
 CONSISTENCIES = ("eventual", "transactional")
@@ -49,8 +49,7 @@ def away(*_: object) -> None:
 def keep_from(table: Table, bucket: int, offset: int) -> None:
     """Lets the records of a bucket before an offset expire."""
     database = appender_for(table.logical.log)._database  # type: ignore[arg-type, attr-defined]
-    database.execute('delete from records where bucket = ? and "offset" < ?', (bucket, offset))
-    database.execute("update ends set trimmed = ? where bucket = ?", (offset, bucket))
+    expire_records(database, bucket, offset)
 
 
 def read_every_way(table: Table) -> list[list[int]]:
@@ -169,7 +168,7 @@ def test_a_log_that_cannot_count_what_it_lost_stays_an_error(tmp_path, monkeypat
     table = make(tmp_path)
     stream(table, (1, 2, 3, 4))
     trim(table)
-    monkeypatch.setattr("lakelog.logstore.embedded.system.EmbeddedReader.entries", lambda *_: None)
+    monkeypatch.setattr("lakelog.logstore.embedded.reader.EmbeddedReader.entries", lambda *_: None)
     check_lost(table)
 
 

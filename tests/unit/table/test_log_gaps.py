@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.scan import LogScan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
-from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.position import LogPosition

@@ -20,7 +20,7 @@ from lakelog.errors import InvalidRequest, NotFound, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.protocol.header import NOBODYS_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from lakelog.errors import Corrupt, InvalidRequest, NotFound, Unavailable
 from lakelog.io.machine import machine_identity
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.embedded.layout import check_layout
 
 _BUSY_MS = 30_000
 
@@ -30,7 +31,7 @@ def translated_errors(location: LogLocation) -> Iterator[None]:
 
 
 class EmbeddedFile:
-    """An open log file. Raises as ``LogSystem.check``.
+    """An open log file; ``has_rows`` if it has rows of layout 1. Raises as ``LogSystem.check``.
 
     An open file stays usable after it is deleted, moved with its table or replaced. So each use checks the file at the
     path, which costs a microsecond.
@@ -38,7 +39,7 @@ class EmbeddedFile:
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        self.database = _opened(location)
+        self.database, self.has_rows = _opened(location)
         self._file = _file_at(location.address)
         self._ends: dict[int, int] = {}
         self._went_back = False
@@ -52,7 +53,7 @@ class EmbeddedFile:
         """Raises NotFound if the file is stale."""
         if not self.is_stale:
             return
-        _opened(self._location).close()  # a new client reports the cause
+        _opened(self._location)[0].close()  # a new client reports the cause
         raise NotFound(
             f"the embedded log {self._location.address} was replaced by a copy of it while it was open: records that "
             f"came since the copy was made may be missing. Do it again: the copy is opened, and compared with the table"
@@ -69,6 +70,16 @@ class EmbeddedFile:
         if is_committed:
             self._ends[bucket] = end
 
+    def ends(self, column: str, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        """Bucket → ``next`` or ``trimmed``. Raises as ``check`` and ``check_end``."""
+        self.check()
+        with translated_errors(self._location):
+            found = dict(self.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
+        if column == "next":
+            for bucket, end in found.items():
+                self.check_end(bucket, end)
+        return found if buckets is None else {bucket: found[bucket] for bucket in buckets}
+
     def close(self) -> None:
         """Releases the file."""
         self.database.close()
@@ -82,7 +93,7 @@ def _file_at(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _opened(location: LogLocation) -> sqlite3.Connection:
+def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
     (theirs, their_boot), (ours, our_boot) = (m.rpartition("/")[::2] for m in (location.machine, machine_identity()))
     # one of the two changes with a restart, or with a container that has a name of its own
     if location.machine and theirs != ours and their_boot != our_boot:
@@ -107,9 +118,11 @@ def _opened(location: LogLocation) -> sqlite3.Connection:
         database.execute("pragma journal_mode = wal")
         database.execute("pragma synchronous = full")
         database.execute("pragma cache_size = -16384")
-        if odd := database.execute("select name from sqlite_schema where type in ('view', 'trigger')").fetchone():
-            database.close()  # a view may be an endless query, and a trigger writes what nobody sees
-            raise Corrupt(f"the embedded log {location.address} has {odd[0]!r}, which no log has: it is not used")
+        try:
+            has_rows = check_layout(database, location.address)
+        except BaseException:
+            database.close()
+            raise
         found = database.execute("select value from meta where key = 'log_id'").fetchone()
     if location.log_id and (found is None or found[0] != location.log_id):
         database.close()
@@ -117,4 +130,4 @@ def _opened(location: LogLocation) -> sqlite3.Connection:
             f"the embedded log {location.address} is not the one that was made with the table: another one was put in "
             f"its place. The rows are in the files; make the table anew to log again"
         )
-    return database
+    return database, has_rows

@@ -15,6 +15,9 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 _MOST_BYTES: Final = 1 << 31
 """A length within a record has 31 bits; a larger result is damage."""
 
+_SMALL: Final = 1024
+"""Size from which compression saves more than it costs a reader."""
+
 _LZ4_BEGIN: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 """Magic number and descriptor of an LZ4 frame: independent blocks of up to 64 KB, no checksum of the content. Kafka's
 Java client accepts no linked blocks."""
@@ -25,8 +28,8 @@ _XERIAL_HEAD: Final = 16
 
 
 def compress(data: bytes, codec: int) -> tuple[bytes, int]:
-    """The data and the codec that it has then: ``codec`` (NONE, LZ4 or ZSTD), or NONE if that is no shorter."""
-    if codec == NONE:
+    """The data and the codec that it has then: ``codec`` (NONE, LZ4 or ZSTD), or NONE if it is small or no shorter."""
+    if codec == NONE or len(data) < _SMALL:
         return data, NONE
     packed = _lz4_frame(data) if codec == LZ4 else pa.Codec("zstd", compression_level=1).compress(data, asbytes=True)
     return (packed, codec) if len(packed) < len(data) else (data, NONE)

@@ -7,9 +7,10 @@ values before them (``begin``) are parsed one by one. Other batches, of other pr
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -27,71 +28,154 @@ from lakelog.logstore.record_batch.compression import decompress
 from lakelog.logstore.record_batch.record import Record, parse_record
 from lakelog.logstore.record_batch.varint import encode_varint, varint_sizes
 
-_FEW: Final = 8
+_FEW: Final = 100
 """Number of records that are faster to parse one by one."""
+_RUN_BYTES: Final = 4 << 20
+"""Size from which a run of alike batches is parsed, so that its copies stay small."""
 _SYNC: Final = bytes(16)
 
 
-def decode(batch: RecordBatch) -> pa.Table:
-    """The records of a batch (RECORDS_SCHEMA), in order; none of a control batch.
+def decode(batches: Iterable[RecordBatch]) -> pa.Table:
+    """The records of batches (RECORDS_SCHEMA), in order of their offsets; none of control batches.
 
-    The header is that of the protocol, or null. The caller leaves out aborted transactions. Raises Corrupt,
-    UnsupportedFeature.
+    Small batches are parsed together. The header is that of the protocol, or null. The caller leaves out aborted
+    transactions. Raises Corrupt, UnsupportedFeature.
     """
-    if batch.is_control:
+    runs: dict[tuple[bool, int], _Run] = {}
+    single, parts = _Singles(), list[pa.Table]()
+    for batch in batches:
+        if batch.is_control:
+            continue
+        data = decompress(batch.payload, batch.codec)
+        with _damage(batch.base_offset):
+            at, left, first = single.take_leading(batch, data)
+        if first is not None:
+            run = runs.setdefault((first.key is not None, len(first.headers)), _Run())
+            run.add(batch, data[at:] if at else data, left)
+            if run.size > _RUN_BYTES:
+                parts += run.take(single)
+    for run in runs.values():
+        parts += run.take(single)
+    parts += single.table()
+    if not parts:
         return RECORDS_SCHEMA.empty_table()
-    data = decompress(batch.payload, batch.codec)
+    found = pa.concat_tables(parts)
+    offsets = found.column("offset").to_numpy()
+    return found if (offsets[1:] > offsets[:-1]).all() else found.take(pa.array(np.argsort(offsets, kind="stable")))
+
+
+@contextlib.contextmanager
+def _damage(offset: int) -> Iterator[None]:
     try:
-        lead, at = _leading(data, batch.count)
-        count = batch.count - len(lead)
-        alike = _by_columns(data, at, count) if count > _FEW else None
-        if alike is None:
-            while len(lead) < batch.count:
-                record, at = parse_record(data, at)
-                lead.append(record)
-            if at != len(data):
-                raise ValueError(f"{len(data) - at} bytes follow the last record")
+        yield
     except (IndexError, ValueError) as wrong:
-        raise Corrupt(f"the record batch at offset {batch.base_offset} is damaged: {wrong}") from wrong
-    parts = [_framed(batch, *_columns(lead))] if lead else []
-    if alike is not None:
-        parts.append(_framed(batch, *alike))
-    return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
+        raise Corrupt(f"the record batch at offset {offset} is damaged: {wrong}") from wrong
 
 
-def _leading(data: bytes, count: int) -> tuple[list[Record], int]:
-    """The first records without a value, and the position after them."""
-    found: list[Record] = []
-    at = 0
-    while len(found) < count:
-        record, after = parse_record(data, at)
-        if record.value is not None:
-            break
-        found.append(record)
-        at = after
-    return found, at
+class _Singles:
+    """Records that are parsed one by one."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._offsets: list[int] = []
+        self._times: list[int] = []
+
+    def add(self, batch: RecordBatch, record: Record) -> None:
+        """Adds a record of a batch."""
+        self._records.append(record)
+        self._offsets.append(batch.base_offset + record.offset)
+        self._times.append(batch.max_timestamp if batch.has_append_time else batch.base_timestamp + record.time)
+
+    def take_leading(self, batch: RecordBatch, data: bytes) -> tuple[int, int, Record | None]:
+        """Adds the first records without a value. Returns the position, number and first one of the others."""
+        at, left = 0, batch.count
+        while left > 0:
+            record, after = parse_record(data, at)
+            if record.value is not None:
+                return at, left, record
+            self.add(batch, record)
+            at, left = after, left - 1
+        _check_end(data, at)
+        return at, left, None
+
+    def take_rest(self, batch: RecordBatch, data: bytes, count: int) -> None:
+        """Adds all records of a batch."""
+        at = 0
+        for _ in range(count):
+            record, at = parse_record(data, at)
+            self.add(batch, record)
+        _check_end(data, at)
+
+    def table(self) -> list[pa.Table]:
+        """The records (RECORDS_SCHEMA), if there are any."""
+        if not self._records:
+            return []
+        columns = [
+            pa.array(self._offsets, pa.int64()),
+            pa.array(self._times, pa.int64()),
+            pa.array([r.key for r in self._records], pa.large_binary()),
+            pa.array([r.value for r in self._records], pa.large_binary()),
+            pa.array([_own_header(r) for r in self._records], pa.binary()),
+        ]
+        return [pa.Table.from_arrays(columns, schema=RECORDS_SCHEMA)]
+
+
+class _Run:
+    """Batches whose first records have the same shape: with or without a key, and the number of headers."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[tuple[RecordBatch, bytes, int]] = []
+
+    def add(self, batch: RecordBatch, data: bytes, count: int) -> None:
+        """Adds the records of a batch."""
+        self._parts.append((batch, data, count))
+        self.size += len(data)
+
+    def take(self, single: _Singles) -> list[pa.Table]:
+        """The records as columns, or added to ``single`` if they are few or not alike; the run is empty then."""
+        parts, self._parts, self.size = self._parts, [], 0
+        counts = [count for _, _, count in parts]
+        columns = _by_columns(parts[0][1], [data for _, data, _ in parts], sum(counts)) if parts else None
+        if columns is None:
+            for batch, data, count in parts:
+                with _damage(batch.base_offset):
+                    single.take_rest(batch, data, count)
+            return []
+        times, offsets, keys, values, headers = columns
+        own = np.repeat([not batch.has_append_time for batch, _, _ in parts], counts)
+        bases = np.repeat([b.max_timestamp if b.has_append_time else b.base_timestamp for b, _, _ in parts], counts)
+        firsts = np.repeat(np.array([batch.base_offset for batch, _, _ in parts], np.int64), counts)
+        stamps = pa.array(bases + times * own, pa.int64())
+        table = pa.Table.from_arrays([pa.array(firsts + offsets), stamps, keys, values, headers], schema=RECORDS_SCHEMA)
+        return [table]
+
+
+def _check_end(data: bytes, at: int) -> None:
+    if at != len(data):
+        raise ValueError(f"{len(data) - at} bytes follow the last record")
 
 
 _Columns = tuple[np.ndarray, np.ndarray, pa.Array, pa.Array, pa.Array]
 """Timestamp deltas, offset deltas, keys, values, headers."""
 
 
-def _by_columns(data: bytes, at: int, count: int) -> _Columns | None:
-    """The records from a position on; None if they are not alike."""
-    first, _ = parse_record(data, at)
-    keyed, headers = first.key is not None, len(first.headers)
-    if headers > 1:
+def _by_columns(first: bytes, parts: Sequence[bytes], count: int) -> _Columns | None:
+    """The records of all parts, of which ``first`` is one; None if they are few or not alike."""
+    record, _ = parse_record(first, 0)
+    keyed, headers = record.key is not None, len(record.headers)
+    if headers > 1 or count <= _FEW:
         return None
-    body = data[at:] if at else data
-    size = encode_varint(count) + encode_varint(len(body))
+    size = sum(map(len, parts))
+    numbers = encode_varint(count) + encode_varint(size)
     try:
-        found = pl.read_avro(io.BytesIO(b"".join([_avro_head(keyed, headers), size, body, _SYNC])))
+        found = pl.read_avro(io.BytesIO(b"".join([_avro_head(keyed, headers), numbers, *parts, _SYNC])))
     except (PolarsError, PanicException, OSError):
         return None
     sizes = _body_sizes(found, keyed, headers)
     lengths = found.get_column("length").to_numpy()
     # lengths that add up prove that each record begins where the one before it ends
-    if len(found) != count or (sizes != lengths).any() or (varint_sizes(lengths) + lengths).sum() != len(body):
+    if len(found) != count or (sizes != lengths).any() or (varint_sizes(lengths) + lengths).sum() != size:
         return None
     times, offsets = found.get_column("time").to_numpy(), found.get_column("offset").to_numpy()
     keys = found.get_column("key").to_arrow() if keyed else pa.nulls(count, pa.large_binary())
@@ -135,24 +219,6 @@ def _avro_head(keyed: bool, headers: int) -> bytes:
     return b"".join([b"Obj\x01", encode_varint(len(meta)), *texts, encode_varint(0), _SYNC])
 
 
-def _columns(records: Sequence[Record]) -> _Columns:
-    return (
-        np.array([r.time for r in records], np.int64),
-        np.array([r.offset for r in records], np.int64),
-        pa.array([r.key for r in records], pa.large_binary()),
-        pa.array([r.value for r in records], pa.large_binary()),
-        pa.array([_own_header(r) for r in records], pa.binary()),
-    )
-
-
 def _own_header(record: Record) -> bytes | None:
     """The first header of the protocol with a value."""
     return next((h for name, h in record.headers if name == HEADER_KEY.encode() and h is not None), None)
-
-
-def _framed(
-    batch: RecordBatch, times: np.ndarray, offsets: np.ndarray, keys: pa.Array, values: pa.Array, headers: pa.Array
-) -> pa.Table:
-    stamps = np.full(len(times), batch.max_timestamp) if batch.has_append_time else batch.base_timestamp + times
-    columns = [pa.array(batch.base_offset + offsets), pa.array(stamps), keys, values, headers]
-    return pa.Table.from_arrays(columns, schema=RECORDS_SCHEMA)

@@ -1,14 +1,16 @@
-"""One record of a batch, parsed by itself: the slow path, which reads what any producer wrote."""
+"""One record of a batch by itself: for small batches, and for what other producers wrote."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from lakelog.logstore.record_batch.varint import decode_varint
+from lakelog.logstore.record_batch.varint import decode_varint, encode_varint
+
+NO_TIME: Final = b"\x00\x00"
+"""Attributes and timestamp delta of a record with the time of its batch."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A record; ``time`` (ms) and ``offset`` count from those of its batch."""
 
     time: int
@@ -44,3 +46,13 @@ def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     if at + size > len(data):
         raise ValueError(f"a field of {size} bytes is longer than its batch")
     return data[at : at + size], at + size
+
+
+def record_bytes(offset: int, key: bytes | None, value: bytes | None, tail: bytes) -> bytes:
+    """The bytes of a record with the time of its batch; ``tail`` are its headers."""
+    body = b"".join([NO_TIME, encode_varint(offset), _sized(key), _sized(value), tail])
+    return encode_varint(len(body)) + body
+
+
+def _sized(data: bytes | None) -> bytes:
+    return encode_varint(-1) if data is None else encode_varint(len(data)) + data

@@ -23,6 +23,9 @@ def encode_varint(number: int) -> bytes:
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at a position, and the position after it. Raises IndexError if the data ends before."""
+    byte = data[at]
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at + 1
     rest = shift = 0
     while True:
         byte = data[at]

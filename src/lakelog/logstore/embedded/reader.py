@@ -1,0 +1,154 @@
+"""Reads of an embedded log, from any offset; waits by polling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakelog.errors import Corrupt, NotFound, OffsetExpired
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.collector import collector_held
+from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
+from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
+from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
+from lakelog.logstore.record_batch.decoder import decode
+
+_POLL_S = 0.001
+_SOON_S, _POLL_SOON_S = 0.1, 0.0002
+"""Seconds after a record in which the next one is expected, and polls are frequent."""
+
+_BATCHES = """
+select first, count, data from batches where bucket = :bucket and first < :end and first >= coalesce(
+    (select max(first) from batches where bucket = :bucket and first <= :start), 0) order by first
+"""
+_ROWS = """
+select "offset", ts, key, value, header from records_1 where bucket = :bucket and "offset" >= :start
+    and "offset" < :end order by "offset"
+"""
+
+
+class EmbeddedReader(LogReader):
+    """Reads by offset; polls the file's change counter every millisecond, and more often after a record."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location, self._file = location, EmbeddedFile(location)
+        self._database = self._file.database
+        self._rest: tuple[int, int, pa.Table] | None = None
+        self._busy_until_s = 0.0
+
+    def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        limit = max_records if end is None else max(0, min(max_records, end - start))
+        self._file.check()
+        with translated_errors(self._location):
+            parts = self._parts(bucket, start, start + limit)
+            if not parts or parts[0].column("offset")[0].as_py() > start:
+                self._check_start(bucket, start)
+        return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
+
+    def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        end = monotonic_s() + timeout_s
+        version = None
+        while True:
+            self._file.check()
+            with translated_errors(self._location):
+                now = self._database.execute("pragma data_version").fetchone()[0]
+                if now != version:
+                    version = now
+                    ends = self.end_offsets(list(positions))
+                    if any(ends[b] > o for b, o in positions.items()):
+                        self._busy_until_s = monotonic_s() + _SOON_S
+                        return
+            at = monotonic_s()
+            if at >= end:
+                return
+            sleep(_POLL_SOON_S if at < self._busy_until_s else _POLL_S)
+
+    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        return self._file.ends("next", buckets)
+
+    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        return self._file.ends("trimmed", buckets)
+
+    def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
+        found = self.end_offsets()
+        tables = [("batches", "first"), *([("records_1", '"offset"')] if self._file.has_rows else [])]
+        with translated_errors(self._location):
+            for bucket in found:
+                for table, first in tables:  # rows are older than batches
+                    row = self._database.execute(
+                        f"select {first} from {table} where bucket = ? and ts >= ? order by {first} limit 1",
+                        (bucket, timestamp_ms),
+                    ).fetchone()
+                    if row is not None:
+                        found[bucket] = row[0]
+        return found
+
+    @property
+    def is_stale(self) -> bool:
+        return self._file.is_stale
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _parts(self, bucket: int, start: int, end: int) -> list[pa.Table]:
+        """The records with start ≤ offset < end, in non-empty parts."""
+        parts = []
+        if self._rest is not None and self._rest[:2] == (bucket, start):
+            parts.append(self._rest[2])
+        elif self._file.has_rows:
+            parts += self._rows(bucket, start, end)
+        here = start if not parts else _last_offset(parts[-1]) + 1
+        if here < end:
+            found = self._database.execute(_BATCHES, {"bucket": bucket, "start": here, "end": end}).fetchall()
+            batches = [self._batch(*row) for row in found]
+            # the last one by itself: what is left of it is kept for the next read
+            parts += [decode(some) for some in (batches[:-1], batches[-1:]) if some]
+        self._rest = None
+        if parts and (last := _last_offset(parts[-1])) >= end:
+            self._rest = bucket, end, parts[-1].slice(parts[-1].num_rows - (last + 1 - end))
+        return [part for part in (_between(part, start, end) for part in parts) if part.num_rows]
+
+    @collector_held()
+    def _rows(self, bucket: int, start: int, end: int) -> list[pa.Table]:
+        rows = self._database.execute(_ROWS, {"bucket": bucket, "start": start, "end": end}).fetchall()
+        if not rows:
+            return []
+        columns = [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), RECORDS_SCHEMA, strict=True)]
+        return [pa.Table.from_arrays(columns, schema=RECORDS_SCHEMA)]
+
+    def _batch(self, first: int, count: int, data: bytes) -> RecordBatch:
+        found = list(parse_batches(data))
+        if [batch.count for batch in found] != [count]:
+            raise Corrupt(
+                f"the embedded log {self._location.address} is damaged: the batch at offset {first} should have "
+                f"{count} records. The rows are in the files; make the table anew to log again"
+            )
+        return replace(found[0], base_offset=first)
+
+    def _check_start(self, bucket: int, start: int) -> None:
+        held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
+        if held is not None and start < held[0]:
+            raise OffsetExpired(
+                f"offset {start} of bucket {bucket} is no longer in the log, the first one is {held[0]}: start "
+                f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+            )
+        if held is not None and start > held[1]:
+            raise NotFound(
+                f"offset {start} of bucket {bucket} is behind the end of the embedded log "
+                f"{self._location.address}, {held[1]}: an older copy was put in its place, or the offset is of "
+                f"another log"
+            )
+
+
+def _last_offset(records: pa.Table) -> int:
+    last: int = records.column("offset")[records.num_rows - 1].as_py()
+    return last
+
+
+def _between(records: pa.Table, start: int, end: int) -> pa.Table:
+    """The records with start ≤ offset < end; the offsets of a part have no gap."""
+    first = records.column("offset")[0].as_py()
+    before = max(0, start - first)
+    return records.slice(before, max(0, end - first - before))
