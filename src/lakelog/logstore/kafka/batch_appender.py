@@ -113,8 +113,7 @@ class BatchAppender(LogAppender):
 
     def _check_sizes(self, records: Records) -> None:
         """Raises InvalidRequest for a record above the limit of the client, as librdkafka does."""
-        key, value = (pc.max(pc.binary_length(part)).as_py() or 0 for part in (records.keys, records.values))
-        if key + value <= self._most:
+        if records.keys.nbytes + records.values.nbytes <= self._most:
             return
         sizes = pc.add(*(pc.fill_null(pc.binary_length(part), 0) for part in (records.keys, records.values)))
         if (largest := pc.max(sizes).as_py()) > self._most:

@@ -91,7 +91,7 @@ class _Bucket:
     def take(self, end: int | None, most: int) -> list[pa.Table]:
         """Removes at most ``most`` records below ``end``."""
         taken: list[pa.Table] = []
-        while most and self._decode_next(end):
+        while most and self._decode_next(end, most):
             part = _between(self.rest, self.at, end)
             if part is None:
                 break
@@ -102,13 +102,18 @@ class _Bucket:
             self.rest = _between(self.rest, self.at, None)
         return taken
 
-    def _decode_next(self, end: int | None) -> bool:
-        """Decodes batches until there are records in ``rest``; none that begins at or after ``end``."""
-        while self.rest is None and self.batches and (end is None or self.batches[0].base_offset < end):
-            batch = self.batches.popleft()
-            self.size -= len(batch.payload)
-            self.rest = _between(decode(batch), self.at, None)
-        return self.rest is not None
+    def _decode_next(self, end: int | None, most: int) -> bool:
+        """Decodes batches until there are records in ``rest``: about ``most``, none of a batch at or after ``end``."""
+        while self.rest is None:
+            batches: list[RecordBatch] = []
+            while self.batches and most > 0 and (end is None or self.batches[0].base_offset < end):
+                batches.append(self.batches.popleft())
+                most -= batches[-1].count
+                self.size -= len(batches[-1].payload)
+            if not batches:
+                return False
+            self.rest = _between(decode(batches), self.at, None)
+        return True
 
     @property
     def known_to(self) -> int:
