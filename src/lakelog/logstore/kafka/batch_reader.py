@@ -255,7 +255,7 @@ class BatchReader(LogReader):
             if left <= 0:
                 break
             if self._sent:
-                self._connections.poll(left, lambda: any(sent.answer.is_done for sent in self._sent.values()))
+                self._connections.poll(left, self._is_answered)
             else:
                 self._connections.poll(min(left, _RETRY_S), lambda: False)
             self._take_answers()
@@ -297,9 +297,13 @@ class BatchReader(LogReader):
             )
             self._sent[node] = _Sent(self._connections.send(request, node), offsets)
 
+    def _is_answered(self) -> bool:
+        return any(sent.answer.is_done for sent in self._sent.values())
+
     def _take_answers(self) -> None:
         """Takes in what the brokers have answered; does not wait."""
-        self._connections.poll(0, lambda: False)
+        if self._sent:
+            self._connections.poll(0, self._is_answered)
         for node in [node for node, sent in self._sent.items() if sent.answer.is_done]:
             sent = self._sent.pop(node)
             if sent.answer.exception is not None:

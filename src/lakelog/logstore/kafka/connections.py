@@ -7,7 +7,9 @@ that no record is a Python object.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,8 +32,8 @@ Answer = Any
 """A future of kafka-python: ``is_done``, then either ``exception`` or ``value``."""
 
 _RESPONSE_BYTES: Final = 1 << 30
-_PASSES: Final = 3
-"""Passes of the event loop that hand a request to the socket: queue, wait for the socket, write."""
+_PASSES: Final = 2
+"""Passes of the event loop that hand a request to the socket: wait for it, write."""
 
 logging.getLogger("kafka").addHandler(logging.NullHandler())  # a broker that is away is lakelog's error, not stderr's
 
@@ -70,6 +72,7 @@ class Connections:
             max_in_flight_requests_per_connection=1_000,  # the callers have limits of their own
             **_settings(location),
         )
+        self._end = weakref.finalize(self, _close, self._manager, self._loop, os.getpid())
         cluster = self._manager.cluster
         cluster.config["allow_auto_create_topics"] = False
         cluster.set_topics([location.topic])
@@ -103,12 +106,12 @@ class Connections:
     def poll(self, timeout_s: float, ready: Callable[[], bool]) -> bool:
         """Lets the connections work until ``ready`` or the timeout; returns ``ready()``."""
         deadline = monotonic_s() + timeout_s
-        self._loop.poll(0)
+        left = timeout_s
         while not ready():
-            left = deadline - monotonic_s()
+            self._loop.poll(max(left, 0.0) * 1000)
             if left <= 0:
-                return False
-            self._loop.poll(left * 1000)
+                return ready()
+            left = deadline - monotonic_s()
         return True
 
     def wait_for(self, answer: Answer, timeout_s: float) -> Any:
@@ -119,8 +122,14 @@ class Connections:
 
     def close(self) -> None:
         """Closes all connections; requests without an answer fail."""
-        self._manager.close()
-        self._loop.close()
+        self._end()
+
+
+def _close(manager: KafkaConnectionManager, loop: NetworkSelector, process: int) -> None:
+    """Closes the connections, also of a client that is not closed; in a forked process they belong to the other one."""
+    if os.getpid() == process:
+        manager.close()
+        loop.close()
 
 
 def error_of(location: LogLocation, error: Any) -> LakelogError:
