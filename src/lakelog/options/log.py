@@ -64,7 +64,8 @@ LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
     None,
-    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention.",
+    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention. That of "
+    "an embedded log is 7 d, and longer for rows that no snapshot has or that a reader with a consumer-id still needs.",
     aliases=("log.retention",),
 )
 DROP_WITH_TABLE: Final = Option(

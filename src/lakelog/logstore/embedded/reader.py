@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound, OffsetExpired
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.collector import collector_held
-from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
+from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.decoder import decode
@@ -25,7 +27,7 @@ select first, count, data from batches where bucket = :bucket and first < :end a
 """
 _ROWS = """
 select "offset", ts, key, value, header from records_1 where bucket = :bucket and "offset" >= :start
-    and "offset" < :end order by "offset"
+    and "offset" < :end order by "offset" limit :limit
 """
 
 
@@ -39,11 +41,11 @@ class EmbeddedReader(LogReader):
         self._busy_until_s = 0.0
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        limit = max_records if end is None else max(0, min(max_records, end - start))
         self._file.check()
         with translated_errors(self._location):
-            parts = self._parts(bucket, start, start + limit)
-            if not parts or parts[0].column("offset")[0].as_py() > start:
+            end = LARGEST_OFFSET if end is None else end
+            parts = self._parts(bucket, start, end, max_records) if start < end else []
+            if not parts or _offset(parts[0], 0) > start:
                 self._check_start(bucket, start)
         return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
 
@@ -92,31 +94,52 @@ class EmbeddedReader(LogReader):
     def close(self) -> None:
         self._file.close()
 
-    def _parts(self, bucket: int, start: int, end: int) -> list[pa.Table]:
-        """The records with start ≤ offset < end, in non-empty parts."""
-        parts = []
+    def _parts(self, bucket: int, start: int, end: int, limit: int) -> list[pa.Table]:
+        """At most so many records with start ≤ offset < end, in non-empty parts."""
+        found: list[pa.Table] = []
         if self._rest is not None and self._rest[:2] == (bucket, start):
-            parts.append(self._rest[2])
+            found.append(self._rest[2])
         elif self._file.has_rows:
-            parts += self._rows(bucket, start, end)
-        here = start if not parts else _last_offset(parts[-1]) + 1
-        if here < end:
-            found = self._database.execute(_BATCHES, {"bucket": bucket, "start": here, "end": end}).fetchall()
-            batches = [self._batch(*row) for row in found]
-            # the last one by itself: what is left of it is kept for the next read
-            parts += [decode(some) for some in (batches[:-1], batches[-1:]) if some]
-        self._rest = None
-        if parts and (last := _last_offset(parts[-1])) >= end:
-            self._rest = bucket, end, parts[-1].slice(parts[-1].num_rows - (last + 1 - end))
-        return [part for part in (_between(part, start, end) for part in parts) if part.num_rows]
+            found += self._rows(bucket, start, end, limit)
+        here = _offset(found[-1], -1) + 1 if found else start
+        batches = self._batches(bucket, here, end, limit - sum(part.num_rows for part in found))
+        # the last one by itself: what is left of it is kept for the next read
+        found += [decode(some) for some in (batches[:-1], batches[-1:]) if some]
+        parts, self._rest = [], None
+        for part in found:
+            first, behind = np.searchsorted(part.column("offset").to_numpy(), [start, end])
+            taken = part.slice(first, min(behind - first, limit))
+            limit -= taken.num_rows
+            if taken.num_rows:
+                parts.append(taken)
+            if parts and first + taken.num_rows < part.num_rows:
+                self._rest = bucket, _offset(parts[-1], -1) + 1, part.slice(first + taken.num_rows)
+                break
+        return parts
 
     @collector_held()
-    def _rows(self, bucket: int, start: int, end: int) -> list[pa.Table]:
-        rows = self._database.execute(_ROWS, {"bucket": bucket, "start": start, "end": end}).fetchall()
+    def _rows(self, bucket: int, start: int, end: int, limit: int) -> list[pa.Table]:
+        asked = {"bucket": bucket, "start": start, "end": end, "limit": limit}
+        rows = self._database.execute(_ROWS, asked).fetchall()
         if not rows:
             return []
         columns = [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), RECORDS_SCHEMA, strict=True)]
         return [pa.Table.from_arrays(columns, schema=RECORDS_SCHEMA)]
+
+    def _batches(self, bucket: int, start: int, end: int, limit: int) -> list[RecordBatch]:
+        """The batches with these records; the first and the last one may have others, too."""
+        batches: list[RecordBatch] = []
+        if start >= end or limit <= 0:
+            return batches
+        asked = {"bucket": bucket, "start": start, "end": end}
+        with contextlib.closing(self._database.execute(_BATCHES, asked)) as rows:
+            for first, count, data in rows:
+                if first + count > start:
+                    batches.append(self._batch(first, count, data))
+                    limit -= first + count - max(first, start)
+                if limit <= 0:
+                    break
+        return batches
 
     def _batch(self, first: int, count: int, data: bytes) -> RecordBatch:
         found = list(parse_batches(data))
@@ -142,13 +165,7 @@ class EmbeddedReader(LogReader):
             )
 
 
-def _last_offset(records: pa.Table) -> int:
-    last: int = records.column("offset")[records.num_rows - 1].as_py()
-    return last
-
-
-def _between(records: pa.Table, start: int, end: int) -> pa.Table:
-    """The records with start ≤ offset < end; the offsets of a part have no gap."""
-    first = records.column("offset")[0].as_py()
-    before = max(0, start - first)
-    return records.slice(before, max(0, end - first - before))
+def _offset(records: pa.Table, number: int) -> int:
+    """The offset of a record; -1 is the last one."""
+    offset: int = records.column("offset")[number % records.num_rows].as_py()
+    return offset

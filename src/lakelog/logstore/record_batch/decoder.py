@@ -59,9 +59,20 @@ def decode(batches: Iterable[RecordBatch]) -> pa.Table:
     parts += single.table()
     if not parts:
         return RECORDS_SCHEMA.empty_table()
-    found = pa.concat_tables(parts)
+    return _in_order(pa.concat_tables(parts))
+
+
+def _in_order(found: pa.Table) -> pa.Table:
+    """The records by offset; ranges that are in order already are not copied, unless they are short."""
     offsets = found.column("offset").to_numpy()
-    return found if (offsets[1:] > offsets[:-1]).all() else found.take(pa.array(np.argsort(offsets, kind="stable")))
+    if (offsets[1:] > offsets[:-1]).all():
+        return found
+    order = np.argsort(offsets, kind="stable")
+    starts = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+    if len(starts) * _FEW > len(order):
+        return found.take(pa.array(order))
+    sizes = np.diff(starts, append=len(order)).tolist()
+    return pa.concat_tables([found.slice(order[start], size) for start, size in zip(starts, sizes, strict=True)])
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.lookup.stats import forget_figures
 from lakelog.table.maintenance.after_write import compact_best_effort
+from lakelog.table.maintenance.log_expiry import expire_log
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
@@ -198,13 +199,14 @@ def expire_best_effort(table: DynamicTable) -> None:
 def expire_quietly(table: DynamicTable) -> None:
     """Expires by the table's options after a write; a failure is only logged.
 
-    Costs a few small reads if nothing is due. A process checks tags, consumers and partitions once per
+    Costs a few small reads if nothing is due. A process checks its log, tags, consumers and partitions once per
     ``partition.expiration-check-interval``.
     """
     try:
         expire_snapshots(table)
         if not _is_time_to_look(table):
             return
+        expire_log(table)
         table.store.tags.expire()
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:

@@ -1,0 +1,125 @@
+"""The default retention of an embedded log: rows go when they are old, in a snapshot, and read by all named readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelog.lake.table import Table
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.embedded import appender as appending
+from lakelog.logstore.embedded import system as embedded
+from lakelog.table.log.register import NamedReaders
+from lakelog.table.maintenance import retention
+from lakelog.table.maintenance.log_expiry import expire_log, log_floors
+from log_tables import files, make, rows
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def days(monkeypatch: pytest.MonkeyPatch) -> Days:
+    return Days(monkeypatch)
+
+
+class Days:
+    """The clock of the log alone: leases and files go by the real one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+        self.pass_to(0)
+
+    def pass_to(self, day: int) -> None:
+        for module in (appending, embedded):
+            self._patch.setattr(module, "now_ms", lambda: day * DAY)
+
+
+def write(table: Table, *ids: int) -> None:
+    with table.writer() as writer:
+        writer.write(rows(*ids))
+
+
+def firsts(table: Table) -> dict[int, int]:
+    assert table.logical.log is not None
+    return reader_for(table.logical.log).first_offsets()
+
+
+def held(table: Table) -> list[int]:
+    return sorted(row["id"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist())
+
+
+def test_old_rows_of_snapshots_expire_and_young_ones_stay(tmp_path: Path, days: Days) -> None:
+    table = make(tmp_path)
+    write(table, *range(10))
+    days.pass_to(5)
+    write(table, *range(10, 20))
+    expire_log(table.logical)
+    assert held(table) == list(range(20))
+    days.pass_to(8)
+    expire_log(table.logical)
+    assert held(table) == list(range(10, 20))
+    assert [number for number, _ in files(table)] == list(range(20))
+    assert files(table, **{"read.mode": "union"}) == files(table)
+    assert sorted(row["id"] for batch in table.tail("latest-full", stop="latest") for row in batch.to_pylist()) == list(
+        range(20)
+    )
+
+
+def test_a_write_expires_the_log_at_times(tmp_path: Path, days: Days, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    write(table, *range(10))
+    days.pass_to(8)
+    monkeypatch.setattr(retention, "_is_time_to_look", lambda _: True)
+    write(table, *range(10, 20))
+    assert held(table) == list(range(10, 20))
+
+
+def test_rows_that_no_snapshot_has_stay(tmp_path: Path, days: Days) -> None:
+    table = make(tmp_path)
+    write(table, *range(10))
+    writer = table.writer()
+    writer.write(rows(*range(10, 20)))
+    writer.flush()
+    days.pass_to(100)
+    expire_log(table.logical)
+    assert held(table) == list(range(10, 20))
+    writer.commit()
+    writer.close()
+    assert [number for number, _ in files(table)] == list(range(20))
+    days.pass_to(200)
+    write(table, *range(20, 30))
+    expire_log(table.logical)
+    assert held(table) == list(range(20, 30))
+
+
+def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: Days) -> None:
+    table = make(tmp_path)
+    write(table, *range(10))
+    readers = NamedReaders(table.logical.io, table.logical.path)
+    readers.record("slow", firsts(table))
+    days.pass_to(100)
+    write(table, *range(10, 20))
+    expire_log(table.logical)
+    assert held(table) == list(range(20))
+    assert log_floors(table.logical) == firsts(table)
+    readers.record("slow", reader_for(table.logical.log).end_offsets())  # type: ignore[arg-type]
+    expire_log(table.logical)
+    assert held(table) == list(range(10, 20))
+
+
+def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: Days) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'", key="")
+    write(table, *range(10))
+    days.pass_to(100)
+    write(table, *range(10, 20))
+    expire_log(table.logical)
+    assert held(table) == list(range(20))
+
+
+def test_a_retention_of_the_table_is_the_logs_own(tmp_path: Path, days: Days) -> None:
+    table = make(tmp_path, ", 'log-store.retention' = '1 d'")
+    write(table, *range(10))
+    days.pass_to(100)
+    expire_log(table.logical)
+    assert held(table) == list(range(10))  # its next appends expire them
