@@ -152,7 +152,8 @@ def test_a_batch_that_the_broker_refuses_is_cut_until_it_fits(kafka) -> None:
     log = new_log(kafka)
     entry = ConfigEntry("max.message.bytes", "3000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource("topic", log.topic, incremental_configs=[entry])
-    AdminClient({"bootstrap.servers": kafka.bootstrap}).incremental_alter_configs([resource])[resource].result(10)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(10)
     rng = random.Random(5)
     values = [b"%d " % n + rng.randbytes(400) for n in range(3_000)]
     appender, reader = BatchAppender(log), BatchReader(log)

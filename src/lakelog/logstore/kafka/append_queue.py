@@ -76,7 +76,8 @@ class AppendQueue:
     """The batches of one bucket, in order; ``in_flight`` of them are on their way.
 
     ``is_broken``: one of them failed, so that the broker refuses all later ones. They are sent again when all have an
-    answer. ``bytes`` are those of all batches.
+    answer. ``bytes`` are those of all batches. The broker takes any sequence from a producer that is new to it, so the
+    first batch is alone on its way: otherwise, the second could be stored when the first is refused.
     """
 
     bucket: int
@@ -85,6 +86,7 @@ class AppendQueue:
     in_flight: int = 0
     is_broken: bool = False
     _sequence: int = 0
+    _is_known: bool = False
 
     def add(self, appends: Sequence[tuple[Acknowledged, Records]], max_bytes: int) -> None:
         """Adds the records of appends as batches of at most ``max_bytes``, across their borders."""
@@ -98,7 +100,7 @@ class AppendQueue:
 
     def next_to_send(self) -> Unacknowledged | None:
         """The next batch to send."""
-        if self.is_broken:
+        if self.is_broken or (self.in_flight and not self._is_known):
             return None
         return next((batch for batch in self.batches if not batch.is_sent and batch.offset is None), None)
 
@@ -115,6 +117,7 @@ class AppendQueue:
         """Passes on the offsets of stored batches in order; sends the others again once all have an answer."""
         while self.batches and (first := self.batches[0].offset) is not None:
             done = self.batches.popleft()
+            self._is_known = True
             for pending, count in done.owners:
                 pending.add(first, count)
                 first += count
