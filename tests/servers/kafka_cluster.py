@@ -12,6 +12,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from lakelog.service.servers.server_process import KafkaBroker, free_port, java_program
 
+_CLUSTER = "bGFrZWxvZy1jbHVzdGVyMQ"
+
 
 class _Node(KafkaBroker):
     """One of three nodes that are broker and controller."""
@@ -24,6 +26,11 @@ class _Node(KafkaBroker):
     def is_ready(self) -> bool:
         """Its cluster asks when all nodes have started."""
         return True
+
+    def _run_java(self, classpath: str, main: str, *arguments: str) -> None:
+        given = list(arguments)
+        given[given.index("-t") + 1] = _CLUSTER
+        super()._run_java(classpath, main, *given)
 
     def _settings(self) -> dict[str, str]:
         voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(self._controllers, 1))
@@ -40,9 +47,13 @@ class KafkaCluster:
         self.bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
 
     def __enter__(self) -> Self:
-        for node in self.nodes.values():
-            node.start()
-        self.wait_for_brokers(3)
+        try:
+            for node in self.nodes.values():
+                node.start()
+            self.wait_for_brokers(3)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -63,6 +74,11 @@ class KafkaCluster:
     def create_topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic(name, partitions, 3)], operation_timeout=30)[name].result(60)
+        for node in self.nodes.values():
+            one, end = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}), time.monotonic() + 60
+            while name not in one.list_topics(timeout=10).topics:
+                assert time.monotonic() < end, f"node {node.number} does not hear of the topic"
+                time.sleep(0.05)
 
     def leader(self, topic: str, partition: int) -> int:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})

@@ -54,7 +54,7 @@ class BatchAppender(LogAppender):
     def __init__(self, location: LogLocation) -> None:
         self._topic = KafkaTopic(location)
         self._topic.check()
-        self._watch = Watch(self._topic.check_same)
+        self._watch = Watch(lambda: self._connected.check_same_topic())
         self._location = location
         self._most = int(location.properties.get("message.max.bytes", MAX_BYTES))
         self._last: dict[int, int] = {}

@@ -148,8 +148,8 @@ class BatchReader(LogReader):
         self._location = location
         self._topic = KafkaTopic(location)
         self._topic.check()
-        self._watch = Watch(self._topic.check_same)
         self._connections = Connections(location)
+        self._watch = Watch(self._connections.check_same_topic)
         self._buckets: dict[int, _Bucket] = {}
         self._sent: dict[int, _Sent] = {}
         self._trouble_s: float | None = None

@@ -6,6 +6,7 @@ that no record is a Python object.
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import ssl
@@ -24,7 +25,8 @@ from kafka.structs import TopicPartition
 from lakelog.errors import InvalidOption, LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.kafka.topic import TIMEOUT_S, unavailable
+from lakelog.logstore.kafka.topic import TIMEOUT_S, KafkaTopic, unavailable
+from lakelog.logstore.topic_identity import check_identity
 
 Request = Any
 Response = Any
@@ -32,6 +34,7 @@ Answer = Any
 """A future of kafka-python: ``is_done``, then either ``exception`` or ``value``."""
 
 _RESPONSE_BYTES: Final = 1 << 30
+_METADATA_S: Final = 2.0
 _PASSES: Final = 2
 """Passes of the event loop that hand a request to the socket: wait for it, write."""
 
@@ -90,6 +93,20 @@ class Connections:
     def refresh(self) -> None:
         """Requests the metadata again; ``leader`` changes during a later ``poll``."""
         self._manager.cluster.request_update()
+
+    def check_same_topic(self) -> None:
+        """Raises NotFound if the topic was deleted or replaced. Does nothing if no broker answers soon.
+
+        Unlike an administration request it needs no controller, which may be the broker that has just gone.
+        """
+        cluster = self._manager.cluster
+        answer = cluster.request_update()
+        if self.poll(_METADATA_S, lambda: answer.is_done) and answer.exception is None:
+            found = cluster.topic_id(self._location.topic)
+            if found is None:
+                KafkaTopic(self._location).check_same()
+            else:
+                check_identity(self._location, base64.b64encode(found.bytes).decode().rstrip("="))
 
     def send(self, request: Request, node: int | None) -> Answer:
         """Sends a request to a node (any node: None). Requests to one node are answered in their order."""
