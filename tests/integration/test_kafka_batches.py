@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -251,3 +253,22 @@ def test_properties_that_only_librdkafka_knows_choose_it(kafka) -> None:
     log = replace(new_log(kafka), properties={"socket.keepalive.enable": "true"})
     assert type(SYSTEM.appender(log)) is RecordAppender
     assert type(SYSTEM.reader(log)) is RecordReader
+
+
+def test_a_process_ends_in_silence_while_a_thread_follows_the_log(kafka) -> None:
+    log = new_log(kafka)
+    job = f"""
+import threading
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.kafka.batch_reader import BatchReader
+begun = threading.Event()
+def follow():
+    reader = BatchReader(LogLocation("kafka", {log.address!r}, {log.topic!r}, 1))
+    begun.set()
+    while True:
+        reader.wait({{0: 0}}, 0.2)
+threading.Thread(target=follow, daemon=True).start()
+assert begun.wait(60)
+"""
+    done = subprocess.run([sys.executable, "-c", job], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -10,6 +10,7 @@ import base64
 import logging
 import os
 import ssl
+import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -75,7 +76,9 @@ class Connections:
             max_in_flight_requests_per_connection=1_000,  # the callers have limits of their own
             **_settings(location),
         )
-        self._end = weakref.finalize(self, _close, self._manager, self._loop, os.getpid())
+        self._end = weakref.finalize(
+            self, _close_unused, self._manager, self._loop, os.getpid(), threading.current_thread()
+        )
         cluster = self._manager.cluster
         cluster.config["allow_auto_create_topics"] = False
         cluster.set_topics([location.topic])
@@ -139,14 +142,24 @@ class Connections:
 
     def close(self) -> None:
         """Closes all connections; requests without an answer fail."""
-        self._end()
+        if self._end.detach():
+            _close(self._manager, self._loop)
 
 
-def _close(manager: KafkaConnectionManager, loop: NetworkSelector, process: int) -> None:
-    """Closes the connections, also of a client that is not closed; in a forked process they belong to the other one."""
-    if os.getpid() == process:
-        manager.close()
-        loop.close()
+def _close(manager: KafkaConnectionManager, loop: NetworkSelector) -> None:
+    manager.close()
+    loop.close()
+
+
+def _close_unused(
+    manager: KafkaConnectionManager, loop: NetworkSelector, process: int, owner: threading.Thread
+) -> None:
+    """Closes the connections of a client that nobody closed.
+
+    Not in a forked process, whose parent uses them, and not for a thread that may be in ``poll`` as the process ends.
+    """
+    if os.getpid() == process and (owner is threading.current_thread() or not owner.is_alive()):
+        _close(manager, loop)
 
 
 def error_of(location: LogLocation, error: Any) -> LakelogError:
