@@ -72,11 +72,11 @@ def check_log_content(options: Options) -> None:
     """
     content = log_content(options)
     if content not in engine_class(options).log_contents(options):
-        cause = SEQUENCE_FIELD if options.get_typed(SEQUENCE_FIELD) is not None else MERGE_ENGINE
+        cause = (SEQUENCE_FIELD if options.get_typed(SEQUENCE_FIELD) is not None else MERGE_ENGINE).key
         raise InvalidOption(
-            f"option '{LOG_CONTENT.key}' = '{content}' does not go with '{cause.key}' = '{options.get(cause.key, '')}': "
-            f"readers of a log see rows one by one and cannot merge them so. Make the table with "
-            f"'{LOG_CONTENT.key}' = '{CHANGES}'"
+            f"option '{LOG_CONTENT.key}' = '{content}' does not go with '{cause}' = '{options.get(cause, '')}': its "
+            f"readers see rows one by one and cannot merge them so. Make the table with '{LOG_CONTENT.key}' = "
+            f"'{CHANGES}'"
         )
     if content != CHANGES:
         return

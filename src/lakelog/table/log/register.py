@@ -40,7 +40,7 @@ def register_follower(table: DynamicTable) -> None:
     """Stores, once, that the table receives rows without a writer, with the start of the log as their lower bound.
 
     Called before the first of them may be written, and when a follower starts. Until its first snapshot, union reads
-    and ``latest-full`` use it to know that such rows are in no file. Raises InvalidRequest if the log follows the files.
+    and ``latest-full`` use it to know that such rows are in no file. Raises InvalidRequest for a log of changes.
     """
     if table.publishes:
         raise InvalidRequest(

@@ -1,7 +1,8 @@
 """Publishes the changes between snapshots to a log with ``log.content`` = changes (RFC 14).
 
-The publisher is one logical writer. Its epochs are the links in ``table/model/published_links.py``: a link decides which
-attempt's records lead from one snapshot to the next. Any process may publish at any time; a lease only saves work.
+The publisher is one logical writer. Its epochs are the links in ``table/model/published_links.py``. A link decides
+which attempt's records lead from one snapshot to the next. Any process may publish at any time; a lease only
+saves work.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import new_attempt, random_fraction
-from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Records
+from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import begin_record, commit_record
 from lakelog.logstore.protocol.header import DATA, encode_header
