@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
 from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
@@ -199,7 +199,15 @@ def _roll_back_files(
 
 
 def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
-    """Replaces main with a branch. A table with a log is refused as in ``roll_back``. Raises NotFound."""
+    """Replaces main with a branch. A table with a log is refused unless ``files_only``. Raises NotFound.
+
+    A log of changes could not go on from snapshots that are no longer there: UnsupportedFeature.
+    """
+    if table.publishes:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log of changes ('log.content' = 'changes'), which does not follow a branch: "
+            f"INSERT OVERWRITE the rows of the branch instead"
+        )
     _check_log(table, "fast-forwarded", files_only)
     _forget_sealed(table)
     table.store.branches.fast_forward(branch)
@@ -217,7 +225,7 @@ def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
     if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
         raise InvalidRequest(
             f"table {table.name} has a log, whose rows cannot be {what}: say files_only to change the files alone and "
-            f"let the log be ahead of them"
+            f"let the log be ahead of them. A log of changes ('log.content' = 'changes') follows a rollback"
         )
 
 

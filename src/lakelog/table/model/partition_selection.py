@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.options.log import EMIT_MODE
+from lakelog.options.log import CHANGES, EMIT_MODE, INPUT, LOG_CONTENT
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.paimon.rows.partition import decode_partition
@@ -23,13 +23,14 @@ from lakelog.table.model.dynamic_table import DynamicTable
 def check_overwritable(table: DynamicTable) -> None:
     """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
 
-    An overwrite is not a stream of changes: readers of the log would keep the replaced rows.
+    An overwrite is not a stream of changes: readers of a log of input rows would keep the replaced rows.
     """
     if table.emits_log:
         raise UnsupportedFeature(
-            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE, DROP PARTITION or "
-            f"the expiry of partitions: delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' "
-            f"to change the files alone"
+            f"table {table.name} has a log of the rows as they were written ('{LOG_CONTENT.key}' = '{INPUT}'), and its "
+            f"readers are not told of an overwrite, TRUNCATE, DROP PARTITION or the expiry of partitions: delete by "
+            f"primary key instead, make the table with '{LOG_CONTENT.key}' = '{CHANGES}', or give the option "
+            f"'{EMIT_MODE.key}' = 'file' to change the files alone"
         )
 
 
