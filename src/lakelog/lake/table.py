@@ -29,6 +29,7 @@ from lakelog.table.maintenance.analyze import analyze, table_statistics
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, ManifestSummary, compact_manifests
 from lakelog.table.maintenance.compaction_job import Progress, chosen_partitions, compact_table
 from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.maintenance.publish import publish
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.partition_selection import overwrite_target
@@ -244,8 +245,13 @@ class Table(TableHistory, TableChanges):
         return rescale(self._table, partition)
 
     def seal(self) -> list[Snapshot]:
-        """Commits the micro-batches that wait for ``commit.interval`` now; for streams that have stopped."""
-        return seal_staged(self._table)
+        """Commits the micro-batches that wait for ``commit.interval`` now; for streams that have stopped.
+
+        A log of changes (``log.content``) is then up to date. Raises Unavailable.
+        """
+        made = seal_staged(self._table)
+        publish(self._table)
+        return made
 
     def end_writer(self, writer: str) -> Snapshot | None:
         """Ends a streaming query (by its id) that will not resume from its checkpoint.

@@ -60,8 +60,16 @@ def test_the_row_kind_field_deletes(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ("'log-store.enabled' = 'true', 'merge-engine' = 'aggregation'", UnsupportedFeature, "'merge-engine'"),
-        ("'log-store.enabled' = 'true', 'sequence.field' = 'amount'", UnsupportedFeature, "'sequence.field'"),
+        (
+            "'log-store.enabled' = 'true', 'log.content' = 'input', 'merge-engine' = 'aggregation'",
+            InvalidOption,
+            "'merge-engine'",
+        ),
+        (
+            "'log-store.enabled' = 'true', 'log.content' = 'input', 'sequence.field' = 'amount'",
+            InvalidOption,
+            "'sequence.field'",
+        ),
         ("'sequence.field' = 'amuont'", InvalidSchema, "did you mean 'amount'"),
         ("'merge-engine' = 'first-row', 'sequence.field' = 'amount'", InvalidOption, "'first-row'"),
         (

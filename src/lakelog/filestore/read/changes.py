@@ -19,9 +19,9 @@ from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.changes import compared_columns
-from lakelog.merge.table_rules import engine_class
+from lakelog.merge.table_rules import engine_class, log_content
 from lakelog.options.changelog import CHANGELOG_PRODUCER
-from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
+from lakelog.options.log import CHANGE_TRACKING, INPUT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.scan import STREAM_OVERWRITE
 from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE
@@ -118,7 +118,7 @@ def check_producer(schema: TableSchema) -> None:
         why = f"does not go with '{DELETION_VECTORS.key}' = 'true': take lookup"
     elif producer in ("lookup", "full-compaction") and options.need(STREAM_OVERWRITE):
         why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
-    elif producer == "input" and has_log:
+    elif producer == "input" and has_log and log_content(options) == INPUT:
         why = (
             "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
             "for readers of the files"

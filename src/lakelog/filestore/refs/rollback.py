@@ -63,9 +63,13 @@ class Rollback:
 
     def to_time(self, time_ms: int) -> Snapshot:
         """Rolls back to the newest snapshot that is not newer than this time. Raises NotFound if all are newer."""
+        return self.to_snapshot(self.id_at(time_ms))
+
+    def id_at(self, time_ms: int) -> int:
+        """The newest snapshot that is not newer than this time. Raises NotFound if all are newer."""
         for root in reversed(self.references.chain()):
             if root.snapshot.time_millis <= time_ms:
-                return self.to_snapshot(root.snapshot.id)
+                return root.snapshot.id
         raise NotFound(
             f"table {self.references.paths.root} has no snapshot at or before {time_ms} ms: choose a later time"
         )

@@ -45,6 +45,8 @@ _AT_REST_MS: Final = 600_000
 """Age of the newest snapshot after which the table is at rest, and even a small expiry is worthwhile."""
 _LATE: Final = 3
 """Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
+_PUBLISHES_MS: Final = 10_000
+"""Minimum age of changes that are not in a log of changes before they are late."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,20 @@ def _healing(figures: TableStats, options: Options, now_ms: int) -> Action | Non
         return None
     gone = [w for w in figures.log.writers if w.is_gone]
     late = [w for w in figures.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
-    if not gone and not late:
+    interval = options.need(COMMIT_INTERVAL).total_seconds()
+    since_ms = figures.log.unpublished_ms
+    waits = since_ms is not None and now_ms - since_ms > max(_ms(_LATE * interval), _PUBLISHES_MS)
+    if not gone and not late and not waits:
         return None
     reasons = []
+    if since_ms is not None and waits:
+        reasons.append(f"changes of {format_age(now_ms - since_ms)} ago are not in the log")
     if gone:
         reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
     if late:
         reasons.append(f"{counted(len(late), 'dead writer')} decided rows that wait for their snapshot")
-    names = ", ".join(w.name for w in (*gone, *late)[:3])
-    return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
+    names = f" ({', '.join(w.name for w in (*gone, *late)[:3])})" if gone or late else ""
+    return _need(HEALING, f"{'; '.join(reasons)}{names}", _by_optimizer(figures.name, HEALING))
 
 
 def _compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:

@@ -23,6 +23,7 @@ from lakelog.table.maintenance.compaction_task import (
     pack_tasks,
     plan_tasks,
 )
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import existing_partitions, partitions_meeting
 
@@ -106,6 +107,7 @@ def run_tasks(
             _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
         METER.add(COMPACTIONS, table=table.name)
         METER.observe(COMPACTION_DURATION, span.seconds, table=table.name)
+        publish_best_effort(table)  # some tables show rows only after a compaction
 
 
 def _run_all(

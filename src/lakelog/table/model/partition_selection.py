@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.options.log import EMIT_MODE
+from lakelog.options.log import CHANGES, EMIT_MODE, INPUT, LOG_CONTENT
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.paimon.rows.partition import decode_partition
@@ -23,13 +23,14 @@ from lakelog.table.model.dynamic_table import DynamicTable
 def check_overwritable(table: DynamicTable) -> None:
     """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
 
-    An overwrite is not a stream of changes: readers of the log would keep the replaced rows.
+    An overwrite is not a stream of changes: readers of a log of input rows would keep the replaced rows.
     """
     if table.emits_log:
         raise UnsupportedFeature(
-            f"table {table.name} has a log, which does not record an overwrite, TRUNCATE, DROP PARTITION or expiry "
-            f"of partitions: delete by primary key instead, or set the option '{EMIT_MODE.key}' = 'file' to change "
-            "only the files"
+            f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record an "
+            f"overwrite, TRUNCATE, DROP PARTITION or expiry of partitions: delete by primary key instead, create the "
+            f"table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to change "
+            f"only the files"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.io.clock import now_ms
@@ -97,6 +97,8 @@ def _look(table: DynamicTable) -> LogView:
     registered = table.registered.all()
     found = waiting_epochs(table)
     state = found.state
+    if table.publishes:  # the log has nothing that the files lack
+        state = replace(state, offsets=ends)
     writers: dict[str, WriterProgress] = {}
     for writer, registration in registered.items():
         own = [r for r in found.waiting if r.writer == writer]

@@ -22,6 +22,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files, pause, seal_staged
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -70,6 +71,7 @@ def commit_overwrite(
         except _MorePartitions:
             continue
         forget_unassigned(table, runs)
+        publish_best_effort(table)
         return snapshot
     raise CommitConflict(f"table {table.name}: other writers add partitions that the overwrite covers. Try again")
 
@@ -106,7 +108,9 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         prepare=lambda latest: carried_state(table.store, latest),
         first_try=True,
     )
-    return table.store.commit(request)
+    made = table.store.commit(request)
+    publish_best_effort(table)
+    return made
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:

@@ -20,6 +20,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files_of
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -75,10 +76,12 @@ def commit_rewrite(
         index=index,
     )
     try:
-        return table.store.commit(request)
+        made = table.store.commit(request)
     except CommitConflict:
         ready.made.delete(ready.table)
         raise
+    publish_best_effort(table)
+    return made
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
