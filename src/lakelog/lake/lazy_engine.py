@@ -83,6 +83,7 @@ class LazyEngine:
     write_sorted = _forwarded("write_sorted")
     cache_table = _forwarded("cache_table")
     pass_through = _forwarded("pass_through")
+    is_view = _forwarded("is_view")
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Releases cached rows; a session that has not started has none."""

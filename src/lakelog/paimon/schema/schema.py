@@ -133,6 +133,17 @@ class TableSchema:
             raise InvalidOption(f"option 'bucket' = '{text}' is not a whole number") from None
 
     @property
+    def padded_columns(self) -> dict[str, int]:
+        """CHAR columns with padded values, and their lengths.
+
+        Key, partition and bucket columns are not padded: other engines write them as they come, and equal rows would
+        get two keys.
+        """
+        exact = {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+        kinds = ((f.name, f.type) for f in self.fields if f.name not in exact)
+        return {name: t.length for name, t in kinds if isinstance(t, AtomicType) and t.root == "CHAR" and t.length}
+
+    @property
     def is_keyed(self) -> bool:
         """Whether the table has a primary key."""
         return bool(self.primary_keys)

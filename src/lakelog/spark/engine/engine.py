@@ -20,7 +20,7 @@ from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
-from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
@@ -40,6 +40,7 @@ from lakelog.spark.write.shuffle import shuffled
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
@@ -55,6 +56,7 @@ from lakelog.table.write.replace_files import files_to_rewrite
 
 _FEW_CORES: Final = 4
 """Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """Spark's error for a three-part name that starts with none of its own catalogs."""
 
@@ -101,6 +103,10 @@ class SparkEngine:
             if refused.getCondition() == _NO_SUCH_CATALOG:
                 return False
             raise
+
+    def is_view(self, name: str) -> bool:
+        """True if Spark knows a view of this name."""
+        return self.is_spark_relation(name) and self.spark.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
@@ -174,6 +180,7 @@ class SparkEngine:
         options: Mapping[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
     ) -> Any:
         """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
 
@@ -182,7 +189,7 @@ class SparkEngine:
         """
         target = self._tables.open(table, options)
         target.check_writable()
-        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns)
+        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
             frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
@@ -258,6 +265,9 @@ class SparkEngine:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} needs a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
+        if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
+            mode = self.spark.conf.get(_OVERWRITE_MODE, "static") or "static"
+            chosen[DYNAMIC_PARTITION_OVERWRITE.key] = str(mode.lower() == "dynamic").lower()
         self._save(frame, table.with_hints(chosen), overwrite=True)
 
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:

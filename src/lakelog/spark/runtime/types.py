@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -15,10 +16,13 @@ from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import fields_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
+_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
 """Option with the catalog whose storage options apply to the table."""
 
@@ -27,6 +31,16 @@ def spark_schema(schema: pa.Schema) -> StructType:
     """The Spark schema of Arrow columns (timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ)."""
     fields = [_readable(field) for field in schema]
     return from_arrow_schema(pa.schema(fields))
+
+
+def scan_schema(schema: pa.Schema, table: TableSchema) -> StructType:
+    """The Spark schema of columns of a table; Spark pads its CHAR columns, and the texts that it compares them with."""
+    found: StructType = spark_schema(schema)
+    lengths = table.padded_columns
+    for field in found.fields:
+        if field.name in lengths:
+            field.metadata = {_CHAR: f"char({lengths[field.name]})"}
+    return found
 
 
 def arrow_for_spark(schema: StructType) -> pa.Schema:
@@ -60,6 +74,15 @@ def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
         column = batch.column(batch.schema.get_field_index(field.name))
         columns.append(column if column.type == field.type else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def padded(rows: pa.Table, table: TableSchema) -> pa.Table:
+    """Rows whose CHAR columns have their lengths, as Spark itself pads them in files."""
+    for name, length in table.padded_columns.items():
+        at = rows.schema.get_field_index(name)
+        if at >= 0:
+            rows = rows.set_column(at, rows.schema.field(at), pc.utf8_rpad(rows.column(at), length, " "))
+    return rows
 
 
 def has_null_elements(columns: Iterable[pa.Array]) -> bool:

@@ -43,15 +43,21 @@ def resolve_target(
 
 
 def with_schema_evolution(
-    session: SessionContext, identifier: Identifier, schema: TableSchema, query: str
+    session: SessionContext,
+    identifier: Identifier,
+    schema: TableSchema,
+    query: str,
+    named: Collection[str] | None = None,
 ) -> tuple[TableSchema, tuple[str, ...]]:
     """WITH SCHEMA EVOLUTION: the schema with the new columns of a query, and all columns of the query.
 
-    It adds the columns to the table, as by ALTER TABLE ADD COLUMN. They stay if the statement fails.
+    It adds the columns to the table, as by ALTER TABLE ADD COLUMN; only the ``named`` ones (lower case), if given.
+    They stay if the statement fails.
     """
     given = session.engine.columns_of(_planned(session, query))
     own = {name.lower(): name for name in schema.field_names}
-    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in given if name.lower() not in own]
+    wanted = [(name, kind) for name, kind in given if named is None or name.lower() in named]
+    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in wanted if name.lower() not in own]
     if added:
         session.tables.alter_table(identifier, added)
         schema = session.tables.load_schema(identifier) or schema

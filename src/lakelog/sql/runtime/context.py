@@ -126,6 +126,13 @@ class SessionContext:
             return None
         raise self.no_table(name)
 
+    def changed_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
+        """Like own_table, for a statement that changes rows. Raises InvalidRequest for a view."""
+        found = self.own_table(name)
+        if found is None and self.engine.is_view(name.sql):
+            raise InvalidRequest(f"'{name}' is a view, whose rows are not changed: write the name of its table")
+        return found
+
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates a table, and its database if missing, so that statements from manuals run unchanged."""
         if identifier.database not in self.tables.list_databases(identifier.catalog):

@@ -72,13 +72,16 @@ def overwrite_target(table: DynamicTable, values: Mapping[str, object] | None = 
     """The target of an overwrite with these values of partition columns (text, or of the column's type).
 
     Without values, ``dynamic-partition-overwrite`` decides between the whole table and the partitions of the new rows.
+    Values of some partition columns only mean all partitions that have them, unless the option is set and true.
     Raises InvalidSchema for a column that is no partition column, InvalidRequest for a value that does not fit.
     """
     schema = table.schema
+    is_dynamic = Options(table.options).need(DYNAMIC_PARTITION_OVERWRITE)
     if values:
-        return OverwriteTarget(partition_values(schema, values, table.name))
-    by_rows = bool(schema.partition_keys) and Options(table.options).need(DYNAMIC_PARTITION_OVERWRITE)
-    return OverwriteTarget((), by_rows)
+        chosen = partition_values(schema, values, table.name)
+        is_part = len(chosen) < len(schema.partition_keys)
+        return OverwriteTarget(chosen, is_part and is_dynamic and DYNAMIC_PARTITION_OVERWRITE.key in table.options)
+    return OverwriteTarget((), bool(schema.partition_keys) and is_dynamic)
 
 
 def partition_values(schema: TableSchema, given: Mapping[str, object], table: str) -> tuple[tuple[str, Any], ...]:

@@ -17,6 +17,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.table.staging.text_length import fit_text
 
 
 def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
@@ -52,7 +53,7 @@ def conform(
 ) -> tuple[pa.RecordBatch, np.ndarray]:
     """The batch with exactly the table's columns and types, and the row kinds (int8); defaults replace NULL.
 
-    Without ``defaults``, for rows that were already in the table, NULL stays.
+    Without ``defaults``, for rows that were already in the table, NULL stays, and lengths of text are not checked.
 
     Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is NOT
     NULL, an unknown row kind, a retraction for a table without a primary key.
@@ -60,6 +61,7 @@ def conform(
     check_columns(batch.schema, schema, table)
     target = arrow_schema(schema.fields)
     columns = []
+    padded = schema.padded_columns
     for field in target:
         index = batch.schema.get_field_index(field.name)
         missing = index < 0
@@ -67,6 +69,8 @@ def conform(
         default = default_scalar(schema.field(field.name))
         if defaults and default is not None and column.null_count:
             column = pc.fill_null(column, default)
+        if defaults:
+            column = fit_text(column, schema.field(field.name).type, padded.get(field.name), field.name, table)
         if not field.nullable and column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             what = "primary key" if field.name in schema.primary_keys else "NOT NULL"

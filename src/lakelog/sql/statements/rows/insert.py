@@ -20,6 +20,7 @@ from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
 from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
@@ -114,7 +115,9 @@ class Insert(ParsedStatement):
                 self._check_free(columns, values)
             if self.condition is not None:
                 return self._replace(session, identifier, schema, self.condition, columns)
-            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
+            match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
+            match = FieldMatch.NAME if self.by_name else match
+            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
 
     def _replace(
         self,
