@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelog.lake.lake import Lake, connect
+from lakelog.lake.lake import Lake, Place, connect
 
 
-def attach(spark: Any, warehouse: str = "./warehouse", **more: Any) -> Lake:
+def attach(spark: Any, warehouse: Place = "./warehouse", **more: Any) -> Lake:
     """Opens a warehouse and makes ``spark.sql`` of this session object run statements on its tables.
 
     Other statements are passed to Spark, with their parameters and ``{name}`` values. Results are DataFrames. Other
