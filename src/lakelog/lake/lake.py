@@ -13,6 +13,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
 from lakelog.lake.result import Result, with_methods
 from lakelog.lake.table import Table
@@ -44,7 +45,7 @@ Place = str | os.PathLike[str]
 """A directory or a URI."""
 
 
-class Lake:
+class Lake(LakeDefinitions):
     """A warehouse with its tables, its SQL, and a Spark session that starts when first needed."""
 
     def __init__(
@@ -107,18 +108,9 @@ class Lake:
         try:
             return self.table(name).health(with_log)
         except LakelogError as why:
-            if isinstance(why, NotFound) and not self._is_there(name):
+            if isinstance(why, NotFound) and not self.table_exists(name):
                 raise
             return unreadable_health(name, why)
-
-    def _is_there(self, name: str) -> bool:
-        try:
-            self._open(name)
-        except NotFound:
-            return False
-        except LakelogError:
-            return True
-        return True
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
         """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if needed.
@@ -160,17 +152,23 @@ class Lake:
         """
         return lookup_stats(self._open(name), join)
 
-    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
+    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None, *, create: bool = False) -> None:
         """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. Equivalent to
         ``frame.write.format("lakelog").mode("append").save(name)``, after the shuffle that ``write.shuffle`` requests.
         This process writes in-memory rows (Arrow, pandas, polars: ``__arrow_c_stream__``) itself, without Spark. Raises
-        InvalidSchema, InvalidRequest for a stream, and the errors that Spark raises for failed tasks.
+        InvalidSchema, InvalidRequest for a stream, NotFound, and the errors that Spark raises for failed tasks.
+
+        With ``create`` a missing table is created first, with the columns of the rows and no primary key.
         """
+        is_spark = hasattr(type(frame), "isStreaming")
+        if create and not self.table_exists(name):
+            rows = frame.limit(0).toArrow() if is_spark else frame
+            self.create_table(name, rows, if_not_exists=True)
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
-        if hasattr(type(frame), "isStreaming"):
+        if is_spark:
             self._engine.started.write(table, frame)
             return
         with TableWriter(table) as writer:

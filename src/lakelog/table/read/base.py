@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
@@ -29,13 +30,15 @@ class TableScan(ABC):
     """A lazy batch read of a table or of one view of it. Picklable.
 
     ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view. ``max_rows`` is the maximum
-    number of rows of the result as a whole; ``read`` of a split does not apply it.
+    number of rows of the result as a whole, and ``residual`` a further condition on its rows, as an Arrow expression;
+    ``read`` of a split applies neither.
     """
 
     table: DynamicTable
     columns: tuple[str, ...] | None = None
     filter: Predicate | None = None
     max_rows: int | None = field(default=None, kw_only=True)
+    residual: pc.Expression | None = field(default=None, kw_only=True)
 
     @property
     def row_schema(self) -> TableSchema:
@@ -77,17 +80,28 @@ class TableScan(ABC):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, batch by batch, in bounded memory."""
         left = self.max_rows
-        if left == 0:
+        for batch in self._matching() if left != 0 else ():
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if left == 0:
+                return
+
+    def _matching(self) -> Iterator[pa.RecordBatch]:
+        """All rows that match ``residual``. Reads its columns, too: those whose names are in its text."""
+        condition = self.residual
+        if condition is None:
+            for split in self.plan():
+                yield from self.read(split)
             return
-        for split in self.plan():
-            for batch in self.read(split):
-                if left is None:
-                    yield batch
-                    continue
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
-                if left == 0:
-                    return
+        wanted = self.schema.names
+        also = [name for name in self.row_schema.field_names if name not in wanted and name in str(condition)]
+        whole = self.select([*wanted, *also])
+        for split in whole.plan():
+            for batch in whole.read(split):
+                yield batch.filter(condition).select(wanted)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The batches of ``to_batches``."""
@@ -125,6 +139,8 @@ class TableScan(ABC):
             parts.append(f"columns: {', '.join(self.columns)}")
         if self.filter is not None:
             parts.append(f"filter: {self.filter}")
+        if self.residual is not None:
+            parts.append(f"also: {self.residual}")
         if self.max_rows is not None:
             parts.append(f"limit: {self.max_rows}")
         return f"{type(self).__name__}({'; '.join(parts)})"

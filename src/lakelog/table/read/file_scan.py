@@ -89,7 +89,7 @@ class Scan(TableScan):
         yield from self.table.store.read_split(split, columns=self.columns, filter=self.filter)
 
     def to_arrow(self) -> pa.Table:
-        if self.max_rows is not None:
+        if self.max_rows is not None or self.residual is not None:
             return self.to_reader().read_all()
         splits = self.plan()
         with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
