@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import platform
 import shutil
@@ -41,6 +42,11 @@ def java_program() -> str:
 def java_found() -> str | None:
     """The file of that command; None if there is none."""
     return shutil.which(java_program())
+
+
+def can_start_spark() -> bool:
+    """Returns whether this machine has PySpark and a Java to run it on."""
+    return java_found() is not None and importlib.util.find_spec("pyspark") is not None
 
 
 def install_java() -> str:

@@ -220,8 +220,15 @@ class Lake(LakeDefinitions):
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
     def attach(self) -> None:
-        """Makes ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
-        self._engine.started.attach(self.run)
+        """Makes the session's methods know this lake's tables, until ``close``; see ``lakelog.attach``."""
+        self._engine.started.attach(self.run, LakeStatements(self._session, self._engine, self._attach_to))
+
+    def _attach_to(self, session: Any) -> None:
+        """Attaches another lake of the same catalogs to a session."""
+        first, *others = self._tables.places.items()
+        settings = {name: {WAREHOUSE: p.warehouse, **p.storage, **p.catalog} for name, p in others}
+        place, catalog = first[1], self._session.catalogs.first
+        Lake(place.warehouse, session, None, catalog, place.storage, place.catalog, settings).attach()
 
     def add_catalog(
         self,
