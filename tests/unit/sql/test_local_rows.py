@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 _ROWS = (
     "insert into db.t values (1, 'a', 10, 1.5, 1.25, date'2024-01-01', '2024-01-01 10:00:00', true), "
-    "(2, 'b', -20, 2, -3, '2024-01-02', null, false), (3, null, null, null, null, null, null, null)"
+    "(2, 'b', -20, 2, -3, date'2024-01-02', null, false), (3, null, null, null, null, null, null, null)"
 )
 
 

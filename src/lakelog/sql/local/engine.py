@@ -196,6 +196,8 @@ def _literal_rows(tree: exp.Values, fields: list[DataField]) -> pa.Table:
     rows = [item.expressions if isinstance(item, exp.Tuple) else [item] for item in tree.expressions]
     if tree.args.get("alias") or any(len(row) != len(fields) for row in rows):
         raise NeedsSpark
+    if any(len({type(node) for node in column} & {exp.Cast, exp.Literal}) > 1 for column in zip(*rows, strict=True)):
+        raise NeedsSpark  # date'…' beside '…' is an error in Spark
     wanted = arrow_schema(fields)
     columns = [
         pa.array([literal_of(row[at], field) for row in rows], wanted.field(at).type) for at, field in enumerate(fields)

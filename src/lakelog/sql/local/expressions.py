@@ -68,10 +68,13 @@ def literal_of(node: exp.Expr, column: DataField) -> Any:
         fits = isinstance(inner, exp.Literal) and (root in _TEXTS if inner.is_string else root in _NUMBERS)
     if not fits or (inner.is_string and not re.fullmatch(_TEXTS.get(root, ""), str(inner.this), re.DOTALL)):
         raise NeedsSpark
+    if root == "DOUBLE" and "e" in str(inner.this).lower():
+        raise NeedsSpark  # a double, which has a zero with a sign; other numbers are decimals, which do not
     try:
-        return literal_value(column, node)
+        found = literal_value(column, node)
     except InvalidRequest:
         raise NeedsSpark from None
+    return found + 0.0 if isinstance(found, float) else found
 
 
 def condition_of(text: str | None, schema: TableSchema, alias: str) -> Predicate | None:
