@@ -120,7 +120,8 @@ def _new_session(spark: SparkSession) -> SparkSession:
 def _replace_methods() -> None:
     for owner, session_of, methods in _METHODS:
         for name, replaced in methods.items():
-            setattr(owner, name, _method(getattr(owner, name), replaced, session_of))
+            if hasattr(owner, name):  # some are newer than the oldest PySpark
+                setattr(owner, name, _method(getattr(owner, name), replaced, session_of))
 
 
 def _method(spark: Callable[..., Any], own: Callable[..., Any], session_of: Callable[[Any], Any]) -> Callable[..., Any]:
