@@ -27,7 +27,10 @@ class Statements(Protocol):
 
 
 class TableChanges:
-    """The methods of ``Table`` that change existing rows; they start Spark."""
+    """The methods of ``Table`` that change existing rows.
+
+    They run on Spark. Where there is no PySpark or no Java, this process runs the simple ones (``sql/local``).
+    """
 
     _table: DynamicTable
     _statements: Statements
@@ -61,7 +64,10 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class MergeBuilder:
-    """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies."""
+    """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies.
+
+    The methods have Delta's names, and the same in snake_case.
+    """
 
     statements: Statements
     target: str
@@ -112,6 +118,12 @@ class MergeBuilder:
             f"ON {_text(self.on)} {' '.join(self.clauses)}",
             **frames,
         )
+
+    when_matched_update, when_matched_update_all = whenMatchedUpdate, whenMatchedUpdateAll
+    when_matched_delete = whenMatchedDelete
+    when_not_matched_insert, when_not_matched_insert_all = whenNotMatchedInsert, whenNotMatchedInsertAll
+    when_not_matched_by_source_update = whenNotMatchedBySourceUpdate
+    when_not_matched_by_source_delete = whenNotMatchedBySourceDelete
 
     def _with(self, kind: str, condition: str | None, action: str) -> MergeBuilder:
         also = "" if condition is None else f" AND ({_text(condition)})"

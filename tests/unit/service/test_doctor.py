@@ -6,6 +6,7 @@ import re
 import socket
 import tomllib
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +17,9 @@ from lakelog.errors import InvalidRequest
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.options import environment
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import CheckContext, Finding
-from lakelog.service.doctor.checks import spark as spark_check
 from lakelog.service.doctor.checks.extras import EXTRAS
 from lakelog.service.doctor.run import examine
 
@@ -118,13 +119,13 @@ def test_a_java_that_is_new_enough_passes(
 
 def test_the_pyspark_that_is_asked_for_is_the_one_that_is_checked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (wanted,) = [one for one in project["project"]["dependencies"] if one.startswith("pyspark")]
-    (low, high) = (".".join(map(str, version)) for version in (spark_check.OLDEST, spark_check.BELOW))
+    (wanted,) = project["project"]["optional-dependencies"]["spark"]
+    (low, high) = (".".join(map(str, version)) for version in (environment.PYSPARK_OLDEST, environment.PYSPARK_BELOW))
     assert wanted == f"pyspark>={low}.0,<{high}"
 
 
 def test_an_old_pyspark_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_check.metadata, "version", lambda _: "3.5.1")
+    monkeypatch.setattr(metadata, "version", lambda _: "3.5.1")
     finding = look("spark", around)[0]
     assert (finding.outcome, finding.what_to_do) == ("fail", "pip install 'pyspark>=4.2,<4.4'")
 

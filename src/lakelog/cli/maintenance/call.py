@@ -48,7 +48,7 @@ def call(
         raise InvalidRequest(f"the table is missing: {usage}")
     lake = connect(warehouse=warehouse)
     try:
-        answer = lake.sql(statement_of(procedure.removeprefix("sys."), table, arguments))
+        answer = lake.run(statement_of(procedure.removeprefix("sys."), table, arguments))[-1]
         if isinstance(answer, pa.Table) and answer.num_columns:
             printer.print_result([answer])
         else:

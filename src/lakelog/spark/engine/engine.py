@@ -33,6 +33,7 @@ from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.runtime.types import columns_of, options_of, spark_schema
 from lakelog.spark.session.attach import attach, detach, spark_sql
+from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import is_spread, register, session_here
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import laid_out
@@ -98,7 +99,8 @@ class SparkEngine:
     def is_spark_relation(self, name: str) -> bool:
         """True if Spark knows a temporary view or table of this name."""
         try:
-            return bool(self.spark.catalog.tableExists(name))
+            with spark_only():
+                return bool(self.spark.catalog.tableExists(name))
         except AnalysisException as refused:
             if refused.getCondition() == _NO_SUCH_CATALOG:
                 return False
@@ -347,15 +349,16 @@ class SparkEngine:
         """Temporary views of DataFrames and Arrow rows for the duration of a block: name → view."""
         return named_views(self.spark, frames)
 
-    def attach(self, run: Callable[[str], list[Any]]) -> None:
-        """Makes ``spark.sql`` of the session run texts with ``run``."""
+    def attach(self, run: Callable[[str], list[Any]], tables: AttachedLake) -> None:
+        """Makes ``spark.sql`` of the session run texts with ``run``, and its other methods know the tables."""
         self._attached = attach(self.spark, run)
+        attach_names(self.spark, tables)
 
     def detach(self) -> None:
         """Restores the session's own ``spark.sql``, and releases the memory of cached tables."""
         self._planned.cached.uncache(None)
-        if self._attached is not None:
-            detach(self.spark, self._attached)
+        if self._attached is not None and detach(self.spark, self._attached):
+            detach_names(self.spark)
 
     def stop(self) -> None:
         """Stops the queries, seals what they have finished, stops the session."""

@@ -51,12 +51,27 @@ def arrow_for_spark(schema: StructType) -> pa.Schema:
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
     """A frame that contains rows; ``schema`` defaults to theirs.
 
-    For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema.
+    For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema. PySpark knows no
+    string and binary views, which polars exports.
     """
+    rows = rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
     whole = spark_schema(rows.schema) if schema is None else schema
     return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_without_views(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    return kind
 
 
 def columns_of(schema: StructType) -> list[tuple[str, DataType]]:

@@ -11,7 +11,7 @@ from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.merge import Merge
-from lakelog.sql.dml.row_changes import RowChange, Target
+from lakelog.sql.dml.row_changes import ChangesRows, RowChange, Target
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
@@ -72,6 +72,8 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
     restarts.
     """
     options = session.tables.canonical_options(given, "write")
+    if _is_changed_by_engine(session.engine, identifier, change, options):
+        return empty_result()
     if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
         plan = _planned(session, change.changes())
         with plan.explained():
@@ -90,6 +92,20 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
         "statement ran. The statement changed nothing; run it again when they have finished"
     ) from conflict
+
+
+def _is_changed_by_engine(
+    engine: object, identifier: Identifier, change: RowChange, options: Mapping[str, str]
+) -> bool:
+    """Lets an engine do the change by itself if it can, again after a conflict. Raises CommitConflict."""
+    attempts = _ATTEMPTS if isinstance(engine, ChangesRows) else 0
+    for left in reversed(range(attempts)):
+        try:
+            return isinstance(engine, ChangesRows) and engine.change_rows(identifier, change, options)
+        except CommitConflict:
+            if not left:
+                raise
+    return False
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def with_row_kind(schema: TableSchema) -> TableSchema:
     return replace(schema, fields=(*schema.fields, ROW_KIND_FIELD))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChangesScan(TableScan):
     """The changes after snapshot ``first`` up to snapshot ``last``, as rows with a column ``_row_kind``.
 

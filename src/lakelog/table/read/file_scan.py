@@ -27,7 +27,7 @@ from lakelog.table.runs.sequencing import SequencedRuns, places_of, sequence_run
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan(TableScan):
     """A batch read of the newest state, or of one snapshot.
 
@@ -91,6 +91,8 @@ class Scan(TableScan):
         yield from self.table.store.read_split(split, columns=self.columns, filter=self.filter)
 
     def to_arrow(self) -> pa.Table:
+        if self.max_rows is not None or self.residual is not None:
+            return self.to_reader().read_all()
         splits = self.plan()
         with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
             parts = threads.map(lambda split: list(self.read(split)), splits)

@@ -40,7 +40,7 @@ class StreamStart:
     next: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamPlan:
     """One unit of a stream: a snapshot's changes, or its full state; the stream resumes with snapshot ``next``."""
 
@@ -58,8 +58,11 @@ class StreamPlan:
         """All rows in one Arrow table."""
         return pa.Table.from_batches(self.to_batches(), self.stream.schema)
 
+    def __repr__(self) -> str:
+        return f"StreamPlan({self.stream.table.name}: snapshot {self.snapshot_id}, {len(self.splits)} splits)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class FileStream(TableScan):
     """The changes that a stream of the files emits, plan by plan. Rows have a ``_row_kind``.
 

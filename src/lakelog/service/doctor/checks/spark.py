@@ -12,11 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
-OLDEST: Final = (4, 2)
-BELOW: Final = (4, 4)
-"""The tested versions of PySpark: from the first, below the second."""
 _PATIENCE_S: Final = 60.0
 _ASK: Final = "import sys, lakelog; print('%d.%d' % sys.version_info[:2], lakelog.__version__)"
 
@@ -31,10 +29,12 @@ class SparkCheck(Check):
         try:
             version = metadata.version("pyspark")
         except metadata.PackageNotFoundError:
-            yield self.failed("PySpark is not installed", "pip install lakelog")
+            yield self.failed(
+                "PySpark is not installed: only the parts without Spark work", "pip install 'lakelog[spark]'"
+            )
             return
-        wanted = f">={_text(OLDEST)},<{_text(BELOW)}"
-        if OLDEST <= _numbers(version) < BELOW:
+        wanted = f">={_text(PYSPARK_OLDEST)},<{_text(PYSPARK_BELOW)}"
+        if PYSPARK_OLDEST <= _numbers(version) < PYSPARK_BELOW:
             yield self.passed(f"PySpark {version}, Python {sys.version_info[0]}.{sys.version_info[1]}")
         else:
             yield self.failed(f"PySpark {version} is not one of {wanted}", f"pip install 'pyspark{wanted}'")
