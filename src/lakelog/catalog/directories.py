@@ -176,7 +176,7 @@ class Directories(Catalog):
                 f"table {before.identifier} was dropped, or renamed, and the table that was created under its name "
                 f"lies in '{target}' now: move that directory to a name that is free"
             ) from None
-        raise NotFound(f"table {before.identifier} was dropped, or renamed, by somebody else")
+        raise NotFound(f"table {before.identifier} was dropped or renamed by another process")
 
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None

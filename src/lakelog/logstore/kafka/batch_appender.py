@@ -125,7 +125,7 @@ class BatchAppender(LogAppender):
             first, last = pending.ends
             if first <= self._last.get(pending.bucket, -1):
                 self._watch.is_stale = True
-                raise missing(self._location, "was made anew")
+                raise missing(self._location, "was recreated")
             self._last[pending.bucket] = last
 
     @contextlib.contextmanager

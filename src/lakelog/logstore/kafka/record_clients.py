@@ -154,7 +154,7 @@ class RecordAppender(LogAppender):
             first, last = pending.ends
             if first <= self._last.get(pending.bucket, -1):
                 self._watch.is_stale = True
-                raise missing(self._location, "was made anew")
+                raise missing(self._location, "was recreated")
             self._last[pending.bucket] = last
 
     def close(self) -> None:

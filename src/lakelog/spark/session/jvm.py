@@ -35,7 +35,7 @@ def check_java() -> None:
         home = os.environ.get("JAVA_HOME")
         where = f"in JAVA_HOME={home}" if home else "in the path, and JAVA_HOME is not set"
         raise NotInstalled(
-            f"this needs Spark, and Spark needs Java 17 or newer: there is none {where}. Run: {install_java()}"
+            f"this needs Spark, and Spark needs Java 17 or newer: none was found {where}. Run: {install_java()}"
         )
 
 

@@ -150,7 +150,7 @@ class Publication:
         raise Corrupt(
             f"the log of table {self._table.name} adds up to snapshot {link.snapshot}, which no longer exists, so its "
             f"next changes are unknown: another engine has expired or rolled back the snapshot. The rows are in the "
-            f"files; make the table anew (CREATE TABLE … AS SELECT) to log again"
+            f"files; recreate the table (CREATE TABLE … AS SELECT) to write to a log again"
         )
 
     def _finish(self, link: PublishedLink, state: Snapshot | None) -> dict[int, int]:

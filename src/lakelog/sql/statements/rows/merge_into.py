@@ -212,7 +212,7 @@ def _check_conditions(cursor: TokenStream, clauses: Sequence[When]) -> None:
         if clause.condition is None and any(later.kind == clause.kind for later in clauses[at + 1 :]):
             cursor.fail(
                 f"a WHEN {clause.kind} clause without a condition takes all rows: give it a condition with AND, or "
-                f"write it behind the other WHEN {clause.kind} clauses"
+                f"write it after the other WHEN {clause.kind} clauses"
             )
 
 
