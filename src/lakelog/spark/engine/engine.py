@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,7 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, lakelog_error_in, named_views
+from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import checkpoint_beside
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
@@ -42,7 +43,6 @@ from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.struct_casts import FieldMatch
-from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -60,17 +60,6 @@ _FEW_CORES: Final = 4
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """Spark's error for a three-part name that starts with none of its own catalogs."""
-
-
-class OpensTables(Protocol):
-    """The catalog interface that the engine needs."""
-
-    @property
-    def places(self) -> Mapping[str, CatalogConfig]:
-        """The catalogs, by their names in identifiers."""
-
-    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
-        """The table of this name."""
 
 
 class SparkEngine:

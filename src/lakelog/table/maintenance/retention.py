@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -15,6 +15,7 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
+from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.options.metrics import ORPHANS_REMOVED, PARTITIONS_EXPIRED, SNAPSHOTS_EXPIRED
 from lakelog.options.retention import (
     CONSUMER_EXPIRATION_TIME,
@@ -24,14 +25,15 @@ from lakelog.options.retention import (
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.lookup.stats import forget_figures
 from lakelog.table.maintenance.after_write import compact_best_effort
-from lakelog.table.maintenance.log_expiry import expire_log
 from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.log_view import look
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -220,6 +222,34 @@ def _forget_sealed(table: DynamicTable) -> None:
     Without the snapshot, its epochs would be sealed again, with files that were deleted with it.
     """
     table.decided.forget(waiting_epochs(table).sealed)
+
+
+def expire_log(table: DynamicTable) -> None:
+    """Deletes old records of the log that nobody needs any more (``log_floors``).
+
+    Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
+    log on a server. Raises Unavailable, NotFound.
+    """
+    log = table.log
+    if log is None or log.retention_ms is not None or not log_factory(log.system).is_local:
+        return
+    floors = log_floors(table)
+    if floors:
+        LOG_SYSTEMS.create(log.system).expire(log, floors)
+
+
+def log_floors(table: DynamicTable) -> Mapping[int, int]:
+    """Bucket → offset below which no record is needed: all are in the newest snapshot, or taken back.
+
+    Records stay that only the log has (``emit.mode`` = log), that an open writer may have to heal, or that a reader
+    with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
+    NotFound.
+    """
+    moment = look(table)
+    readers = NamedReaders(table.io, table.path).list()
+    sealed = [writer.sealed_up_to for writer in moment.writers.values()]
+    needed = moment.starts([moment.state.offsets, *sealed, *(reader.offsets for reader in readers)])
+    return {bucket: offset for bucket, offset in needed.items() if bucket in moment.state.offsets}
 
 
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
