@@ -46,8 +46,11 @@ class Warehouse:
 
     @property
     def newest(self) -> Snapshot | None:
-        """The newest snapshot."""
-        return self.read(max(self.snapshots)) if self.snapshots else None
+        """The newest snapshot, but no foreign one above a gap (as ``Snapshots.latest_id``)."""
+        ids = sorted(self.snapshots)
+        while ids and ids[-1] > 1 and ids[-1] - 1 not in ids and is_foreign(self.snapshots[ids[-1]], self.schema):
+            ids.pop()
+        return self.read(ids[-1]) if ids else None
 
     def read(self, number: int) -> Snapshot:
         """One snapshot, a foreign one as an empty commit (as ``Snapshots.read``). Raises NotFound."""
@@ -241,7 +244,8 @@ class SimulatedStore:
                 raise moved(self.table_path)
             warehouse = self.warehouse
             held = warehouse.snapshots
-            if made.id in held or made.id <= max(held, default=0):
+            newest = warehouse.newest
+            if made.id in held or (newest is not None and made.id <= newest.id):
                 scheduler.events["lost snapshot races"] += 1
                 scheduler.sleep(0.01 * scheduler.random())
                 continue
@@ -274,6 +278,10 @@ class SimulatedStore:
         if not held:
             return []
         limit = keep_from()
+        newest = self.warehouse.newest
+        if newest is None:
+            return []
+        held = {number: snapshot for number, snapshot in held.items() if number <= newest.id}
         end = pick_end(
             min(held), max(held), lambda number: held[number].time_millis, keep, clock.now_ms(), limit or max(held)
         )

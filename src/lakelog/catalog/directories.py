@@ -26,6 +26,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
@@ -102,8 +103,9 @@ class Directories(Catalog):
         path = self.table_path(identifier)
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
-        # a log is made before; a concurrent RENAME may take the directory along
-        io = self._io.within(path) if self._io.exists(path) else self._io
+        # a concurrent RENAME or DROP may take the directory along, and the log that was made in it before
+        has_log_inside = LOG_TYPE.key in schema.options and LOG_ADDRESS.key not in schema.options
+        io = self._io.within(path) if has_log_inside else self._io
         try:
             # the listing finds a table whose first schema was removed; the create decides between concurrent clients
             if not self._schema_ids(path) and io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):

@@ -253,7 +253,7 @@ def test_a_create_whose_directory_a_rename_takes_along_says_so(tmp_path: Path, m
 
     monkeypatch.setattr(LocalFileIO, "within", moved)
     with pytest.raises(CommitConflict, match="was moved while table"):
-        shop.create_table(ORDERS, SCHEMA)
+        shop.create_table(ORDERS, replace(SCHEMA, options={**SCHEMA.options, "log-store.type": "embedded"}))
     assert not io.exists(path)
 
 

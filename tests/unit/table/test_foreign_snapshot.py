@@ -123,6 +123,21 @@ def test_a_snapshot_above_a_gap_is_not_the_newest(lakes) -> None:
     assert files(table) == new(2, (7, "later"))
 
 
+def test_an_empty_table_takes_its_first_snapshots_below_one_above_a_gap(lakes) -> None:
+    """The snapshot of the old one is number 3: the new one's are 1, 2 and 4."""
+    table = haunted(lakes, "", 0)
+    store = table.logical.store
+    store.io.write(store.paths.snapshot(3), store.io.read(store.paths.snapshot(1)))
+    store.io.delete(store.paths.snapshot(1))
+    assert table.latest_snapshot() is None
+    assert store.snapshots.chain_ids() == []
+    for number, newest in ((0, 1), (1, 3), (2, 4)):
+        write(table, number, "new")
+        assert files(table) == new(number + 1)
+        assert table.latest_snapshot().id == newest
+    assert store.snapshots.chain_ids() == [1, 2, 3, 4]
+
+
 def test_a_process_that_lives_leaves_it_to_the_new_table(lakes) -> None:
     """It could delete a snapshot on which the next one is built already."""
     service, owner = lakes

@@ -235,7 +235,7 @@ class TableCommit:
             if self.identity is None or not self.identity.is_told_from_next():
                 self._take_back(snapshot)
             raise
-        ids = self.snapshots.ids()
+        ids = [i for i in self.snapshots.ids() if i <= snapshot.id or not self._is_foreign(i)]
         if snapshot.id + 1 in ids:
             # a later snapshot shows its base
             base = self.snapshots.get(snapshot.id + 1).base_manifest_list
@@ -251,6 +251,11 @@ class TableCommit:
         elif max(ids) == snapshot.id and min(ids) == snapshot.id:
             return True
         self._take_back(snapshot)
+        return False
+
+    def _is_foreign(self, snapshot_id: int) -> bool:
+        with contextlib.suppress(NotFound):
+            return self.snapshots.is_foreign(snapshot_id)
         return False
 
     def _take_back(self, snapshot: Snapshot) -> None:

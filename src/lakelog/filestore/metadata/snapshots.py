@@ -45,10 +45,14 @@ class Snapshots:
         hint = self._hint(LATEST)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
-        ids = sorted(self.ids())
-        while ids and ids[-1] > 1 and ids[-1] - 1 not in ids and self._is_gone_or_foreign(ids[-1]):
-            ids.pop()
-        return ids[-1] if ids else None
+        return self._newest(self.ids())
+
+    def _newest(self, ids: Sequence[int]) -> int | None:
+        """The newest of all existing ids, without foreign ones above a gap."""
+        left = sorted(ids)
+        while left and left[-1] > 1 and left[-1] - 1 not in left and self._is_gone_or_foreign(left[-1]):
+            left.pop()
+        return left[-1] if left else None
 
     def earliest_id(self) -> int | None:
         """The oldest existing id; None for a table without snapshots."""
@@ -69,7 +73,7 @@ class Snapshots:
 
     def _end(self, ids: Sequence[int]) -> int:
         """The newest id of the history among all existing ids."""
-        newest = max(ids, default=0)
+        newest = self._newest(ids) or 0
         hint = self._hint(LATEST)
         if hint is None or hint >= newest or hint not in ids or hint + 1 in ids:
             return newest
@@ -97,7 +101,7 @@ class Snapshots:
 
     def read(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound, also for a foreign one whose predecessor is gone."""
-        return self._own(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json))
+        return self._own(snapshot_id, read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json))
 
     def content(self, snapshot_id: int) -> bytes:
         """The bytes of one snapshot, for a tag, a changelog or a branch. Raises NotFound as ``read``."""
@@ -105,17 +109,17 @@ class Snapshots:
         data = self.io.read(path)
         with sound(path):
             found = Snapshot.from_json(data)
-        own = self._own(found)
+        own = self._own(snapshot_id, found)
         return data if own is found else own.to_json()
 
     def is_foreign(self, snapshot_id: int) -> bool:
         """Whether a process of an earlier table has created this snapshot. Raises NotFound."""
         return is_foreign(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json), self.paths.schema)
 
-    def _own(self, found: Snapshot) -> Snapshot:
+    def _own(self, snapshot_id: int, found: Snapshot) -> Snapshot:
         if not is_foreign(found, self.paths.schema):
             return found
-        return empty_commit(found.id, None if found.id == 1 else self.read(found.id - 1))
+        return empty_commit(snapshot_id, None if snapshot_id == 1 else self.read(snapshot_id - 1))
 
     def _is_gone_or_foreign(self, snapshot_id: int) -> bool:
         try:
