@@ -23,13 +23,14 @@ NEWEST_PYSPARK := pyspark==4.3.0
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: .venv need-java ## make .venv with lakelog and its tools in it
+setup: .venv need-java .venv/spark-classes.jsa ## make .venv with lakelog and its tools in it
 	@echo "ready: .venv/bin/lakelog --help"
 
 demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
 	.venv/bin/lakelog demo $(ARGS)
 
-test: .venv/spark-classes.jsa ## a few minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
+# The archive of classes costs more than two JVMs gain by it: used if `make setup` or another verb has made it.
+test: .venv need-java ## a few minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
 	$(PYTEST) -n 2 --dist worksteal -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
 	$(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 

@@ -1,4 +1,4 @@
-"""Finds banned words in the texts that users read: pages, options, metrics, commands and templates.
+"""Finds banned words in the texts that users read: pages, options, metrics, commands, templates and errors.
 
 Each fault is one line ``file:line: word → replacement``; code blocks and inline code do not count.
 """
@@ -33,6 +33,11 @@ BANNED: Final = {
     r"may be repeated": "repeatable",
     r"figures": "statistics, metrics",
     r"what there is": "name the things",
+    r"of then": "past",
+    r"for ever|forever and": "without end",
+    r"there (is|are) none": "no …",
+    r"if need be": "if necessary",
+    r'too(?=[.,;:"])': "also",
 }
 """Word (a regular expression, any case) → field terms; only words that are wrong in every text that users read."""
 
@@ -42,6 +47,18 @@ _REPLACEMENTS: Final = tuple(BANNED.values())
 _FENCE: Final = re.compile(r"^( *)(```|~~~).*?^ *\2[ `~]*$", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
 _TEMPLATE: Final = re.compile(r"\{[%#].*?[%#]\}|\{\{.*?\}\}|<code>.*?</code>|<[^>]*>", re.DOTALL)
+
+_ERRORS: Final = ast.parse((ROOT / PACKAGE / "errors.py").read_text(encoding="utf-8")).body
+_MESSAGES: Final = frozenset(
+    (
+        *(node.name for node in _ERRORS if isinstance(node, ast.ClassDef)),
+        *("Action", "Blocker", "Finding", "error", "fail", "failed", "warned", "passed"),
+        *("missing", "unavailable", "told", "warning", "info"),
+    )
+)
+"""Functions and classes whose arguments are messages, besides what ``raise`` raises."""
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_EXPRESSION: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
 
 def faults(text: str) -> Iterator[tuple[int, str, str]]:
@@ -70,6 +87,31 @@ def declared_text(source: str) -> str:
     return page_text("\n".join(out))
 
 
+def message_text(source: str) -> str:
+    """A module with everything blanked except the texts of its errors, findings and notices."""
+    tree = ast.parse(source)
+    parts = [text for node in ast.walk(tree) if _is_message(node) for text in ast.walk(node) if _is_text(text)]
+    spans = {(text.lineno, text.end_lineno or text.lineno) for text in parts if isinstance(text, ast.expr)}
+    lines = source.splitlines()
+    kept = {number for first, last in spans for number in range(first, last + 1)}
+    prose = "\n".join(
+        " ".join(f'{text}"' for text in _QUOTED.findall(line)) if number in kept else ""
+        for number, line in enumerate(lines, 1)
+    )
+    return page_text(_blanked(_EXPRESSION, prose))
+
+
+def _is_message(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.Raise)
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in _MESSAGES
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
 def _texts(node: ast.AST) -> Iterable[ast.expr]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         yield from node.args[{"Option": 3, "Metric": 2}.get(node.func.id, len(node.args)) :][:1]
@@ -92,6 +134,7 @@ def texts(root: Path) -> Iterator[tuple[Path, str]]:
     for paths, prose in (
         ([*pages, *(root / "docs").rglob("*.md")], page_text),
         (declared, declared_text),
+        ((root / PACKAGE).rglob("*.py"), message_text),
         ((root / PACKAGE / "service" / "dashboard" / "templates").glob("*.html"), template_text),
     ):
         for path in sorted(paths):

@@ -51,7 +51,7 @@ def options_page() -> str:
             _NOTE,
             "*Where*: `table` in CREATE TABLE's TBLPROPERTIES (or WITH), `read` and `write` in a hint",
             "`/*+ OPTIONS('key'='value') */` or as an option of a Spark DataFrame reader or writer.",
-            '`connect` is `lakelog.connect(…, storage_options={…})`; Spark\'s `format("lakelog")` takes these, too.',
+            '`connect` is `lakelog.connect(…, storage_options={…})`; Spark\'s `format("lakelog")` also takes these.',
             "Write durations as `'500 ms'`, `'2 s'`, `'1 h'`, and sizes as `'64 kb'`, `'128 mb'`.",
             "*Fixed* options cannot change once the table has a snapshot.",
             "lakelog rejects unknown keys and suggests the nearest known key.",

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dashboards import running_dashboard
-from lakelog.service.demo.process import demo_warehouse
+from lakelog.service.demo.process import DemoProcess, demo_warehouse
 from servers.chromium import MISSING, chromium, chromium_path
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -52,19 +52,23 @@ PAGES = {
 STATEMENTS = f"show tables in demo;\nselect * from {TABLE} limit 5;\nselect nothing\nfrom {TABLE}"
 
 
-def grow(address: str, warehouse: str, seconds: int) -> None:
-    """Waits until the table is there, and then so long that there is something to see; maintains it once meanwhile."""
+def grow(address: str, demo: DemoProcess, seconds: int) -> None:
+    """Waits until the table has rows, and then so long that there is something to see; maintains it once meanwhile."""
     with httpx.Client(base_url=address, trust_env=False, timeout=30) as client:
         end = time.monotonic() + 300
-        while not any(one["name"].endswith(TABLE) for one in client.get("/api/v1/tables").json()["tables"]):
+        while not any(
+            one["name"].endswith(TABLE) and one["rows"] for one in client.get("/api/v1/tables").json()["tables"]
+        ):
             if time.monotonic() > end:
-                raise SystemExit("the demo's table does not come")
+                raise SystemExit(f"the demo's table gets no rows: {demo.trouble()}")
             time.sleep(1)
-    optimize = [sys.executable, "-m", "lakelog", "optimize", "--once", "--warehouse", warehouse]
+    optimize = [sys.executable, "-m", "lakelog", "optimize", "--once", "--warehouse", demo.warehouse]
     for second in track(range(seconds), "the table grows", console=Console(stderr=True)):
         if second == seconds // 2:
             subprocess.run(optimize, check=True, stdout=sys.stderr)
         time.sleep(1)
+    if trouble := demo.trouble():
+        raise SystemExit(trouble)
 
 
 def take(page: Page, address: str, names: list[str]) -> None:
@@ -122,9 +126,9 @@ def main() -> None:
         raise SystemExit(MISSING)
     PICTURES.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
-        warehouse = cleanup.enter_context(demo_warehouse())
-        address = cleanup.enter_context(running_dashboard(Path(warehouse))).address
-        grow(address, warehouse, given.grow)
+        demo = cleanup.enter_context(demo_warehouse())
+        address = cleanup.enter_context(running_dashboard(Path(demo.warehouse))).address
+        grow(address, demo, given.grow)
         take(cleanup.enter_context(chromium()).new_page(), address, given.only)
     (DOCS / "guide" / "dashboard-pages.md").write_text(guide(), encoding="utf-8")
 

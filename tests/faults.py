@@ -263,5 +263,5 @@ def crash_points(calls: list[Call]) -> Iterator[tuple[Call, str]]:
 
 def _unknown(name: str, path: str) -> Exception:
     if name == "create":
-        return CommitUnknown(f"'{path}' may or may not have been made, as planned")
+        return CommitUnknown(f"'{path}' may or may not have been created, as planned")
     return Unavailable(f"{name} '{path}': the answer was lost, as planned")

@@ -32,6 +32,8 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "docs/guide/bad.md": PAGE.format(sentence="The writer is told of it."),
         "src/lakelog/options/one.py": 'told = Option("told", str, None, "What nobody\\n reads.", aliases=("told",))\n',
         "src/lakelog/cli/two.py": '@click.command()\ndef gone() -> None:\n    """Look at gone.\n\n    More."""\n',
+        "src/lakelog/three.py": 'told = 1\nraise NotFound(\n    f"{told} rows are "\n    f"gone, too: {gone!r}"\n)\n',
+        "src/lakelog/four.py": 'gone = "gone"\ncursor.fail(f"{gone} begins anew")\n',
         "src/lakelog/service/dashboard/templates/a.html": '<p title="gone">{{ told }} <b>Rows</b> are gone</p>\n',
     }
     for name, text in texts.items():
@@ -50,6 +52,9 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("src/lakelog/cli/two.py:3", "Look"),
         ("src/lakelog/cli/two.py:3", "gone"),
         ("src/lakelog/service/dashboard/templates/a.html:1", "gone"),
+        ("src/lakelog/three.py:4", "gone"),
+        ("src/lakelog/three.py:4", "too"),
+        ("src/lakelog/four.py:2", "anew"),
     ],
 )
 def test_a_banned_word_is_reported_with_its_replacement(reported: list[str], place: str, word: str) -> None:
@@ -59,4 +64,4 @@ def test_a_banned_word_is_reported_with_its_replacement(reported: list[str], pla
 
 
 def test_code_names_and_other_words_are_not_reported(reported: list[str]) -> None:
-    assert len(reported) == 5
+    assert len(reported) == 8

@@ -1,12 +1,13 @@
 """lakelog: one table, two speeds: a log for seconds and files for minutes, on Spark, in Python.
 
-``lakelog.connect(warehouse="./warehouse")`` is the way in. Nothing heavy is imported before it is called.
+``lakelog.connect("./warehouse")`` is the way in. Nothing heavy is imported before it is called.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from lakelog import errors
 from lakelog.errors import LakelogError
 from lakelog.options.registry import Registry
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from lakelog.lake import LOW_LATENCY, Lake, Table, attach, connect
     from lakelog.service.metrics.api import METRICS as metrics
 
-__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "metrics"]
+__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "errors", "metrics"]
 
 __version__: Final = "0.1.0"
 
@@ -29,6 +30,11 @@ _LATE: Final[Registry[Any]] = Registry(
         "metrics": "lakelog.service.metrics.api:METRICS",
     },
 )
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -123,8 +123,8 @@ def after_decision(table: str) -> Iterator[None]:
         raise
     except Exception as why:
         raise CommitDecided(
-            f"rows of table {table} are decided: do not write them again. A later step failed, and the next writer, "
-            f"or lakelog optimize, finishes it: {why}"
+            f"rows of table {table} are committed: do not write them again. A later step failed; the next writer or "
+            f"lakelog optimize completes it: {why}"
         ) from why
 
 

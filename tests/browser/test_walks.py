@@ -255,3 +255,48 @@ def test_every_page_is_for_everybody(
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), (
             f"{path} is wider than the screen"
         )
+
+
+_CONTROLS = (
+    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0'], [contenteditable=true]"
+)
+_FOCUSED = """async () => {
+  const one = document.activeElement
+  if (one === document.body) return null
+  window.reached = (window.reached || new Set()).add(one)
+  const inner = one.shadowRoot?.activeElement  // of the editor, which draws its focus a moment later
+  const isSeen = () => [one, inner?.closest('.cm-editor')].filter(Boolean).map((shown) => getComputedStyle(shown)).some(
+    (style) => (style.outlineStyle !== 'none' && style.outlineWidth !== '0px') || style.boxShadow !== 'none')
+  for (let frame = 0; frame < 60 && !isSeen(); frame++) await new Promise(requestAnimationFrame)
+  const box = one.getBoundingClientRect()
+  return isSeen() && box.width > 0 && box.bottom > 0 && box.top < innerHeight ? '' : one.outerHTML.slice(0, 120)
+}"""
+_MISSED = """(controls) => [...document.querySelectorAll(controls)]
+  .filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0 && !window.reached.has(one))
+  .map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def test_every_page_works_with_the_keyboard_alone(
+    dashboard: RunningDashboard, open_page: Open, ada: StorageState
+) -> None:
+    page = open_page(storage_state=ada, bypass_csp=True)
+    for path in PAGES:
+        page.goto(dashboard.address + path)
+        page.locator("h1").wait_for()
+        if path == "/terminal":
+            page.get_by_label("Statements").wait_for()
+        for _ in range(300):
+            page.keyboard.press("Tab")
+            hidden = page.evaluate(_FOCUSED)
+            if hidden is None:
+                break
+            assert hidden == "", f"{path}: the focus cannot be seen"
+        else:
+            pytest.fail(f"{path}: the focus does not leave the page")
+        assert page.evaluate(_MISSED, _CONTROLS) == [], path
+        page.goto(dashboard.address + path)
+        page.locator("h1").wait_for()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # the link that leads past the menu
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('main') !== null"), path

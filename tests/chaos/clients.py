@@ -32,7 +32,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
 from register_history import FAILED, OK, UNKNOWN, Value
 
-_REFUSED = ("none of these rows are in the table", "its rows were taken back")
+_REFUSED = ("none of these rows are in the table", "its rows were aborted")
 """So says an error after which a write is surely not in the table."""
 _STREAM_VALUES, _EPOCH_VALUES, _PROCESS_VALUES = 10**12, 10**3, 10**6
 

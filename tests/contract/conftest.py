@@ -22,6 +22,11 @@ _CATALOGS = [
     pytest.param("sql on PostgreSQL", marks=pytest.mark.postgres),
 ]
 _MARKS = {"kafka": [pytest.mark.kafka], "pulsar": [pytest.mark.pulsar]}
+_LOGS = {
+    **{name: (name, {}) for name in (*LOG_SYSTEMS, "journal")},
+    "kafka record by record": ("kafka", {"socket.keepalive.enable": "true"}),  # the batches do not know it
+}
+"""Logs under the suite: the system and the properties that choose its clients."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,11 +64,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         yield started
 
 
-@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, [])) for name in (*sorted(LOG_SYSTEMS), "journal")])
+@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(_LOGS[name][0], [])) for name in sorted(_LOGS)])
 def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
     """Locations of logs that do not exist yet; ``journal`` is registered while the tests run."""
-    name = request.param
-    address, properties = "", {}
+    name, properties = _LOGS[request.param]
+    address = ""
     if name == "journal":
         request.getfixturevalue("new_parts")
     if name == "kafka":

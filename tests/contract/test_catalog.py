@@ -220,7 +220,7 @@ def test_an_outcome_that_stays_unknown_is_said_so(
         raise CommitUnknown("the answer was lost")
 
     monkeypatch.setattr(*step, lost)
-    with pytest.raises(CommitUnknown, match=r"schema-1' was created: look at the table's columns"):
+    with pytest.raises(CommitUnknown, match=r"schema-1' was created: "):
         catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
 
 

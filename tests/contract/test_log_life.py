@@ -68,7 +68,7 @@ def test_what_is_no_longer_held_is_an_error_that_names_the_first_offset(
     gone, kept = append_and_expire(location, appender, monkeypatch)
     first = reader.first_offsets([0])[0]
     assert gone < first <= kept
-    with pytest.raises(OffsetExpired, match=rf"offset {gone} .* first one is {first}"):
+    with pytest.raises(OffsetExpired, match=rf"offset {gone} .* first offset is {first}"):
         for _ in range(100):
             reader.read(0, gone)
             reader.wait({0: gone}, 0.1)
@@ -125,7 +125,7 @@ def test_a_log_that_was_deleted_and_made_anew_is_not_taken_for_the_table_s(
 ) -> None:
     made_anew(system, location)
     for use in (system.check, system.appender, system.reader):
-        with pytest.raises(NotFound, match="not the one that was made with the table"):
+        with pytest.raises(NotFound, match="is not the one that "):
             use(location)
 
 
@@ -136,7 +136,7 @@ def test_clients_that_are_open_notice_that_their_log_was_deleted_and_made_anew(
     assert everything(reader) == [b"a"]
     monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.LOOK_EVERY_S)
     made_anew(system, location)
-    with pytest.raises(NotFound, match="not the one that was made with the table"):
+    with pytest.raises(NotFound, match="is not the one that "):
         appender.append(0, records([b"foreign"]))
         appender.flush()
     assert appender.is_stale
@@ -147,7 +147,7 @@ def test_clients_that_are_open_notice_that_their_log_was_deleted_and_made_anew(
         reader.first_offsets,
     ]
     for use in uses:
-        with pytest.raises(NotFound, match="not the one that was made with the table"):
+        with pytest.raises(NotFound, match="is not the one that "):
             use()
     new = system.reader(replace(location, log_id="", machine=""))
     assert everything(new) == []

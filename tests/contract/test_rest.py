@@ -216,7 +216,7 @@ def test_what_the_server_does_not_do_with_branches_is_told(lake: Lake) -> None:
     lake.sql(KEYED)
     write(lake, id=[1], c=["a"])
     table = lake.table("db.t")
-    with pytest.raises(UnsupportedFeature, match="from tags only: make a tag of snapshot 1"):
+    with pytest.raises(UnsupportedFeature, match="from tags only: .* snapshot 1"):
         table.create_branch("b", snapshot_id=1)
     with pytest.raises(NotFound):
         table.create_branch("b", tag="none")
@@ -281,7 +281,7 @@ def test_the_server_makes_of_every_change_what_the_files_would_have(server: Rest
 
 def test_a_server_that_is_away_or_does_not_know_us_is_said_so(lake: Lake, server: RestServer, tmp_path: Path) -> None:
     lake.sql(KEYED)
-    with pytest.raises(InvalidOption, match="does not know who asks") as raised:
+    with pytest.raises(InvalidOption, match="credentials") as raised:
         lake_of(server, tmp_path, **{"catalog.token": "hush-of-another"}).list_tables()
     assert "hush" not in f"{raised.value!r} {raised.value.__context__!r}"
     with pytest.raises((NotFound, InvalidRequest, Unavailable)):

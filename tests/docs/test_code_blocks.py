@@ -1,6 +1,7 @@
 """Every ``python``, ``sql`` and ``bash`` block of README and docs runs, page by page, each page in its own process.
 
-The blocks of a page run in order in one empty directory; its Python blocks share their names, and SQL runs in ``lake``.
+The blocks of a page run in order in one empty directory, and its Python blocks share their names, as in a session of
+a user: no name is there that the page has not made. SQL runs in the ``lake`` of the page, or as ``lakelog sql`` would.
 A ``text`` block right after one of them is what it prints. ``console`` blocks are for the reader only.
 ``localhost:9092`` on a page means a real Kafka broker, ``http://localhost:9000`` a real object store with a bucket
 ``lake``.
@@ -9,6 +10,7 @@ A ``text`` block right after one of them is what it prints. ``console`` blocks a
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import re
@@ -59,7 +61,7 @@ def blocks_of(page: str) -> list[Block]:
 
 def run_page(path: Path, kafka: str, s3: str) -> None:
     """Runs the blocks of one page in the current directory; raises where a block fails or prints something else."""
-    names: dict[str, Any] = {"lakelog": lakelog, "__name__": "__docs__"}
+    names: dict[str, Any] = {"__name__": "__docs__"}
     for block in blocks_of(path.read_text(encoding="utf-8").replace(KAFKA, kafka).replace(S3, s3)):
         where = f"{path.name}:{block.line}"
         printed = _printed_by(block, where, names)
@@ -76,12 +78,16 @@ def _printed_by(block: Block, where: str, names: dict[str, Any]) -> str:
         return done.stdout
     with contextlib.redirect_stdout(io.StringIO()) as out:
         if block.language == "sql":
-            lake = names.setdefault("lake", None) or lakelog.connect()
-            names["lake"] = lake
-            lake.run(block.text)
+            (names.get("lake") or _command_line()).run(block.text)
         else:
             exec(compile("\n" * (block.line - 1) + block.text, where, "exec"), names)
     return out.getvalue()
+
+
+@functools.cache
+def _command_line() -> lakelog.Lake:
+    """The lake of ``lakelog sql``."""
+    return lakelog.connect()
 
 
 def _trimmed(text: str) -> list[str]:

@@ -115,11 +115,11 @@ def test_a_topic_that_is_made_anew_is_not_read_or_written_by_those_who_had_it_op
     make_anew(kafka, table.log.topic)
     after_a_pause(monkeypatch)
     for use in (lambda: write(table, 3, "foreign"), lambda: list(table.tail("earliest", stop="latest"))):
-        with pytest.raises(NotFound, match="is not the one that was made with the table"):
+        with pytest.raises(NotFound, match="is not the one that "):
             use()
-    with pytest.raises(NotFound, match="is not the one that was made with the table"):
+    with pytest.raises(NotFound, match="is not the one that "):
         writer.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["foreign"]}))
-    with pytest.raises(NotFound, match="is not the one that was made with the table"):
+    with pytest.raises(NotFound, match="is not the one that "):
         next(tail)
     assert "is not the one" in table.health().figures.log.trouble
     assert [r["id"] for r in table.scan().to_arrow().to_pylist()] == [1]

@@ -37,8 +37,6 @@ def simulate(seed: int, traced: bool = False) -> Outcome:
                 scheduler.note("all have ended; maintenance comes")
                 wrong = []
                 for table in world.tables:
-                    if table.is_dropped and (name := world.place_of(table)) is not None:
-                        calls.drop(world.catalog, name)  # the drop that died half-way
                     name = world.name_of(table)
                     if name is not None:
                         table.handle = world.open(name)

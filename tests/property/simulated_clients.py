@@ -75,7 +75,7 @@ class Clients:
         for number in range(dice.choice((0, 1))):
             self._begin(self._reader_life, f"r{number}")
         owner = Owner(world, self._spawn)
-        for number in range(dice.choice((0, 1, 1, 2))):
+        for number in range(dice.choice((0, 1, 2, 3))):
             self._begin(owner.life, f"o{number}")
 
     def _begin(self, life: Callable[[str], None], name: str) -> None:
@@ -333,7 +333,7 @@ class Clients:
                 calls.commit_batch(handle, writer, results, no_other_tries=len(tasks) == len(results))
             except LakelogError as failure:
                 history.respond(write, calls.outcome_of(failure) if is_committing else FAILED)
-                if calls.take_back_batch(handle, writer) and not table.is_dropped:  # a DROP deletes decisions, too
+                if calls.take_back_batch(handle, writer) and not self.world.is_dropped(table):
                     history.respond(write, FAILED)
                 raise
             history.respond(write, OK)
@@ -383,7 +383,7 @@ class Clients:
         history = table.history
         invoked = history.tick()
         found = rows_by_key(self.world, calls.batch_read(handle))
-        if not table.is_dropped:
+        if not self.world.is_dropped(table):
             history.read(who, invoked, found, self.keys if self.world.case.keyed else history.keys())
         return found
 

@@ -14,12 +14,11 @@ Spawn = Callable[..., Program]
 
 
 class Owner:
-    """Starts a change of some table in a process of its own, and again when that has died."""
+    """Starts a change of some table in a process of its own, and again when that has died. Several do so at once."""
 
     def __init__(self, world: World, spawn: Spawn) -> None:
         self.world, self.scheduler, self.dice, self._spawn = world, world.scheduler, world.dice, spawn
         self._names = self._at_work = 0
-        self._renames = self._drops = False
 
     def life(self, name: str) -> None:
         """One change, until it is done."""
@@ -29,26 +28,18 @@ class Owner:
             self.scheduler.sleep(0.8 * self.dice.random())
         else:  # beside another change
             self.scheduler.wait_until(lambda: self._at_work > 0, self.scheduler.now + 800)
-        self.scheduler.wait_until(lambda: not self._drops)
-        if chance < 0.35:
+        if chance < 0.3:
             self._do(name, lambda: self._alter(table))
         elif chance < 0.65:
-            # one that began before another RENAME could take a table along that is half created
-            self.scheduler.wait_until(lambda: not self._renames and not self._drops)
-            self._renames = True
             self._do(name, lambda: self._rename(table))
-            self._renames = False
-        elif not table.is_dropped:
-            table.is_dropped = True
-            # a DROP deletes file by file: whoever creates, renames or drops the table meanwhile gets a part of it
-            self.scheduler.wait_until(lambda: not self._at_work)
-            self._drops = True
+        else:
             self._do(name, lambda: self._drop(table))
-            self._drops = False
 
     def _do(self, name: str, change: Callable[[], None]) -> None:
         """A process that does it, and again up to three times when it dies."""
         self._at_work += 1
+        if self._at_work > 1:
+            self.scheduler.events["owners at once"] += 1
         try:
             self._try(name, change)
         finally:
@@ -89,7 +80,7 @@ class Owner:
             self._create()
 
     def _drop(self, table: SimulatedTable) -> None:
-        name = self.world.place_of(table)
+        name = self.world.name_of(table)
         if name is not None:
             calls.drop(self.world.catalog, name)
             self._count("DROP")

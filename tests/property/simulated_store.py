@@ -15,9 +15,10 @@ from simulated_values import InlineRuns
 from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.gc.expiry import Retention, pick_end
-from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.metadata.identity import TABLE_ID, Identity
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.metadata.snapshots import empty_commit, is_foreign
 from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
@@ -38,6 +39,7 @@ class Warehouse:
     """What is durable: snapshots, the files that each of them holds by place, and the rows of every file."""
 
     scheduler: Scheduler
+    schema: TableSchema
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     live: dict[int, dict[BucketKey, tuple[DataFileMeta, ...]]] = field(default_factory=dict)
     rows: dict[str, list[FileRow]] = field(default_factory=dict)
@@ -45,11 +47,23 @@ class Warehouse:
     @property
     def newest(self) -> Snapshot | None:
         """The newest snapshot."""
-        return self.snapshots[max(self.snapshots)] if self.snapshots else None
+        return self.read(max(self.snapshots)) if self.snapshots else None
+
+    def read(self, number: int) -> Snapshot:
+        """One snapshot, a foreign one as an empty commit (as ``Snapshots.read``). Raises NotFound."""
+        found = self.snapshots.get(number)
+        if found is None:
+            raise NotFound(f"no snapshot {number}")
+        if not is_foreign(found, self.schema):
+            return found
+        self.scheduler.events["snapshots of an earlier table"] += 1
+        return empty_commit(number, None if number == 1 else self.read(number - 1))
 
     def files_at(self, snapshot: Snapshot | int | None) -> dict[BucketKey, tuple[DataFileMeta, ...]]:
         """The files of a snapshot by place. Raises NotFound for one that has expired."""
         number = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
+        while number in self.snapshots and is_foreign(self.snapshots[number], self.schema):
+            number -= 1
         if number and number not in self.live:
             raise NotFound(f"no snapshot {number}")
         return self.live[number] if number else {}
@@ -100,9 +114,7 @@ class _Snapshots:
         return number in self._held
 
     def get(self, number: int) -> Snapshot:
-        if not self.exists(number):
-            raise NotFound(f"no snapshot {number}")
-        return self._held[number]
+        return self.store.warehouse.read(number)
 
     @contextlib.contextmanager
     def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
@@ -113,7 +125,7 @@ class _Snapshots:
         found = self.latest() if start is None else start
         while found is not None:
             yield found
-            found = self._held.get(found.id - 1)
+            found = self.get(found.id - 1) if self.exists(found.id - 1) else None
 
     def find(
         self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0
@@ -160,7 +172,7 @@ class SimulatedStore:
     @property
     def warehouse(self) -> Warehouse:
         """What lies at the table's place now; empty where nothing does."""
-        return self.beside.get(self.table_path) or Warehouse(self.scheduler)
+        return self.beside.get(self.table_path) or Warehouse(self.scheduler, self.schema)
 
     @cached_property
     def paths(self) -> TablePaths:
@@ -216,7 +228,7 @@ class SimulatedStore:
                 place = (change.partition, change.bucket)
                 files = tuple(f for f in live.get(place, ()) if f not in change.deleted_files)
                 live[place] = files + tuple(self._above(file, files) for file in change.new_files)
-            properties = dict(request.properties)
+            properties = {**request.properties, TABLE_ID: self.schema.options[TABLE_ID]}
             if request.prepare is not None:
                 properties |= request.prepare(latest)
             schema_id = self.schemas.newest_id(0 if latest is None else latest.schema_id)
@@ -235,12 +247,12 @@ class SimulatedStore:
                 continue
             lost = scheduler.loses(f"create snapshot {made.id}")
             if not lost or scheduler.dice.random() < 0.6:
-                is_other = latest is None or held.get(made.id - 1) is not latest
+                is_other = latest is None or made.id - 1 not in held or warehouse.read(made.id - 1) != latest
                 held[made.id] = made
                 warehouse.live[made.id] = live
                 self._check_behind(warehouse, made.id, is_other)
             if lost and scheduler.dice.random() < 0.5:
-                raise CommitUnknown(f"nobody knows whether snapshot {made.id} was created")
+                raise CommitUnknown(f"unknown whether snapshot {made.id} was created")
             if not lost or held.get(made.id) is made:
                 scheduler.landmark(f"created snapshot {made.id} of {request.user} {request.identifier}")
                 return made
@@ -252,7 +264,8 @@ class SimulatedStore:
             try:
                 self.check_identity()
             except TableReplaced:
-                warehouse.expire(number)
+                if not self.identity.is_told_from_next():
+                    warehouse.expire(number)
                 raise
 
     def expire_snapshots(self, keep: Retention, keep_from: Callable[[], int | None]) -> list[int]:
@@ -264,6 +277,8 @@ class SimulatedStore:
         end = pick_end(
             min(held), max(held), lambda number: held[number].time_millis, keep, clock.now_ms(), limit or max(held)
         )
+        while end > min(held) and is_foreign(held[end], self.schema):
+            end -= 1  # it is read by the one before it
         gone = list(range(min(held), end))
         if gone:
             self.check_identity()

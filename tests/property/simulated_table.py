@@ -89,17 +89,13 @@ _SCHEMAS = {case: _schema(case) for case in CASES}
 
 @dataclass(eq=False)
 class SimulatedTable:
-    """One table, from its CREATE on: what is known of it whatever its name is, and a handle of it that is kept open.
-
-    ``is_dropped``: somebody has begun to drop it; what reads find from then on means nothing.
-    """
+    """One table, from its CREATE on: what is known of it whatever its name is, and a handle of it that is kept open."""
 
     warehouse: Warehouse
     log: SimulatedLog
     handle: DynamicTable
     history: History = field(default_factory=History)
     known: dict[int, int] = field(default_factory=dict)
-    is_dropped: bool = False
 
 
 class World:
@@ -129,13 +125,12 @@ class World:
 
     def name_of(self, table: SimulatedTable) -> str | None:
         """The name that a table has now, None for one that was dropped."""
-        found = (path for path, held in self.io.beside.items() if held is table.warehouse)
+        found = (path for path, held in self.io.beside.items() if held is table.warehouse and ".dropped-" not in path)
         return next((path.removeprefix(f"{_DATABASE}/") for path in found), None)
 
-    def place_of(self, table: SimulatedTable) -> str | None:
-        """The name under which there is a table, or the half of it that a DROP which died has left."""
-        found = {handle.identity.id: name for name in self.catalog.list_tables("db") for handle in [self.open(name)]}
-        return found.get(table.handle.identity.id)
+    def is_dropped(self, table: SimulatedTable) -> bool:
+        """Whether the table has no name any more. A DROP deletes its decisions, too."""
+        return self.name_of(table) is None
 
     def open(self, name: str) -> DynamicTable:
         """The table of a name as whoever opens it now has it. Raises NotFound."""
@@ -150,7 +145,7 @@ class World:
         root, is_schema, number = path.partition("/schema/schema-")
         if is_schema and number == "0":
             schema = TableSchema.from_json(data)
-            self.io.beside[root] = warehouse = Warehouse(self.scheduler)
+            self.io.beside[root] = warehouse = Warehouse(self.scheduler, schema)
             name = Identifier("db", root.removeprefix(f"{_DATABASE}/"))
             handle = DynamicTable(TableLocation(name, root, schema, self.io.within(root)))
             self.tables.append(SimulatedTable(warehouse, self.logs.logs[schema.options["lakelog.log-id"]], handle))

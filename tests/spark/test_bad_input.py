@@ -46,7 +46,11 @@ def nothing_made(lake) -> bool:
         ("'buckets' = '4'", InvalidOption, "unknown option 'buckets' = '4', did you mean 'bucket'?"),
         ("'bucket' = 'four'", InvalidOption, "'bucket' = 'four'"),
         ("'log-store.enabled' = 'true', 'log-store.type' = 'kafka'", InvalidOption, "'log-store.address' is required"),
-        ("'log-store.enabled' = 'true', 'merge-engine' = 'aggregation'", UnsupportedFeature, "aggregation"),
+        (
+            "'log-store.enabled' = 'true', 'log.content' = 'input', 'merge-engine' = 'aggregation'",
+            InvalidOption,
+            "aggregation",
+        ),
         ("'emit.mode' = 'both'", InvalidOption, "auto, file, log, file,log"),
     ],
 )

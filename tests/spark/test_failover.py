@@ -172,7 +172,7 @@ def test_a_second_query_on_a_table_with_a_key_is_refused_and_names_the_first(lak
     first.processAllAvailable()
     second = into(lake, tmp_path / "b", tmp_path / "b-cp")
     second.processAllAvailable()
-    with pytest.raises(PySparkException, match=rf"{first.id} does, too, and committed epoch \d+.*concurrent-writers"):
+    with pytest.raises(PySparkException, match=rf"{first.id} .* committed epoch \d+.*concurrent-writers"):
         for number in range(1, 50):
             add(tmp_path / "a", str(number), range(5))
             first.processAllAvailable()

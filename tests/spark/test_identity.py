@@ -12,7 +12,7 @@ from lakelog import connect
 from lakelog.lake.table import Table
 
 CREATE = "create table db.{} (id bigint, name string, primary key (id)) {}"
-_REFUSED = r"the checkpoint is at epoch 1, but table db\.t has never been written.*or the table was made anew"
+_REFUSED = r"the checkpoint is at epoch 1, but table db\.t has never been written.*or the table was recreated"
 LOG = "tblproperties ('log-store.enabled' = 'true', 'commit.interval' = '200 ms')"
 
 
@@ -77,5 +77,5 @@ def test_a_stream_of_the_files_does_not_go_on_in_another_table_of_the_name(lake,
     read()
     lake.sql("drop table db.t")
     made()
-    with pytest.raises(PySparkException, match=r"checkpoint is of another table than db\.t is now"):
+    with pytest.raises(PySparkException, match=r"checkpoint belongs to another table than db\.t"):
         read()

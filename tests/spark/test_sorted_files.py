@@ -151,7 +151,7 @@ def test_what_cannot_be_laid_out_is_refused(lake: Lake) -> None:
     lake.sql("create table db.k (id int, a int, primary key (id))")
     lake.sql("create table db.t (a int, tags array<int>, p int) partitioned by (p)")
     for statement, error, why in (
-        ("optimize db.k zorder by (a)", InvalidRequest, "rows of table db.k lie in the order of its primary key"),
+        ("optimize db.k zorder by (a)", InvalidRequest, "rows of table db.k are sorted by its primary key"),
         ("optimize db.t zorder by (a, b)", InvalidSchema, "has no column 'b'; it has: a, tags, p"),
         ("optimize db.t zorder by (a, A)", InvalidSchema, "column 'A' is named twice"),
         ("optimize db.t zorder by (p)", InvalidSchema, "'p' of table db.t is a partition column"),

@@ -120,7 +120,7 @@ def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
     run = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen")).trigger(availableNow=True).start()
     run.awaitTermination()
     wrong = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen"), log__consistency="transactional").start()
-    with pytest.raises(PySparkException, match="made with 'log.consistency'='eventual'"):
+    with pytest.raises(PySparkException, match="created with 'log.consistency'='eventual'"):
         wrong.processAllAvailable()
 
 

@@ -157,21 +157,21 @@ alter table db.t write ordered by id
 --# add partition field
 alter table db.t add partition field day
 --> UnsupportedStatement:
--->   line 1, column 18: ADD PARTITION FIELD is not supported: partition keys are columns, fixed when a table is made; make a new table and copy the rows
+-->   line 1, column 18: ADD PARTITION FIELD is not supported: partition keys are columns, fixed when a table is created; create a new table and copy the rows
 -->   alter table db.t add partition field day
 -->                    ^
 
 --# replace partition field
 alter table db.t replace partition field day with month
 --> UnsupportedStatement:
--->   line 1, column 18: REPLACE PARTITION FIELD is not supported: partition keys are columns, fixed when a table is made; make a new table and copy the rows
+-->   line 1, column 18: REPLACE PARTITION FIELD is not supported: partition keys are columns, fixed when a table is created; create a new table and copy the rows
 -->   alter table db.t replace partition field day with month
 -->                    ^
 
 --# set identifier fields
 alter table db.t set identifier fields id
 --> UnsupportedStatement:
--->   line 1, column 18: SET IDENTIFIER FIELDS is not supported: the primary key is fixed when a table is made; make a new table and copy the rows
+-->   line 1, column 18: SET IDENTIFIER FIELDS is not supported: the primary key is fixed when a table is created; create a new table and copy the rows
 -->   alter table db.t set identifier fields id
 -->                    ^
 

@@ -38,14 +38,14 @@ alter table db.t drop column name cascade
 --# a column that is there
 alter table db.t add columns (x int, name string)
 --> InvalidSchema:
--->   line 1, column 38: there is a column 'name' already: choose another name
+-->   line 1, column 38: column 'name' exists: choose another name
 -->   alter table db.t add columns (x int, name string)
 -->                                        ^
 
 --# not null
 alter table db.t add column x int not null
 --> InvalidSchema:
--->   line 1, column 29: column 'x' cannot be added as NOT NULL: rows that are there have no value for it; add it without NOT NULL
+-->   line 1, column 29: column 'x' cannot be added as NOT NULL: existing rows have no value for it. Add it without NOT NULL
 -->   alter table db.t add column x int not null
 -->                               ^
 
@@ -59,7 +59,7 @@ alter table db.t drop column nam
 --# a key
 alter table db.t drop column id
 --> InvalidSchema:
--->   line 1, column 30: column 'id' cannot be dropped: it is a primary key column (id); make a new table and copy the rows
+-->   line 1, column 30: column 'id' cannot be dropped: it is a primary key column (id); create a new table and copy the rows
 -->   alter table db.t drop column id
 -->                                ^
 
@@ -74,7 +74,7 @@ alter table db.t
 --# not null of what may be null
 alter table db.t alter column name set not null
 --> InvalidSchema:
--->   line 1, column 31: column 'name' cannot become NOT NULL: rows that are there may have NULL; when you know that none has, set 'alter-column-null-to-not-null.disabled' = 'false' first
+-->   line 1, column 31: column 'name' cannot become NOT NULL: existing rows may have NULL. If you know that none does, set 'alter-column-null-to-not-null.disabled' = 'false' first
 -->   alter table db.t alter column name set not null
 -->                                 ^
 
@@ -88,28 +88,28 @@ alter table db.t add column x int after nothing
 --# a part of what has no parts
 alter table db.t add column name.x int
 --> InvalidSchema:
--->   line 1, column 29: there is no column 'name.x': 'name' is STRING and has no parts
+-->   line 1, column 29: there is no column 'name.x': 'name' is STRING and has no fields
 -->   alter table db.t add column name.x int
 -->                               ^
 
 --# the element of an array
 alter table db.t drop column tags.element
 --> InvalidSchema:
--->   line 1, column 30: 'tags.element' cannot be added, dropped or renamed: it is a part of its column
+-->   line 1, column 30: 'tags.element' cannot be added, dropped or renamed: it is an element of its column
 -->   alter table db.t drop column tags.element
 -->                                ^
 
 --# an option that is fixed
 alter table db.t set tblproperties ('log-store.enabled' = 'true')
 --> InvalidOption:
--->   line 1, column 36: option 'log-store.enabled' cannot be set to 'true': files of the table depend on it (it is not set); make a new table and copy the rows
+-->   line 1, column 36: option 'log-store.enabled' cannot be set to 'true': files of the table depend on it (it is not set); create a new table and copy the rows
 -->   alter table db.t set tblproperties ('log-store.enabled' = 'true')
 -->                                      ^
 
 --# a primary key
 alter table db.t add primary key (id) not enforced
 --> UnsupportedStatement:
--->   line 1, column 22: the primary key is fixed when a table is made; make a new table and copy the rows
+-->   line 1, column 22: the primary key is fixed when a table is created; create a new table and copy the rows
 -->   alter table db.t add primary key (id) not enforced
 -->                        ^
 
@@ -123,7 +123,7 @@ alter table db.t add watermark for ts as ts
 --# replace columns
 alter table db.t replace columns (a int)
 --> UnsupportedStatement:
--->   line 1, column 34: REPLACE COLUMNS would drop all columns; say what changes with ADD, DROP, RENAME and ALTER COLUMN
+-->   line 1, column 34: REPLACE COLUMNS would drop all columns; describe the change with ADD, DROP, RENAME and ALTER COLUMN
 -->   alter table db.t replace columns (a int)
 -->                                    ^
 

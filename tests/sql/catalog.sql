@@ -206,13 +206,13 @@ alter schema a.b.c set dbproperties ('a' = 'b')
 --# alter a database
 alter database other set dbproperties ('a' = 'b')
 --> UnsupportedStatement:
--->   line 1, column 1: a lakelog database has a name and nothing to alter: set properties on the tables of 'other'
+-->   line 1, column 1: a lakelog database has no properties: set them on the tables of 'other'
 -->   alter database other set dbproperties ('a' = 'b')
 -->   ^
 
 --# alter a database of another catalog
 alter schema arctic.other set properties ('a' = 'b')
 --> UnsupportedStatement:
--->   line 1, column 1: a lakelog database has a name and nothing to alter: set properties on the tables of 'arctic.other'
+-->   line 1, column 1: a lakelog database has no properties: set them on the tables of 'arctic.other'
 -->   alter schema arctic.other set properties ('a' = 'b')
 -->   ^

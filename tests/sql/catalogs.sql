@@ -42,27 +42,27 @@ create catalog lakelog with ('warehouse' = 'second')
 --# a name of Spark's
 create catalog spark_catalog with ('warehouse' = 'second')
 --> InvalidRequest:
--->   'spark_catalog' cannot be the name of a catalog: it must not be blank, have '.' or '`', or be Spark's own
+-->   'spark_catalog' cannot be the name of a catalog: it must not be blank, contain '.' or '`', or be a name of Spark's own catalogs
 
 --# a catalog of Spark's
 create catalog ice with ('type' = 'iceberg', 'warehouse' = 'second')
 --> InvalidOption:
--->   catalog 'ice' of type 'iceberg' is not lakelog's: set Spark's 'spark.sql.catalog.ice'
+-->   catalog 'ice' of type 'iceberg' is not a lakelog catalog: set Spark's 'spark.sql.catalog.ice'
 
 --# options that are not understood print no secret
 create catalog prod with ('catalog.uri' = 'postgresql://user:hush@host/db' 'warehouse' = 'second')
 --> UnsupportedStatement:
--->   line 1, column 88: the options of catalog 'prod' are not understood from here on: write CREATE CATALOG prod WITH ('warehouse' = '…', 'catalog.type' = '…', …)
+-->   line 1, column 88: the options of catalog 'prod' are invalid from here: write CREATE CATALOG prod WITH ('warehouse' = '…', 'catalog.type' = '…', …)
 
 --# no options
 create catalog prod
 --> UnsupportedStatement:
--->   line 1, column 20: the options of catalog 'prod' are not understood from here on: write CREATE CATALOG prod WITH ('warehouse' = '…', 'catalog.type' = '…', …)
+-->   line 1, column 20: the options of catalog 'prod' are invalid from here: write CREATE CATALOG prod WITH ('warehouse' = '…', 'catalog.type' = '…', …)
 
 --# the first one stays
 drop catalog lakelog
 --> InvalidRequest:
--->   catalog 'lakelog' cannot be dropped: the session began with it
+-->   catalog 'lakelog' cannot be dropped: it is the default catalog of the session
 
 --# the current one stays
 create catalog prod with ('warehouse' = 'second');
@@ -71,7 +71,7 @@ drop catalog prod
 --> create catalog prod warehouse=second
 --> catalogs changed
 --> InvalidRequest:
--->   catalog 'prod' is the current one: USE CATALOG lakelog first
+-->   catalog 'prod' is the current one: run USE CATALOG lakelog first
 
 --# an unknown one is not dropped
 create catalog prod with ('warehouse' = 'second');

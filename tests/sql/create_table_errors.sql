@@ -27,7 +27,7 @@ create table db.a (name varchar)
 --# a precision out of range
 create table db.a (p decimal(40, 2))
 --> UnsupportedStatement:
--->   line 1, column 30: decimal(40, 2): the precision is 1 to 38 and the scale at most as large
+-->   line 1, column 30: decimal(40, 2): the precision must be 1 to 38, and the scale no larger than the precision
 -->   create table db.a (p decimal(40, 2))
 -->                                ^
 
@@ -91,7 +91,7 @@ create table db.a (id int primary key, v int, primary key (v))
 --# a duplicate column
 create table db.a (id int, name string, id string)
 --> InvalidSchema:
--->   column 'id' is there twice: name one of them differently
+-->   column 'id' occurs twice: rename one of them
 
 --# a primary key on an unknown column
 create table db.a (id int, name string, primary key (nam))
@@ -116,7 +116,7 @@ create table db.a (id int) with ('bucket' = 'four')
 --# an option that belongs to reads
 create table db.a (id int) with ('read.mode' = 'log')
 --> InvalidOption:
--->   option 'read.mode' cannot be given here; it belongs to: read
+-->   option 'read.mode' cannot be set here; it belongs to: read
 
 --# an option twice
 create table db.a (id int) with ('bucket' = '1', 'bucket' = '2')
@@ -222,7 +222,7 @@ create table db.a (id int) using lakelog location '/tmp/a'
 --# the database is not made when the table is refused
 create table nowhere.a (id int, id int)
 --> InvalidSchema:
--->   column 'id' is there twice: name one of them differently
+-->   column 'id' occurs twice: rename one of them
 
 --# replace and if not exists
 create or replace table if not exists db.t (id int) using lakelog
@@ -239,14 +239,14 @@ replace table db.nowhere (id int) using lakelog
 --# external
 create external table db.a (id int) using lakelog
 --> UnsupportedStatement:
--->   line 1, column 8: EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out
+-->   line 1, column 8: EXTERNAL is not supported: a lakelog table is always in its warehouse; leave the word out
 -->   create external table db.a (id int) using lakelog
 -->          ^
 
 --# a partition column with its type, twice
 create table db.hive (id int, day date) using lakelog partitioned by (day date)
 --> UnsupportedStatement:
--->   line 1, column 71: column 'day' stands among the columns, too: write only its name here
+-->   line 1, column 71: column 'day' is already in the column list: write only its name here
 -->   create table db.hive (id int, day date) using lakelog partitioned by (day date)
 -->                                                                         ^
 
@@ -260,6 +260,6 @@ create table t (id int) cluster by (id)
 --# a clone
 create table t shallow clone db.t
 --> UnsupportedStatement:
--->   line 1, column 16: a table is not cloned; CREATE TABLE … AS SELECT copies it, CALL sys.create_branch shares its files
+-->   line 1, column 16: CLONE is not supported: CREATE TABLE … AS SELECT copies a table, CALL sys.create_branch shares its files
 -->   create table t shallow clone db.t
 -->                  ^

@@ -101,7 +101,7 @@ select id from db.t /*+ OPTIONS('read.mode'='fast') */
 --# an option of CREATE TABLE
 select id from db.t /*+ OPTIONS('bucket'='3') */
 --> InvalidOption:
--->   option 'bucket' cannot be given here; it belongs to: table
+-->   option 'bucket' cannot be set here; it belongs to: table
 
 --# a hint that is malformed
 select id from db.t
@@ -128,20 +128,20 @@ select id from db.t /*+ OPTIONS('read.mode'='log') */ /*+ OPTIONS('read.mode'='f
 --# a hint on a table of Spark's
 select id from spark_t /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 24: a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else
+-->   line 1, column 24: a hint OPTIONS(…) must directly follow the name or alias of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it follows something else
 -->   select id from spark_t /*+ OPTIONS('read.mode'='log') */
 -->                          ^
 
 --# a hint on a subquery
 select id from (select id from db.t) x /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 40: a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else
+-->   line 1, column 40: a hint OPTIONS(…) must directly follow the name or alias of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it follows something else
 -->   select id from (select id from db.t) x /*+ OPTIONS('read.mode'='log') */
 -->                                          ^
 
 --# a hint behind SELECT
 select /*+ OPTIONS('read.mode'='log') */ id from db.t
 --> UnsupportedStatement:
--->   line 1, column 8: a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else
+-->   line 1, column 8: a hint OPTIONS(…) must directly follow the name or alias of a lakelog table, as in FROM db.t /*+ OPTIONS('read.mode'='log') */; here it follows something else
 -->   select /*+ OPTIONS('read.mode'='log') */ id from db.t
 -->          ^

@@ -123,7 +123,7 @@ insert into db.t /*+ OPTIONS('emit.mod'='log') */ values (1)
 --# another hint
 insert into db.t /*+ BROADCAST(x) */ select 1
 --> UnsupportedStatement:
--->   line 1, column 18: only a hint OPTIONS('key'='value', …) can stand here
+-->   line 1, column 18: only a hint OPTIONS('key'='value', …) is allowed here
 -->   insert into db.t /*+ BROADCAST(x) */ select 1
 -->                    ^
 
@@ -176,7 +176,7 @@ with c as (select 1 as id) insert into db.arctic (id) replace where db.arctic.id
 --# replace where is not for overwrites and partitions
 insert overwrite db.arctic replace where id = 1 select 1
 --> UnsupportedStatement:
--->   line 1, column 28: REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION
+-->   line 1, column 28: REPLACE WHERE selects the rows to replace: write INSERT INTO without PARTITION
 -->   insert overwrite db.arctic replace where id = 1 select 1
 -->                              ^
 
@@ -207,7 +207,7 @@ insert with schema evolution into db.arctic by name select 4 as id, 'a' as name
 --# new columns only by name
 insert with schema evolution into db.arctic select 4, 5
 --> UnsupportedStatement:
--->   line 1, column 45: new columns get the names of the query's: write WITH SCHEMA EVOLUTION … BY NAME
+-->   line 1, column 45: new columns take their names from the query: write WITH SCHEMA EVOLUTION … BY NAME
 -->   insert with schema evolution into db.arctic select 4, 5
 -->                                               ^
 
@@ -240,6 +240,6 @@ insert overwrite db.u (id) select id
 --# several inserts, one without a query
 from db.t insert into db.arctic select id, name insert into db.arctic values (1, 'a')
 --> UnsupportedStatement:
--->   line 1, column 49: an INSERT behind FROM needs its SELECT
+-->   line 1, column 49: an INSERT after FROM needs its SELECT
 -->   from db.t insert into db.arctic select id, name insert into db.arctic values (1, 'a')
 -->                                                   ^

@@ -84,14 +84,14 @@ select d.name from sourceTable o join db.t for system_time as of o.proc_time d o
 --# an event time is refused
 select d.name from sourceTable o join db.t for system_time as of o.ts d on o.id = d.id
 --> UnsupportedStatement:
--->   line 1, column 44: 'o.ts' is a value of the row, such as an event time: a lookup join finds the rows of the table at the time of reading, not those of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is PROCTIME() AS … in a query before the join
+-->   line 1, column 44: 'o.ts' is a column of the row, such as an event time: a lookup join reads the table as of now, not as of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is PROCTIME() AS … in a query before the join
 -->   select d.name from sourceTable o join db.t for system_time as of o.ts d on o.id = d.id
 -->                                              ^
 
 --# so is a column of the table, followed through a query
 select d.name from (select id, ts as at from db.t) o join db.t for system_time as of o.at d on o.id = d.id
 --> UnsupportedStatement:
--->   line 1, column 64: 'o.at' is a value of the row, such as an event time: a lookup join finds the rows of the table at the time of reading, not those of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is PROCTIME() AS … in a query before the join
+-->   line 1, column 64: 'o.at' is a column of the row, such as an event time: a lookup join reads the table as of now, not as of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is PROCTIME() AS … in a query before the join
 -->   select d.name from (select id, ts as at from db.t) o join db.t for system_time as of o.at d on o.id = d.id
 -->                                                                  ^
 
@@ -112,14 +112,14 @@ select 1 from db.t o join db.u for system_time as of proctime() d on o.id = d.id
 --# no key in the condition
 select 1 from db.u o join db.t for system_time as of proctime() d on o.name = d.name
 --> UnsupportedStatement:
--->   line 1, column 70: a lookup join finds rows of 'db.t' by columns of its primary key (id): write d.id = … here, and further conditions behind AND
+-->   line 1, column 70: a lookup join finds rows of 'db.t' by columns of its primary key (id): write d.id = … here, and further conditions after AND
 -->   select 1 from db.u o join db.t for system_time as of proctime() d on o.name = d.name
 -->                                                                        ^
 
 --# an or is no key
 select 1 from db.u o join db.t for system_time as of proctime() d on o.id = d.id or o.name = d.name
 --> UnsupportedStatement:
--->   line 1, column 70: a lookup join finds rows of 'db.t' by columns of its primary key (id): write d.id = … here, and further conditions behind AND
+-->   line 1, column 70: a lookup join finds rows of 'db.t' by columns of its primary key (id): write d.id = … here, and further conditions after AND
 -->   select 1 from db.u o join db.t for system_time as of proctime() d on o.id = d.id or o.name = d.name
 -->                                                                        ^
 
@@ -133,28 +133,28 @@ select 1 from db.u o join db.t for system_time as of proctime() d
 --# a table of Spark
 select 1 from db.u o join spark_t for system_time as of proctime() d on o.id = d.id
 --> UnsupportedStatement:
--->   line 1, column 27: 'spark_t' is Spark's: rows can be looked up in tables of this lake with a primary key only
+-->   line 1, column 27: 'spark_t' is a Spark table: only tables of this lake with a primary key can be looked up
 -->   select 1 from db.u o join spark_t for system_time as of proctime() d on o.id = d.id
 -->                             ^
 
 --# a full join
 select 1 from db.u o full join db.t for system_time as of proctime() d on o.id = d.id
 --> UnsupportedStatement:
--->   line 1, column 32: a lookup join is an INNER JOIN or a LEFT JOIN
+-->   line 1, column 32: a lookup join must be an INNER JOIN or a LEFT JOIN
 -->   select 1 from db.u o full join db.t for system_time as of proctime() d on o.id = d.id
 -->                                  ^
 
 --# no join
 select 1 from db.t for system_time as of proctime() d
 --> UnsupportedStatement:
--->   line 1, column 15: rows are looked up in table 'db.t' by a join: write FROM stream AS s JOIN db.t FOR SYSTEM_TIME AS OF PROCTIME() AS d ON s.k = d.k
+-->   line 1, column 15: table 'db.t' can only be looked up in a join: write FROM stream AS s JOIN db.t FOR SYSTEM_TIME AS OF PROCTIME() AS d ON s.k = d.k
 -->   select 1 from db.t for system_time as of proctime() d
 -->                 ^
 
 --# a column that may be of two relations
 select 1 from db.u o join spark_t s on s.id = o.id left join db.t for system_time as of proctime() d on o.id = d.id and uid > 1
 --> UnsupportedStatement:
--->   line 1, column 121: write the name of its relation before column 'uid' in the condition of a lookup join
+-->   line 1, column 121: qualify column 'uid' with its relation in the condition of a lookup join
 -->   select 1 from db.u o join spark_t s on s.id = o.id left join db.t for system_time as of proctime() d on o.id = d.id and uid > 1
 -->                                                                                                                           ^
 

@@ -20,7 +20,7 @@ insert into other.p partition (day = null) select 1, 2, 'a'
 --# PARTITION of a column that is none
 insert overwrite other.p partition (dya = 'a') select 1
 --> InvalidSchema:
--->   'dya' is no partition column of table 'other.p', did you mean 'day'? Its partition columns: day, hour
+-->   'dya' is not a partition column of table 'other.p', did you mean 'day'? Its partition columns: day, hour
 
 --# PARTITION twice of a column
 insert overwrite other.p partition (day = '2024-01-31', DAY) select 1

@@ -162,7 +162,7 @@ update db.t set info.c = 1
 --# a part of what is no struct
 update db.t set name.c = 1
 --> InvalidSchema:
--->   column 'name' of table 'db.t' is no struct: set all of it
+-->   column 'name' of table 'db.t' is not a struct: set the whole column
 
 --# a whole column and a part of it
 update db.t set info.a = 1, info = null
@@ -200,7 +200,7 @@ merge into db.t using db.u tablesample (10 rows) repeatable (1) on t.id = u.id w
 --# a temporary view that hides the table
 update shadow set id = 1
 --> InvalidRequest:
--->   'shadow' is a temporary view here, which hides table 'default.shadow': write the table's name with its database, or drop the view
+-->   'shadow' is a temporary view, which hides table 'default.shadow': write the table's name with its database, or drop the view
 
 --# a source that only changes rows of a table without a key is read once for both queries
 merge into db.u using (select id, rand() r from db.t where rand() < 0.5) s on u.id = s.id when matched then update set amount = s.r

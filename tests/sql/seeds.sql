@@ -62,7 +62,7 @@ create table catalog.db.arctic (
     'log-store.consistency-guarantee.enabled'='true'
 );
 --> UnsupportedStatement:
--->   line 6, column 5: '...' stands for columns that a manual left out: write the columns, e.g. id int, name string
+-->   line 6, column 5: '...' is a placeholder from a manual: write the columns, e.g. id int, name string
 -->       ...
 -->       ^
 

@@ -48,7 +48,7 @@ show partitions db.t
 alter table other.p add if not exists partition (day = '2024-01-31', hour = 7);
 alter table other.p add partition (day = '2024-01-31')
 --> InvalidSchema:
--->   a partition of table 'other.p' needs a value of 'hour', too
+-->   a partition of table 'other.p' also needs a value of 'hour'
 
 --# a table that is called history
 create table db.history (id int);

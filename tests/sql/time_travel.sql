@@ -68,7 +68,7 @@ select table_changes, f.id from db.t join range(3) f on t.id = f.id
 --# changes of what is Spark's
 select * from table_changes('spark_t', 1, 2)
 --> UnsupportedStatement:
--->   line 1, column 15: 'spark_t' is Spark's: changes are told of tables of this lake only
+-->   line 1, column 15: 'spark_t' is a Spark table: changes are available for tables of this lake only
 -->   select * from table_changes('spark_t', 1, 2)
 -->                 ^
 
@@ -80,14 +80,14 @@ select * from table_changes('db.nothing', 1, 2)
 --# no snapshot and no time
 select * from table_changes('db.t', id)
 --> UnsupportedStatement:
--->   line 1, column 37: 'id' is no snapshot and no time: write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text
+-->   line 1, column 37: 'id' is neither a snapshot nor a time: write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text
 -->   select * from table_changes('db.t', id)
 -->                                       ^
 
 --# one end of each kind
 select * from table_changes('db.t', 1, '2024-01-31')
 --> UnsupportedStatement:
--->   line 1, column 40: the two ends are one kind: write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text
+-->   line 1, column 40: both ends must be of the same kind: write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text
 -->   select * from table_changes('db.t', 1, '2024-01-31')
 -->                                          ^
 
@@ -109,7 +109,7 @@ select * from table_changes('db.t', 1 + 1)
 select id
 from table_changes('db..t', 1)
 --> UnsupportedStatement:
--->   line 2, column 20: 'db..t' is no name of a table
+-->   line 2, column 20: 'db..t' is not a table name
 -->   from table_changes('db..t', 1)
 -->                      ^
 
@@ -137,14 +137,14 @@ select id from table_changes('db.t', 'yesterday')
 --# times the wrong way round
 select id from table_changes('db.t', '2024-01-31', '2024-01-30')
 --> UnsupportedStatement:
--->   line 1, column 52: the range ends before it begins: swap the two times
+-->   line 1, column 52: the range ends before it starts: swap the two times
 -->   select id from table_changes('db.t', '2024-01-31', '2024-01-30')
 -->                                                      ^
 
 --# two ways to say which changes
 select id from table_changes('db.t', 1) version as of 3
 --> UnsupportedStatement:
--->   line 1, column 16: table_changes says which changes to read: take 'scan.version' away
+-->   line 1, column 16: table_changes selects the changes to read: remove 'scan.version'
 -->   select id from table_changes('db.t', 1) version as of 3
 -->                  ^
 

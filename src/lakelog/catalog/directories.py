@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,11 +16,14 @@ from lakelog.errors import (
     CommitUnknown,
     Corrupt,
     InvalidRequest,
+    LakelogError,
     NotFound,
     TableReplaced,
     Unavailable,
+    UnsupportedFeature,
 )
 from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
@@ -30,6 +34,8 @@ from lakelog.paimon.types.checked_values import read_as
 _SUFFIX = ".db"
 _SCHEMA_FILE = re.compile(r"schema-(\d+)")
 _SNAPSHOT_FILE = re.compile(r"snapshot-\d+")
+_DROPPED = re.compile(r"\.dropped-([0-9a-f]+)-.+")
+"""The name of a directory that DROP has moved away: digest of the table's schema, and a random part."""
 _ALTER_TRIES = 100
 """Maximum attempts of an ALTER that loses against concurrent ones."""
 _ASKED_AGAIN = 3
@@ -73,7 +79,8 @@ class Directories(Catalog):
             if database == DEFAULT_DATABASE:
                 return []
             raise self._no_database(database)
-        return [s.name for s in self._io.list(path) if s.is_dir and self._may_be_table(s.path)]
+        found = (s for s in self._io.list(path) if s.is_dir and not _DROPPED.fullmatch(s.name))
+        return [s.name for s in found if self._may_be_table(s.path)]
 
     def table_path(self, identifier: Identifier) -> str:
         check_name("table", identifier.table)
@@ -95,21 +102,44 @@ class Directories(Catalog):
         path = self.table_path(identifier)
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
-        # the listing finds a table whose first schema was removed; the create decides between concurrent clients
-        if not self._schema_ids(path) and self._io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
-            return TableLocation(identifier, path, schema, self._io.within(path))
+        # a log is made before; a concurrent RENAME may take the directory along
+        io = self._io.within(path) if self._io.exists(path) else self._io
+        try:
+            # the listing finds a table whose first schema was removed; the create decides between concurrent clients
+            if not self._schema_ids(path) and io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+                return TableLocation(identifier, path, schema, self._io.within(path))
+        except TableReplaced:
+            raise CommitConflict(f"'{path}' was moved while table {identifier} was created: try again") from None
         if not if_not_exists:
             raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
         return self.load_table(identifier)
 
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        path = self.table_path(identifier)
+        """Drops a table: moves its directory away, then deletes it. So nobody finds a part of it, or loses a new table.
+
+        Storage that cannot move a directory is deleted in place, file by file.
+        """
+        path, database = self.table_path(identifier), self.database_path(identifier.database)
+        self._delete_dropped(database)
         if not self._schema_ids(path):
             if if_exists:
                 return
             raise self._no_table(identifier)
-        if self._io.real(path) != f"{self._io.real(self.database_path(identifier.database))}/{identifier.table}":
-            raise InvalidRequest(f"'{path}' is a symbolic link, DROP does not follow it: remove the link itself")
+        if self._io.real(path) != f"{self._io.real(database)}/{identifier.table}":
+            raise InvalidRequest(f"'{path}' is a symbolic link, and DROP does not follow links: remove the link itself")
+        try:
+            before = self.load_table(identifier)
+            away = f"{database}/.dropped-{_digest(before.schema)}-{new_uuid()}"
+            self._move(before, away)
+        except UnsupportedFeature:
+            self._delete_in_place(path)
+        except NotFound:  # a concurrent DROP was faster
+            if not if_exists:
+                raise
+        else:
+            self._delete_in_place(away)
+
+    def _delete_in_place(self, path: str) -> None:
         # snapshots first, so that no reader finds one without its files; the schema last, so that an interrupted
         # drop can be repeated, and a new table never finds files of the old one
         self._io.delete_dir(f"{path}/snapshot")
@@ -117,6 +147,36 @@ class Directories(Catalog):
             if status.is_dir and status.name != "schema":
                 self._io.delete_dir(status.path)
         self._io.delete_dir(path)
+
+    def _delete_dropped(self, database: str) -> None:
+        """Deletes what a DROP that died has moved away; but not another table than it wanted (see ``_move``)."""
+        for status in self._io.list(database):
+            match = _DROPPED.fullmatch(status.name) if status.is_dir else None
+            if match is None:
+                continue
+            with contextlib.suppress(LakelogError):
+                ids = self._schema_ids(status.path)
+                path = f"{status.path}/schema/schema-{ids[-1]}" if ids else None
+                if path is None or _digest(read_as(self._io, path, TableSchema.from_json)) == match[1]:
+                    self._delete_in_place(status.path)
+
+    def _move(self, before: TableLocation, target: str) -> None:
+        """Moves the directory of a loaded table. Raises NotFound if it has gone, also if another table has its place.
+
+        That one is put back. If its place was taken meanwhile it stays in the target, and TableReplaced says so. Raises
+        AlreadyExists, UnsupportedFeature.
+        """
+        self._io.rename_dir(before.path, target)
+        if self._has_schema(before, target):
+            return
+        try:
+            self._io.rename_dir(target, before.path)
+        except (AlreadyExists, NotFound):
+            raise TableReplaced(
+                f"table {before.identifier} was dropped, or renamed, and the table that was created under its name "
+                f"lies in '{target}' now: move that directory to a name that is free"
+            ) from None
+        raise NotFound(f"table {before.identifier} was dropped or renamed by another process")
 
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
@@ -142,17 +202,24 @@ class Directories(Catalog):
                     raise
                 return TableLocation(identifier, path, schema, self._io.within(path))
             taken = schema.id
-        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+        raise CommitConflict(
+            f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
+        )
+
+    def _has_schema(self, before: TableLocation, path: str) -> bool:
+        """Whether the table in a directory has the loaded schema."""
+        with contextlib.suppress(NotFound):
+            found = self._io.read(f"{path}/schema/schema-{before.schema.id}")
+            return TableSchema.from_json(found) == before.schema
+        return False
 
     def _check_same(self, before: TableLocation) -> None:
         """Raises TableReplaced if the loaded schema file is missing or differs, because the table was replaced."""
-        with contextlib.suppress(NotFound):
-            found = self._io.read(f"{before.path}/schema/schema-{before.schema.id}")
-            if TableSchema.from_json(found) == before.schema:
-                return
+        if self._has_schema(before, before.path):
+            return
         raise TableReplaced(
-            f"table {before.identifier} was dropped, or renamed, while it was changed: look at its columns, then "
-            f"change it again if need be"
+            f"table {before.identifier} was dropped or renamed while it was changed: check its columns, and repeat "
+            "the change if it is missing"
         )
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
@@ -164,7 +231,7 @@ class Directories(Catalog):
             raise self._no_database(new.database)
         if self._schema_ids(target):
             raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
-        self._io.rename_dir(path, target)
+        self._move(self.load_table(identifier), target)
 
     def _create_schema(self, path: str, data: bytes) -> bool:
         """Creates the schema file. Returns False if another change has taken its number."""
@@ -178,7 +245,7 @@ class Directories(Catalog):
             if self._io.exists(path):
                 return self._io.read(path) == data
         raise CommitUnknown(
-            f"nobody knows whether '{path}' was created: look at the table's columns, then change it again if need be"
+            f"unknown whether '{path}' was created: check the table's columns, and repeat the change if it is missing"
         ) from unknown
 
     def has_snapshots(self, path: str) -> bool:
@@ -219,6 +286,10 @@ class Directories(Catalog):
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
 
+def _digest(schema: TableSchema) -> str:
+    return hashlib.sha256(schema.to_json()).hexdigest()[:16]
+
+
 def check_name(what: str, name: str) -> None:
     """Raises InvalidRequest for a name that is invalid for a database or a table."""
     if fault := stored_name_fault(name):
@@ -236,7 +307,7 @@ def near_or_all(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     if near:
         return f", did you mean '{near[0]}'?"
-    return f"; there are: {', '.join(known)}" if known else "; there is none yet"
+    return f"; there are: {', '.join(known)}" if known else "; none exists yet"
 
 
 def bare_path(path: str) -> str:

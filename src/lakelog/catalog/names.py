@@ -69,7 +69,8 @@ class CatalogNames:
         """Raises AlreadyExists or InvalidRequest for a name that a new catalog cannot have."""
         if not name.strip() or "." in name or "`" in name or name.lower() == _SPARKS_OWN:
             raise InvalidRequest(
-                f"'{name}' cannot be the name of a catalog: it must not be blank, have '.' or '`', or be Spark's own"
+                f"'{name}' cannot be the name of a catalog: it must not be blank, contain '.' or '`', or be a name "
+                "of Spark's own catalogs"
             )
         if self.has(name):
             raise AlreadyExists(f"catalog '{name}' exists: choose another name, or write IF NOT EXISTS")

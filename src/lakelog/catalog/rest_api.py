@@ -100,13 +100,15 @@ class RestApi:
         except ValueError:
             is_address = False
         if not is_address or parts.query or parts.fragment:
-            raise InvalidOption(f"option '{CATALOG_URI.key}' is no address of a server: write 'https://host:port'")
+            raise InvalidOption(f"option '{CATALOG_URI.key}' is not a server address: write 'https://host:port'")
         if "@" in parts.netloc:
             raise InvalidOption(
                 f"option '{CATALOG_URI.key}' has a user or a password: give the server's token as '{CATALOG_TOKEN.key}'"
             )
         if not _TOKEN.fullmatch(token):
-            raise InvalidOption(f"option '{CATALOG_TOKEN.key}' has blanks or signs that no token has")
+            raise InvalidOption(
+                f"option '{CATALOG_TOKEN.key}' contains blanks or characters that are not allowed in a token"
+            )
         return RestApi(url.rstrip("/"), token)
 
     def of_warehouse(self, name: str) -> RestApi:
@@ -116,14 +118,14 @@ class RestApi:
         """
         answer = self.get("config", warehouse=name)
         if not answer.is_done:
-            raise NotFound(f"the server of the catalog at {self.url} has no warehouse '{name}': {answer.message}")
+            raise NotFound(f"the catalog server at {self.url} has no warehouse '{name}': {answer.message}")
         given = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
         prefix = given.get("prefix", "")
         headers = {k.removeprefix(_HEADER): v for k, v in given.items() if k.startswith(_HEADER)}
         if not all(_PREFIX.fullmatch(part) for part in prefix.split("/") if part) or not all(
             _WORD.fullmatch(k) and _TEXT.fullmatch(v) and k.lower() not in _OWN_HEADERS for k, v in headers.items()
         ):
-            raise Corrupt(f"the server of the catalog at {self.url} gives a prefix or a header that cannot be used")
+            raise Corrupt(f"the catalog server at {self.url} sent an invalid prefix or header")
         return replace(self, prefix=prefix, headers=tuple(sorted(headers.items())))
 
     def get(self, *path: str, **query: str) -> Answer:
@@ -166,13 +168,13 @@ class RestApi:
             if answer.status == 404:
                 return None
             if not answer.is_done:
-                raise InvalidRequest(f"the server of the catalog at {self.url} refuses the request: {answer.message}")
+                raise InvalidRequest(f"the catalog server at {self.url} refuses the request: {answer.message}")
             found += [str(name) for name in answer.body.get(field_name) or ()]
             token = answer.body.get("nextPageToken")
             if not token:
                 return found
             if token in seen:
-                raise Corrupt(f"the server of the catalog at {self.url} answers with one page again and again")
+                raise Corrupt(f"the catalog server at {self.url} sent the same page repeatedly")
             seen.add(token)
             query = {"pageToken": str(token)}
 
@@ -198,7 +200,7 @@ class RestApi:
         data = answer.read(_MOST_BYTES + 1, decode_content=True)
         if len(data) > _MOST_BYTES:
             answer.close()
-            raise Corrupt(f"the server of the catalog at {self.url} answers with more than {_MOST_BYTES} bytes")
+            raise Corrupt(f"the catalog server at {self.url} sent more than {_MOST_BYTES} bytes")
         answer.release_conn()
         return answer.status, data
 
@@ -209,15 +211,15 @@ class RestApi:
         said = answer.message
         if status == 401:
             raise InvalidOption(
-                f"the server of the catalog at {self.url} does not know who asks (401): correct '{CATALOG_TOKEN.key}'"
+                f"the catalog server at {self.url} rejected the credentials (401): correct '{CATALOG_TOKEN.key}'"
             )
         if status == 403:
-            raise InvalidRequest(f"the server of the catalog at {self.url} does not allow it (403): {said}")
+            raise InvalidRequest(f"the catalog server at {self.url} denied the request (403): {said}")
         if status == 501:
-            raise UnsupportedFeature(f"the server of the catalog at {self.url} cannot do it (501): {said}")
+            raise UnsupportedFeature(f"the catalog server at {self.url} does not support the request (501): {said}")
         if status >= 500 or status == 429:
             raise self._away(f"it answers {status}: {said}")
-        raise InvalidRequest(f"the server of the catalog at {self.url} refuses the request ({status}): {said}")
+        raise InvalidRequest(f"the catalog server at {self.url} refuses the request ({status}): {said}")
 
     def _read(self, data: bytes, status: int) -> Answer:
         try:
@@ -229,8 +231,8 @@ class RestApi:
             return Answer(status, body if status < 300 else {**body, **said})
         if status < 300:
             raise Corrupt(
-                f"the server at {self.url} answers with something else than a JSON object: is '{CATALOG_URI.key}' the "
-                f"address of a REST catalog?"
+                f"the server at {self.url} did not send a JSON object: is '{CATALOG_URI.key}' the address of a REST "
+                "catalog?"
             )
         return Answer(status, {"message": self._without_token(data[:_SHOWN].decode("utf-8", "replace"))})
 
@@ -238,12 +240,12 @@ class RestApi:
         return _printable(text.replace(self.token, "…") if self.token else text)
 
     def _away(self, why: str) -> Unavailable:
-        return Unavailable(f"the server of the catalog at {self.url} cannot be reached or does not answer: {why}")
+        return Unavailable(f"the catalog server at {self.url} cannot be reached or does not answer: {why}")
 
     def _unknown(self, method: str, path: tuple[str, ...], why: str) -> CommitUnknown:
         return CommitUnknown(
-            f"nobody knows whether the server of the catalog at {self.url} has done {method} {'/'.join(path)}: {why}; "
-            f"look before doing it again"
+            f"outcome unknown: no valid response from the catalog server at {self.url} to {method} {'/'.join(path)}: "
+            f"{why}; check before you try again"
         )
 
 

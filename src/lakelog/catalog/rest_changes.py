@@ -30,7 +30,7 @@ def change_json(change: SchemaChange) -> Json:
     """One change as an element of an ALTER's ``changes``. Raises UnsupportedFeature if the protocol lacks it."""
     made = _WORDS.get(type(change))
     if made is None:
-        raise UnsupportedFeature(f"a REST catalog has no word for {type(change).__name__}")
+        raise UnsupportedFeature(f"the REST catalog protocol has no representation of {type(change).__name__}")
     action, content = made
     return {"action": action, **content(change)}
 

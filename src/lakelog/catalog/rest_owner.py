@@ -44,11 +44,11 @@ class RestOwner(SnapshotOwner):
         }
         answer = self._change(branch, "commit", body)
         if answer.status == 409:
-            raise CommitConflict(f"the server of the catalog refuses a commit to {self._name}: {answer.message}")
+            raise CommitConflict(f"the catalog server refused a commit to {self._name}: {answer.message}")
         if answer.status == 404:
             raise TableReplaced(
-                f"the server of the catalog has no table {self._name} any more, or another one: it was dropped, or "
-                f"renamed, since it was opened; open it again ({answer.message})"
+                f"table {self._name} was dropped, renamed or recreated on the catalog server since it was opened: "
+                f"open it again ({answer.message})"
             )
         self._check(answer, "commits to")
         return answer.body.get("success") is True
@@ -80,11 +80,11 @@ class RestOwner(SnapshotOwner):
     def _check(self, answer: Answer, done: str) -> None:
         if answer.status == 404:
             raise NotFound(
-                f"the server of the catalog has no table {self._name} any more, or not what it {done}: it was dropped, "
-                f"renamed or made anew; open it again ({answer.message})"
+                f"the catalog server did not find table {self._name} or what it {done}: the table was dropped, "
+                f"renamed or recreated; open it again ({answer.message})"
             )
         if not answer.is_done:
-            raise InvalidRequest(f"the server of the catalog refuses what {done} {self._name}: {answer.message}")
+            raise InvalidRequest(f"the catalog server refused what {done} {self._name}: {answer.message}")
 
     @property
     def _name(self) -> str:

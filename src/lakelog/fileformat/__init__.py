@@ -18,7 +18,5 @@ def format_of(file_name: str) -> FileFormat:
     """
     extension = file_name.rpartition(".")[2]
     if extension not in FILE_FORMATS:
-        raise UnsupportedFeature(
-            f"data file '{file_name}' has a format that is not known: {', '.join(FILE_FORMATS)} are"
-        )
+        raise UnsupportedFeature(f"data file '{file_name}' has an unknown format; known: {', '.join(FILE_FORMATS)}")
     return FILE_FORMATS.create(extension)

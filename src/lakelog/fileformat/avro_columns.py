@@ -37,7 +37,7 @@ def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYT
         schema = without_logical_types(json.loads(container.header[SCHEMA_KEY]))
         check_sizes(schema, set())
     except (ValueError, KeyError, TypeError) as why:
-        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+        raise Corrupt(f"invalid Avro file: {why!r}") from None
     header = {SCHEMA_KEY: json.dumps(schema).encode()}
     fast = _is_plain_record(schema)
     for count, plain in _joined(container, chunk_bytes):

@@ -60,19 +60,17 @@ def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
         header, at = _header(data)
         sync = data[at : at + _SYNC_SIZE]
         if len(sync) < _SYNC_SIZE:
-            raise Corrupt("not an Avro file: it ends inside its header")
+            raise Corrupt("not an Avro file: the header is truncated")
         codec = header.get(CODEC_KEY, b"null").decode()
         blocks, left = [], most_bytes
         for count, block in _blocks(data, at + _SYNC_SIZE, sync):
             plain = _decompress(block, codec, left)
             left -= len(plain)
             if left < 0 or not 0 <= count <= len(plain):
-                raise Corrupt(
-                    f"not a sound Avro file: {count} records in a block, of {most_bytes - left} bytes or more"
-                )
+                raise Corrupt(f"invalid Avro file: {count} records in a block, of {most_bytes - left} bytes or more")
             blocks.append((count, plain))
     except (IndexError, UnicodeDecodeError, OSError, zlib.error) as why:
-        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+        raise Corrupt(f"invalid Avro file: {why!r}") from None
     return Container(header, sync, tuple(blocks))
 
 
@@ -98,7 +96,7 @@ def _blocks(data: bytes, at: int, sync: bytes) -> Iterator[tuple[int, bytes]]:
         count, at = _read_long(data, at)
         block, at = _read_bytes(data, at)
         if data[at : at + _SYNC_SIZE] != sync:
-            raise Corrupt(f"not a sound Avro file: no sync marker at {at} of {len(data)} bytes")
+            raise Corrupt(f"invalid Avro file: no sync marker at {at} of {len(data)} bytes")
         at += _SYNC_SIZE
         yield count, block
 
@@ -115,9 +113,9 @@ def _decompress(data: bytes, codec: str, most: int) -> bytes:
         # the uncompressed length is first, a checksum last
         length, _ = _read_varint(data, 0)
         if length > most:
-            raise Corrupt(f"not a sound Avro file: a block of {length} bytes, more than {most}")
+            raise Corrupt(f"invalid Avro file: a block of {length} bytes, more than {most}")
         return bytes(pa.Codec("snappy").decompress(data[:-4], decompressed_size=length, asbytes=True))
-    raise UnsupportedFeature(f"an Avro file is compressed by '{codec}': zstandard, snappy, deflate and null are known")
+    raise UnsupportedFeature(f"Avro codec '{codec}' is not supported; supported: zstandard, snappy, deflate, null")
 
 
 def _read_at_most(stream: pa.NativeFile, most: int) -> bytes:
@@ -151,7 +149,7 @@ def _read_long(data: bytes, at: int) -> tuple[int, int]:
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     length, at = _read_long(data, at)
     if length < 0 or at + length > len(data):
-        raise Corrupt(f"not a sound Avro file: {length} bytes at {at} of {len(data)}")
+        raise Corrupt(f"invalid Avro file: {length} bytes at {at} of {len(data)}")
     return data[at : at + length], at + length
 
 

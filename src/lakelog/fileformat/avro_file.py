@@ -42,7 +42,7 @@ def _records(container: Container) -> tuple[dict[str, Any], list[Record]]:
         check_sizes(schema, set())
         raw = json.dumps(without_logical_types(schema)).encode()
     except (ValueError, KeyError, TypeError) as why:
-        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+        raise Corrupt(f"invalid Avro file: {why!r}") from None
     return schema, read_plain(replace(container, header={SCHEMA_KEY: raw}).to_bytes("null"))
 
 
@@ -51,7 +51,7 @@ def read_plain(data: bytes) -> list[Record]:
     try:
         records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
     except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
-        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+        raise Corrupt(f"invalid Avro file: {why!r}") from None
     return records
 
 
@@ -78,7 +78,7 @@ def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | N
         written = json.loads(container.header[SCHEMA_KEY])
         is_same = to_parsing_canonical_form(written) == to_parsing_canonical_form(dict(schema))
     except (ValueError, KeyError, SchemaParseException) as why:
-        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+        raise Corrupt(f"invalid Avro file: {why!r}") from None
     return container.blocks if is_same else None
 
 
@@ -97,7 +97,7 @@ def check_sizes(schema: Any, empty: set[str]) -> None:
         if schema["type"] in ("record", "fixed") and not _takes_bytes(schema, empty):
             empty.add(str(schema.get("name")).rpartition(".")[2])
         if schema["type"] == "array" and not _takes_bytes(schema["items"], empty):
-            raise Corrupt("not a sound Avro file: it has a list whose items take no bytes")
+            raise Corrupt("invalid Avro file: a list has items of zero bytes")
 
 
 def _takes_bytes(schema: Any, empty: set[str]) -> bool:

@@ -73,7 +73,7 @@ def _not_null(kind: pa.DataType, name: str) -> Any:
 def _timestamp(kind: pa.TimestampType) -> Mapping[str, str]:
     if kind.unit == "ns":
         raise UnsupportedFeature(
-            "Avro holds timestamps of 6 digits at most: use TIMESTAMP(6), or 'file.format' = 'parquet'"
+            "Avro timestamps have at most 6 digits: use TIMESTAMP(6), or 'file.format' = 'parquet'"
         )
     # the writers of this format name the types the other way round: local-timestamp has the zone
     prefix = "local-timestamp" if kind.tz else "timestamp"

@@ -115,7 +115,9 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
     if isinstance(kind, RowType):
         places = [column.type.get_field_index(f.name) for f in kind.fields]
         if -1 in places:
-            raise Corrupt(f"a row in the file lacks '{kind.fields[places.index(-1)].name}': it has {column.type}")
+            raise Corrupt(
+                f"a row in the file has no field '{kind.fields[places.index(-1)].name}': it has {column.type}"
+            )
         columns = column.flatten()
         parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)

@@ -123,7 +123,7 @@ def _check_times(batch: pa.RecordBatch) -> None:
         if ((numbers < 0) & (fraction != 0)).any():
             raise UnsupportedFeature(
                 f"column '{field.name}' has a time before 1970 with a fraction of a second, which ORC files do not "
-                f"hold rightly: use 'file.format' = 'parquet'"
+                "store correctly: use 'file.format' = 'parquet'"
             )
 
 
@@ -133,10 +133,10 @@ def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
         try:
             yield orc.ORCFile(source)
         except pa.ArrowInvalid as why:
-            raise Corrupt(f"'{path}' is not a sound ORC file: {why}") from None
+            raise Corrupt(f"'{path}' is not a valid ORC file: {why}") from None
         except OSError as why:
             if why.errno is None:
-                raise Corrupt(f"'{path}' is not a sound ORC file: {why}") from None
+                raise Corrupt(f"'{path}' is not a valid ORC file: {why}") from None
             raise Unavailable(f"'{path}' cannot be read: {why}") from why
 
 

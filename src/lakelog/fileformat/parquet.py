@@ -96,10 +96,10 @@ def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
             file = pq.ParquetFile(source, page_checksum_verification=True)
             yield file
         except pa.ArrowInvalid as why:
-            raise Corrupt(f"'{path}' is not a sound Parquet file: {why}") from None
+            raise Corrupt(f"'{path}' is not a valid Parquet file: {why}") from None
         except OSError as why:
             if why.errno is None:
-                raise Corrupt(f"'{path}' is not a sound Parquet file: {why}") from None
+                raise Corrupt(f"'{path}' is not a valid Parquet file: {why}") from None
             raise Unavailable(f"'{path}' cannot be read: {why}") from why
 
 
@@ -197,8 +197,8 @@ def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int |
     nanos = [kind for kind in stamps if kind.unit == "ns"]
     if nanos and len(nanos) < len(stamps):
         raise UnsupportedFeature(
-            "a table with TIMESTAMP(7) to (9) beside TIMESTAMP(0) to (6) cannot be written: a Parquet file holds the "
-            "former as INT96, and then all of them; give all timestamps 6 digits at most"
+            "a table cannot mix TIMESTAMP(7) to (9) with TIMESTAMP(0) to (6): a Parquet file stores either all "
+            "timestamps as INT96 or none. Give all timestamps at most 6 digits"
         )
     plain = {field.name for field in schema if _has_many_values(first.column(field.name))}
     whole = (pa.int32(), pa.int64())

@@ -37,9 +37,9 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
                 engine = sa.create_engine(parsed, pool_pre_ping=True, max_overflow=-1, **more)
             except (ArgumentError, ModuleNotFoundError) as why:
                 raise InvalidOption(
-                    f"option '{option}' is no URL of a database that can be opened ({error_text(why)}): "
-                    f"write 'postgresql+psycopg://user:password@host/database', with its driver installed "
-                    f"(pip install 'lakelog[postgres]')"
+                    f"option '{option}' is not a valid database URL ({error_text(why)}): write "
+                    "'postgresql+psycopg://user:password@host/database', with its driver installed (pip install "
+                    "'lakelog[postgres]')"
                 ) from None
             try:
                 tables.create_all(engine)

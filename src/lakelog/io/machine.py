@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import platform
+import shutil
 import uuid
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,11 @@ from lakelog.errors import InvalidRequest
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _THREADS: Final = Path("/proc/self/task")
+_INSTALL_JAVA: Final = (
+    ("brew", "brew install openjdk@17 && export JAVA_HOME=$(brew --prefix openjdk@17)"),
+    ("apt-get", "sudo apt-get update && sudo apt-get install -y openjdk-17-jre-headless"),
+    ("dnf", "sudo dnf install -y java-17-openjdk-headless"),
+)
 
 
 def machine_identity() -> str:
@@ -24,6 +31,30 @@ def machine_identity() -> str:
     with contextlib.suppress(OSError):
         boot = _BOOT_ID.read_text().strip()
     return f"{platform.node()}/{boot}"
+
+
+def java_program() -> str:
+    """The ``java`` command of JAVA_HOME, otherwise of the path."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else "java"
+
+
+def java_found() -> str | None:
+    """The file of that command; None if there is none."""
+    return shutil.which(java_program())
+
+
+def can_start_spark() -> bool:
+    """Returns whether this machine has PySpark and a Java to run it on."""
+    return java_found() is not None and importlib.util.find_spec("pyspark") is not None
+
+
+def install_java() -> str:
+    """What to run on this machine to get a Java for Spark."""
+    for program, command in _INSTALL_JAVA:
+        if shutil.which(program):
+            return command
+    return "sdk install java (from https://sdkman.io), or set JAVA_HOME to a JDK or JRE 17 or newer"
 
 
 def is_running(process: int) -> bool:

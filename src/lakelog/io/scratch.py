@@ -48,8 +48,8 @@ def _scratch_errors(root: str) -> Iterator[None]:
         yield
     except OSError as why:
         raise Unavailable(
-            f"no temporary files can be made in '{root}': {why.strerror}; make room there, or name another one in "
-            "the environment variable TMPDIR"
+            f"cannot create temporary files in '{root}': {why.strerror}. Free disk space, or name another directory "
+            "in the environment variable TMPDIR"
         ) from why
 
 

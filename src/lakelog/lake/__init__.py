@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakelog.lake.attach import attach
 from lakelog.lake.lake import LOW_LATENCY, Lake, connect
+from lakelog.lake.result import Result, TableResult
 from lakelog.lake.table import Table
 
-__all__ = ["LOW_LATENCY", "Lake", "Table", "attach", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "Result", "Table", "TableResult", "attach", "connect"]

@@ -119,8 +119,8 @@ class CatalogTables:
         """Renames a table within its catalog."""
         if identifier.catalog != new.catalog:
             raise InvalidRequest(
-                f"table {identifier} cannot become {new}, which is in another catalog: CREATE TABLE … AS SELECT there, "
-                f"then drop it here"
+                f"table {identifier} cannot become {new}, which is in another catalog: run CREATE TABLE … AS SELECT "
+                "there, then drop the table here"
             )
         rename_table(self._of(identifier.catalog), identifier, new)
 
@@ -155,7 +155,7 @@ class CatalogTables:
     def _of(self, catalog: str) -> Catalog:
         found = self._catalogs.get(catalog)
         if found is None:
-            raise NotFound(f"catalog '{catalog}' does not exist any more; there are: {', '.join(self.list_catalogs())}")
+            raise NotFound(f"catalog '{catalog}' was dropped; catalogs: {', '.join(self.list_catalogs())}")
         return found
 
 

@@ -27,7 +27,10 @@ class Statements(Protocol):
 
 
 class TableChanges:
-    """The methods of ``Table`` that change existing rows; they start Spark."""
+    """The methods of ``Table`` that change existing rows.
+
+    They run on Spark. Where there is no PySpark or no Java, this process runs the simple ones (``sql/local``).
+    """
 
     _table: DynamicTable
     _statements: Statements
@@ -61,7 +64,10 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class MergeBuilder:
-    """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies."""
+    """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies.
+
+    The methods have Delta's names, and the same in snake_case.
+    """
 
     statements: Statements
     target: str
@@ -113,6 +119,12 @@ class MergeBuilder:
             **frames,
         )
 
+    when_matched_update, when_matched_update_all = whenMatchedUpdate, whenMatchedUpdateAll
+    when_matched_delete = whenMatchedDelete
+    when_not_matched_insert, when_not_matched_insert_all = whenNotMatchedInsert, whenNotMatchedInsertAll
+    when_not_matched_by_source_update = whenNotMatchedBySourceUpdate
+    when_not_matched_by_source_delete = whenNotMatchedBySourceDelete
+
     def _with(self, kind: str, condition: str | None, action: str) -> MergeBuilder:
         also = "" if condition is None else f" AND ({_text(condition)})"
         return replace(self, clauses=(*self.clauses, f"WHEN {kind}{also} THEN {action}"))
@@ -120,7 +132,7 @@ class MergeBuilder:
 
 def _assignments(values: Values) -> str:
     if not values:
-        raise InvalidRequest("no column is given a value: write them like {'name': 'upper(name)'}")
+        raise InvalidRequest("no column gets a value: write them like {'name': 'upper(name)'}")
     return ", ".join(f"{quoted_name(name)} = {_text(value)}" for name, value in values.items())
 
 
@@ -132,4 +144,4 @@ def _text(given: str) -> str:
     if isinstance(given, str):
         return given
     kind = type(given).__name__
-    raise InvalidRequest(f"values and conditions are text of SQL, not {kind}: write them like 's.n + 1'")
+    raise InvalidRequest(f"values and conditions are SQL text, not {kind}: write them like 's.n + 1'")

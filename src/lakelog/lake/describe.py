@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from html import escape
 
-from lakelog.options.log import shown_value
+from lakelog.merge.table_rules import log_content
+from lakelog.options.log import CHANGES, INPUT, shown_value
+from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -35,6 +37,8 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
         )
     )
     if log is not None:
+        content = log_content(Options(schema.options))
+        rows.append(("log content", content, _CONTENTS[content]))
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
         rows += _catch_up(table)
     rows += [("", "", ""), ("# options", "", "")]
@@ -50,6 +54,10 @@ def _catch_up(table: DynamicTable) -> Rows:
     return [("log written since", "not yet", "rows go to the files alone")] if is_behind(table) else []
 
 
+_CONTENTS = {
+    INPUT: "the rows as they were written, at once",
+    CHANGES: "the changes of the merged table, after each commit",
+}
 _MODES = {
     "all": "the log holds every change with its before-image",
     "upsert": "the log holds the newest row of a key, without before-images",

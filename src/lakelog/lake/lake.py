@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from html import escape
+from typing import Any, overload
 
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
+from lakelog.lake.result import Result, with_methods
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
+from lakelog.options.secrets import without_password
 from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.health.health import TableHealth, unreadable_health
@@ -36,12 +41,16 @@ uploads on the local disk and cannot write with these settings (RFC 4).
 """
 
 
-class Lake:
+Place = str | os.PathLike[str]
+"""A directory or a URI."""
+
+
+class Lake(LakeDefinitions):
     """A warehouse with its tables, its SQL, and a Spark session that starts when first needed."""
 
     def __init__(
         self,
-        warehouse: str,
+        warehouse: Place,
         spark: Any | None = None,
         settings: Mapping[str, str] | None = None,
         catalog: str = "lakelog",
@@ -49,7 +58,7 @@ class Lake:
         catalog_options: Mapping[str, str] | None = None,
         catalogs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self.warehouse = warehouse
+        self.warehouse = warehouse = place_text(warehouse)
         share_counts()
         self._tables = CatalogTables(warehouse, storage_options, catalog_options)
         self._engine = LazyEngine(self._tables, catalog, spark, dict(settings or {}))
@@ -73,10 +82,15 @@ class Lake:
         """
         return self._session.run(text)
 
-    def sql(self, text: str) -> Any:
-        """Runs a script and returns the last statement's result."""
+    def sql(self, text: str) -> Result:
+        """Runs a script and returns the last statement's result, with the methods of ``Result`` (``show``, …)
+
+        A query on Spark returns its DataFrame, with these methods added to the object. Other statements return their
+        rows, which have all attributes of a pyarrow Table. An INSERT from a stream returns Spark's StreamingQuery.
+        """
         results = self.run(text)
-        return results[-1] if results else None
+        result: Result = with_methods(results[-1] if results else None)
+        return result
 
     def table(self, name: str) -> Table:
         """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
@@ -94,18 +108,9 @@ class Lake:
         try:
             return self.table(name).health(with_log)
         except LakelogError as why:
-            if isinstance(why, NotFound) and not self._is_there(name):
+            if isinstance(why, NotFound) and not self.table_exists(name):
                 raise
             return unreadable_health(name, why)
-
-    def _is_there(self, name: str) -> bool:
-        try:
-            self._open(name)
-        except NotFound:
-            return False
-        except LakelogError:
-            return True
-        return True
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
         """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if needed.
@@ -147,17 +152,23 @@ class Lake:
         """
         return lookup_stats(self._open(name), join)
 
-    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
+    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None, *, create: bool = False) -> None:
         """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. Equivalent to
         ``frame.write.format("lakelog").mode("append").save(name)``, after the shuffle that ``write.shuffle`` requests.
         This process writes in-memory rows (Arrow, pandas, polars: ``__arrow_c_stream__``) itself, without Spark. Raises
-        InvalidSchema, InvalidRequest for a stream, and the errors that Spark raises for failed tasks.
+        InvalidSchema, InvalidRequest for a stream, NotFound, and the errors that Spark raises for failed tasks.
+
+        With ``create`` a missing table is created first, with the columns of the rows and no primary key.
         """
+        is_spark = hasattr(type(frame), "isStreaming")
+        if create and not self.table_exists(name):
+            rows = frame.limit(0).toArrow() if is_spark else frame
+            self.create_table(name, rows, if_not_exists=True)
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
-        if hasattr(type(frame), "isStreaming"):
+        if is_spark:
             self._engine.started.write(table, frame)
             return
         with TableWriter(table) as writer:
@@ -209,13 +220,20 @@ class Lake:
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
     def attach(self) -> None:
-        """Makes ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
-        self._engine.started.attach(self.run)
+        """Makes the session's methods know this lake's tables, until ``close``; see ``lakelog.attach``."""
+        self._engine.started.attach(self.run, LakeStatements(self._session, self._engine, self._attach_to))
+
+    def _attach_to(self, session: Any) -> None:
+        """Attaches another lake of the same catalogs to a session."""
+        first, *others = self._tables.places.items()
+        settings = {name: {WAREHOUSE: p.warehouse, **p.storage, **p.catalog} for name, p in others}
+        place, catalog = first[1], self._session.catalogs.first
+        Lake(place.warehouse, session, None, catalog, place.storage, place.catalog, settings).attach()
 
     def add_catalog(
         self,
         name: str,
-        warehouse: str,
+        warehouse: Place,
         *,
         catalog_options: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -225,7 +243,8 @@ class Lake:
         The options are those of ``connect``; none is inherited from the first catalog. Raises AlreadyExists,
         InvalidRequest for a bad name, and the errors of ``connect``.
         """
-        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), WAREHOUSE: warehouse})
+        place = {WAREHOUSE: place_text(warehouse)}
+        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **place})
 
     def drop_catalog(self, name: str) -> None:
         """Removes a further catalog; its contents stay. Raises NotFound, InvalidRequest for the current one."""
@@ -273,31 +292,106 @@ class Lake:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        state = "running" if self._engine.is_started else "not started"
+        return f"Lake({without_password(self.warehouse)}; Spark: {state})"
+
+    def _repr_html_(self) -> str:
+        """The notebook view: the tables by database."""
+        databases = {database: self.list_tables(database) for database in self.list_databases()}
+        shown = "".join(
+            f"<tr><td>{escape(database)}</td><td>{escape(', '.join(tables)) or '–'}</td></tr>"
+            for database, tables in databases.items()
+        )
+        return f"<div><b>{escape(repr(self))}</b><table><tr><th>database</th><th>tables</th></tr>{shown}</table></div>"
+
 
 def _quoted_if_needed(part: str) -> str:
     """A part of a name as ``Lake.table`` takes it, quoted if a table of another engine has dots in its name."""
     return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
+def place_text(given: Any) -> str:
+    """A warehouse as text: a path, a ``Path``, or a URI; a leading ``~`` is the home directory.
+
+    Raises InvalidRequest for anything else.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidRequest(f"a warehouse is a directory or a URI, not {type(given).__name__}: write './warehouse'")
+    return os.path.expanduser(os.fsdecode(given))
+
+
+@overload
 def connect(
+    warehouse: Place = "./warehouse",
+    *,
     spark: Any = None,
-    warehouse: str = "./warehouse",
+    settings: Mapping[str, str] | None = None,
+    catalog: str = "lakelog",
+    storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
+) -> Lake: ...
+
+
+@overload
+def connect(
+    spark: Any,
+    /,
+    warehouse: Place = "./warehouse",
     *,
     settings: Mapping[str, str] | None = None,
     catalog: str = "lakelog",
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
     catalogs: Mapping[str, Mapping[str, str]] | None = None,
-) -> Lake:
-    """Opens a warehouse.
+) -> Lake: ...
 
-    ``spark`` is a session to use (classic or Connect). Without one, lakelog starts a local session on first use, with
-    ``settings`` on top of lakelog's. ``warehouse`` is a directory, or a URI such as ``s3://bucket/warehouse`` or
-    ``hdfs://namenode:8020/warehouse``; it is created with the first table. ``catalog`` is its name in SQL.
+
+def connect(
+    first: Any = None,
+    second: Any = None,
+    /,
+    *,
+    warehouse: Place | None = None,
+    spark: Any = None,
+    settings: Mapping[str, str] | None = None,
+    catalog: str = "lakelog",
+    storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
+) -> Lake:
+    """Opens a warehouse: ``lakelog.connect("./warehouse")``.
+
+    ``warehouse`` is a directory (text or ``Path``, with ``~`` for the home directory), or a URI such as
+    ``s3://bucket/warehouse`` or ``hdfs://namenode:8020/warehouse``. It is created with the first table. ``spark`` is a
+    session to use (classic or Connect), which may also come first. Without one, lakelog starts a local session when a
+    statement needs it, with ``settings`` on top of lakelog's. ``catalog`` is the warehouse's name in SQL.
     ``storage_options`` configure access to the storage (``s3.endpoint``, ``s3.access-key``, …); they are stored in no
     table and never printed. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) select the registry of table
     names: the directories, or a database. ``catalogs`` are further ones by name, each with its ``warehouse`` and all
     its options in one map: ``{"prod": {"warehouse": "s3://…", "s3.endpoint": …, "catalog.type": "sql", …}}``. Raises
-    UnsupportedFeature for an unknown scheme, InvalidOption, and NotInstalled with the pip command.
+    UnsupportedFeature for an unknown scheme, InvalidOption, InvalidRequest, and NotInstalled with the pip command.
     """
-    return Lake(warehouse, spark, settings, catalog, storage_options, catalog_options, catalogs)
+    for given in (first, second):
+        if isinstance(given, str | os.PathLike):
+            warehouse = _once("warehouse", warehouse, given)
+        elif given is not None:
+            spark = _once("spark", spark, _session_of(given))
+    place = "./warehouse" if warehouse is None else warehouse
+    return Lake(place, spark, settings, catalog, storage_options, catalog_options, catalogs)
+
+
+def _session_of(given: Any) -> Any:
+    if hasattr(given, "sql") and hasattr(given, "conf"):
+        return given
+    raise InvalidRequest(
+        f"connect() takes a warehouse (text or Path) and a SparkSession, not {type(given).__name__}: "
+        f"write lakelog.connect('./warehouse')"
+    )
+
+
+def _once(name: str, before: Any, given: Any) -> Any:
+    if before is not None:
+        raise InvalidRequest(f"connect() has got two values for '{name}': {before!r} and {given!r}")
+    return given

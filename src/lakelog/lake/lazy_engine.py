@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.machine import can_start_spark
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.registry import Registry
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.row_changes import RowChange
+from lakelog.sql.local.engine import LocalEngine
+from lakelog.sql.local.expressions import NeedsSpark
 from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.syntax.lexer import quoted_name
@@ -23,8 +31,16 @@ ENGINES: Registry[Engine] = Registry(
 
 
 def _forwarded(name: str) -> Any:
-    """A method of ``Engine`` that starts the real engine and delegates to it."""
-    return lambda self, *arguments, **more: getattr(self.started, name)(*arguments, **more)
+    """A method of ``Engine``: of the local engine if it can, otherwise of the real engine, which it starts."""
+
+    def method(self: LazyEngine, *arguments: Any, **more: Any) -> Any:
+        own = getattr(self.local, name, None)
+        if own is not None:
+            with contextlib.suppress(NeedsSpark):
+                return own(*arguments, **more)
+        return getattr(self.started, name)(*arguments, **more)
+
+    return method
 
 
 class LazyEngine:
@@ -45,6 +61,7 @@ class LazyEngine:
         self._arguments = (tables, catalog, spark, settings)
         self._kind, self._more = kind, more
         self._owned = spark is None
+        self._local = LocalEngine(tables)
         self._engine: Any = None
 
     @property
@@ -53,6 +70,28 @@ class LazyEngine:
         if self._engine is None:
             self._engine = ENGINES.create(self._kind, *self._arguments, **self._more)
         return self._engine
+
+    @property
+    def local(self) -> LocalEngine | None:
+        """The engine of this process, where there is no Spark: neither a session, nor PySpark and Java."""
+        if self._engine is not None or not self._owned or self._kind != "spark" or can_start_spark():
+            return None
+        return self._local
+
+    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
+        """Does a change in this process if there is no Spark; false if it is not done."""
+        local = self.local
+        if local is not None:
+            with contextlib.suppress(NeedsSpark):
+                local.change_rows(identifier, change, options)
+                return True
+            _ = self.started  # the error that says what to install
+        return False
+
+    def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
+        """Names of frames and Arrow rows for the duration of a block."""
+        named: AbstractContextManager[dict[str, str]] = (self.local or self.started).named(frames)
+        return named
 
     @property
     def is_started(self) -> bool:
@@ -83,6 +122,7 @@ class LazyEngine:
     write_sorted = _forwarded("write_sorted")
     cache_table = _forwarded("cache_table")
     pass_through = _forwarded("pass_through")
+    is_view = _forwarded("is_view")
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Releases cached rows; a session that has not started has none."""
@@ -112,14 +152,16 @@ class LazyEngine:
 
 
 class LakeStatements:
-    """Statements of the lake's session over frames, for its tables."""
+    """Statements of the lake's session over frames, for its tables and for a Spark session that it is attached to."""
 
-    def __init__(self, session: Session, engine: LazyEngine) -> None:
-        self._session, self._engine = session, engine
+    def __init__(
+        self, session: Session, engine: LazyEngine, attach_to: Callable[[Any], None] = lambda session: None
+    ) -> None:
+        self._session, self._engine, self.attach_to = session, engine, attach_to
 
     def run(self, text: str, **frames: Any) -> list[Any]:
         """Runs a statement with ``{name}`` as a reference to one of the frames."""
-        with self._engine.started.named(frames) as views:
+        with self._engine.named(frames) as views:
             for name, view in views.items():
                 text = text.replace(f"{{{name}}}", view)
             return self._session.run(text)
@@ -127,3 +169,33 @@ class LakeStatements:
     def name_of(self, identifier: Identifier) -> str:
         """A table's name in these statements, with its catalog if the name is ambiguous without it."""
         return ".".join(map(quoted_name, self._session.parts_of(identifier)))
+
+    def has(self, name: str) -> bool:
+        """Returns whether a table has this name."""
+        try:
+            return self._session.exists(self._session.identifier(name))
+        except (InvalidRequest, NotFound):
+            return False
+
+    def full(self, name: str) -> str:
+        """A table's name with its database, and with its catalog unless that is the first one."""
+        return ".".join(self._session.parts_of(self._session.identifier(name)))
+
+    def databases(self) -> Sequence[str]:
+        """The databases of the current catalog."""
+        return self._session.tables.list_databases(self._session.current_catalog)
+
+    def tables(self, database: str | None) -> Sequence[tuple[str, str]]:
+        """(database, table) of a database of the current catalog, None: the current one."""
+        chosen = self._session.database if database is None else database
+        if chosen not in self.databases():
+            return []
+        return [(chosen, name) for name in self._session.tables.list_tables(chosen, self._session.current_catalog)]
+
+    def read_stream(self, name: str) -> Any:
+        """A streaming DataFrame of a table's changes. Raises NotFound."""
+        return self._engine.started.read_stream(self._session.tables.open(self._session.identifier(name)))
+
+    def schema(self, name: str) -> TableSchema:
+        """The columns of a table. Raises NotFound."""
+        return self._session.tables.open(self._session.identifier(name)).schema

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
@@ -21,7 +23,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.query.predicate_parser import Condition, filter_of, parse_filter
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.log.scan import LogScan
@@ -29,6 +31,7 @@ from lakelog.table.maintenance.analyze import analyze, table_statistics
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, ManifestSummary, compact_manifests
 from lakelog.table.maintenance.compaction_job import Progress, chosen_partitions, compact_table
 from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.maintenance.publish import publish
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.partition_selection import overwrite_target
@@ -41,6 +44,9 @@ from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, rescale, truncate
 from lakelog.table.write.table_writer import TableWriter
+
+Filter: TypeAlias = str | Predicate | pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]] | None
+"""SQL text, tuples as in pyarrow, or an Arrow expression."""
 
 
 class Table(TableHistory, TableChanges):
@@ -104,7 +110,7 @@ class Table(TableHistory, TableChanges):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: str | Predicate | None = None,
+        filter: Filter = None,
         snapshot_id: int | None = None,
         tag: str | None = None,
         timestamp: int | str | datetime | None = None,
@@ -119,13 +125,19 @@ class Table(TableHistory, TableChanges):
         them, with a column ``_row_kind``. Two tags are compared, and the result has the new or changed rows
         (``$audit_log`` also returns the deleted ones). ``options`` are any read options.
 
-        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``, ``to_batches()``,
+        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``, tuples such as ``[("id", ">", 1)]`` (all must be
+        true), or an Arrow expression. Text and tuples skip files, an expression only drops rows. The result has
+        ``to_arrow()``, ``to_polars()``, ``to_pandas()``, ``to_batches()``, ``head()``, ``count()``, ``limit()``,
         ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB accept it directly. Raises
         InvalidRequest for a bad column or filter.
         """
         hints = hints_of(snapshot_id, tag, timestamp, incremental_between)
         scan = scan_of(self._table.with_hints({**canonical_options(options or {}, "read"), **hints}))
+        if isinstance(filter, pc.Expression):
+            return replace(scan, residual=filter).select(columns)
         predicate = parse_filter(filter, scan.row_schema) if isinstance(filter, str) else filter
+        if predicate is not None and not isinstance(predicate, Predicate):
+            predicate = filter_of(predicate, scan.row_schema)
         return scan.where(predicate).select(columns)
 
     def stream_plan(
@@ -244,8 +256,13 @@ class Table(TableHistory, TableChanges):
         return rescale(self._table, partition)
 
     def seal(self) -> list[Snapshot]:
-        """Commits the micro-batches that wait for ``commit.interval`` now; for streams that have stopped."""
-        return seal_staged(self._table)
+        """Commits the micro-batches that wait for ``commit.interval`` now; for streams that have stopped.
+
+        A log of changes (``log.content``) is then up to date. Raises Unavailable.
+        """
+        made = seal_staged(self._table)
+        publish(self._table)
+        return made
 
     def end_writer(self, writer: str) -> Snapshot | None:
         """Ends a streaming query (by its id) that will not resume from its checkpoint.
@@ -342,5 +359,5 @@ class Table(TableHistory, TableChanges):
 
 def _refuse_alter(identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
     raise UnsupportedFeature(
-        f"the schema of a branch of table {identifier} cannot be changed: change main and make the branch anew"
+        f"the schema of a branch of table {identifier} cannot be changed: change main and recreate the branch"
     )

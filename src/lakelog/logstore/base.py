@@ -142,8 +142,8 @@ class PendingAppend(ABC):
         offsets: np.ndarray = self.offsets().to_numpy(zero_copy_only=False)
         if len(offsets) and offsets[-1] >= LARGEST_OFFSET // changes:
             raise UnsupportedFeature(
-                f"offset {offsets[-1]} of the log is too large to number {changes} rows within each record: make the "
-                f"table with 'log-store.data-format' = 'debezium-json'"
+                f"offset {offsets[-1]} of the log is too large to number {changes} rows within each record: create "
+                "the table with 'log-store.data-format' = 'debezium-json'"
             )
         numbers: np.ndarray = offsets * changes
         return numbers

@@ -31,8 +31,8 @@ def identity_in(location: LogLocation) -> str | None:
 def missing(location: LogLocation, why: str) -> NotFound:
     """The error for a topic that was deleted, or that lacks partitions."""
     return NotFound(
-        f"topic '{location.topic}' {why} on {location.address}: it was deleted behind the table's back. The rows are "
-        f"in the files; make the table anew to log again"
+        f"topic '{location.topic}' {why} on {location.address}: it was deleted outside lakelog. The rows are in the "
+        "files; recreate the table to write to a log again"
     )
 
 
@@ -41,9 +41,9 @@ def check_identity(location: LogLocation, found: str | None) -> None:
     wanted = identity_in(location)
     if wanted is not None and found != wanted:
         raise NotFound(
-            f"topic '{location.topic}' on {location.address} is not the one that was made with the table: that one was "
-            f"deleted, and another was made with its name, or 'log-store.address' leads to another cluster. The rows "
-            f"are in the files; make the table anew to log again"
+            f"topic '{location.topic}' on {location.address} is not the one that was created with the table: that "
+            "topic was deleted and another one has its name, or 'log-store.address' is another cluster. The rows "
+            "are in the files; recreate the table to write to a log again"
         )
 
 

@@ -47,8 +47,9 @@ class Aggregate(ABC):
                 steps = steps.with_ops(np.where(is_retract, SKIP, steps.ops).astype(np.uint8))
             elif not self.retracts:
                 raise InvalidSchema(
-                    f"aggregate function '{self.name}' of column '{self.field.name}' cannot take back values, and there"
-                    f" are rows of kind -U or -D: set 'fields.{self.field.name}.ignore-retract' = 'true' to skip them"
+                    f"aggregate function '{self.name}' of column '{self.field.name}' cannot retract values, but "
+                    f"there are rows of kind -U or -D: set 'fields.{self.field.name}.ignore-retract' = 'true' to "
+                    "skip them"
                 )
         return self.fold(column, steps)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
+from lakelog.options.log import CHANGES, INPUT
 from lakelog.options.option import Option, Options
 from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
@@ -132,8 +133,7 @@ class MergeEngine(ABC):
     newest_wins: ClassVar[bool] = False
     """True if a row replaces the older ones of its key, as a whole, and a row of kind -D removes the key.
 
-    UPDATE and MERGE then change rows by rewriting them, and the table may have a log, whose readers keep the newest row
-    of each key.
+    UPDATE and MERGE then change rows by rewriting them, and a log may hold the rows as they are written.
     """
     oldest_wins: ClassVar[bool] = False
     """True if the first row of a key stays for ever.
@@ -151,6 +151,15 @@ class MergeEngine(ABC):
         self.ignore_delete = options.need(IGNORE_DELETE)
         self.sequence_fields = split_names(options.get_typed(SEQUENCE_FIELD))
         self.smallest_is_newest = options.need(SEQUENCE_FIELD_ORDER) == "descending"
+
+    @classmethod
+    def log_contents(cls, options: Options) -> tuple[str, ...]:
+        """The values of ``log.content`` that a table with these options may have, the default first.
+
+        Readers of a log see rows one by one. From input rows they know the merged row only if it is the last one.
+        """
+        is_last = cls.newest_wins and options.get_typed(SEQUENCE_FIELD) is None
+        return (INPUT, CHANGES) if is_last else (CHANGES,)
 
     @property
     def takes_retractions(self) -> bool:

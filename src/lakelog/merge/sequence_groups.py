@@ -62,13 +62,15 @@ def groups_of(schema: TableSchema, remove_on: Sequence[str]) -> tuple[SequenceGr
                 raise InvalidOption(f"option '{key}' names the primary key column '{name}': leave it out")
         twice = seen & set(group.updated)
         if twice:
-            raise InvalidOption(f"option '{key}' names column '{min(twice)}', which another group has: leave it out")
+            raise InvalidOption(
+                f"option '{key}' names column '{min(twice)}', which belongs to another group: remove it"
+            )
         seen |= set(group.updated)
     unknown = set(remove_on) - {name for group in groups for name in group.fields}
     if unknown:
         raise InvalidOption(
-            f"option '{PARTIAL_REMOVE_ON_GROUP.key}' names '{min(unknown)}', which decides in no sequence group: name "
-            f"a column of a key 'fields.<columns>.sequence-group'"
+            f"option '{PARTIAL_REMOVE_ON_GROUP.key}' names '{min(unknown)}', which orders no sequence group: name a "
+            "column of a key 'fields.<columns>.sequence-group'"
         )
     return groups
 

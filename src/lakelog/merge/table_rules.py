@@ -8,7 +8,7 @@ from typing import Final
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.merge.base import MergeEngine
 from lakelog.options.changelog import CHANGELOG_PRODUCER
-from lakelog.options.log import LOG_ENABLED
+from lakelog.options.log import CHANGE_TRACKING, CHANGES, EMIT_MODE, INPUT, LOG_CONTENT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
 from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, SEQUENCE_FIELD
@@ -45,20 +45,50 @@ def check_writable(given: Mapping[str, str]) -> None:
     options = Options(given)
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
-            raise _refused(key, given[key], "only false can be written")
+            raise _refused(key, given[key], "lakelog writes only tables where it is false")
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(
             f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = "
-            f"'{options.need(MERGE_ENGINE)}', which replaces no row: leave it out"
+            f"'{options.need(MERGE_ENGINE)}', which replaces no rows: remove the option"
         )
     if options.need(LOG_ENABLED):
-        # readers of the log see rows one by one, in the order of the log
-        for option, is_refused in (
-            (MERGE_ENGINE, not engine_class(options).newest_wins),
-            (SEQUENCE_FIELD, options.get_typed(SEQUENCE_FIELD) is not None),
-        ):
-            if is_refused:
-                raise _refused(option.key, given[option.key], f"with '{LOG_ENABLED.key}' = 'false' it can be written")
+        check_log_content(options)
+
+
+def log_content(options: Options) -> str:
+    """The content of a table's log; tables of before ``log.content`` have ``input``."""
+    return options.get_typed(LOG_CONTENT) or INPUT
+
+
+def default_log_content(options: Options) -> str:
+    """The content of the log of a new table that does not name one."""
+    return engine_class(options).log_contents(options)[0]
+
+
+def check_log_content(options: Options) -> None:
+    """Refuses a content of the log that its readers could not merge, and writes that the content contradicts.
+
+    Called with the options of a table, and with those of one write. Raises InvalidOption.
+    """
+    content = log_content(options)
+    if content not in engine_class(options).log_contents(options):
+        cause = (SEQUENCE_FIELD if options.get_typed(SEQUENCE_FIELD) is not None else MERGE_ENGINE).key
+        raise InvalidOption(
+            f"option '{LOG_CONTENT.key}' = '{content}' does not go with '{cause}' = '{options.get(cause, '')}': its "
+            f"readers see rows one by one and cannot merge them so. Make the table with '{LOG_CONTENT.key}' = "
+            f"'{CHANGES}'"
+        )
+    if content != CHANGES:
+        return
+    for option, is_refused in (
+        (EMIT_MODE, options.need(EMIT_MODE) in ("log", "file")),
+        (CHANGE_TRACKING, not options.need(CHANGE_TRACKING)),
+    ):
+        if is_refused:
+            raise InvalidOption(
+                f"option '{option.key}' = '{options.get(option.key, '')}' does not go with '{LOG_CONTENT.key}' = "
+                f"'{CHANGES}': the log follows the files, so a write fills both. Leave it out"
+            )
 
 
 def _refused(key: str, value: str, what: str) -> UnsupportedFeature:

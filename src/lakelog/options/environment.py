@@ -1,8 +1,12 @@
-"""The environment variables that lakelog reads beside those of the command line's options; children inherit them."""
+"""The environment: tested versions of PySpark, and variables beside those of the command line's options."""
 
 from __future__ import annotations
 
 from typing import Final
+
+PYSPARK_OLDEST: Final = (4, 2)
+PYSPARK_BELOW: Final = (4, 4)
+"""The tested versions of PySpark: from the first, below the second."""
 
 LOG_LEVEL: Final = "LAKELOG_LOG_LEVEL"
 LOG_FORMAT: Final = "LAKELOG_LOG_FORMAT"

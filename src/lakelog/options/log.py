@@ -93,12 +93,24 @@ LOG_CONSISTENCY: Final = Option(
     choices=("eventual", "transactional"),
     aliases=("table-storage.log.consistency",),
 )
+INPUT: Final = "input"
+CHANGES: Final = "changes"
+LOG_CONTENT: Final = Option(
+    "log.content",
+    str,
+    None,
+    "Content of the log. input is the rows as they were written, at once; changes is the changes of the merged table "
+    "from snapshot to snapshot, after each commit. Default: input if the newest row of a key replaces the older ones "
+    "and no sequence.field is set, changes otherwise. CREATE TABLE stores it.",
+    choices=(INPUT, CHANGES),
+    immutable=True,
+)
 CHANGELOG_MODE: Final = Option(
     "log.changelog-mode",
     str,
     "auto",
-    "Content of the log: all (every change with its before-image) or upsert (the newest row of a key). auto is "
-    "upsert with a primary key, all without.",
+    "Changes in the log: all (every change with its before-image) or upsert (the newest row of a key). auto is upsert "
+    "with a primary key and log.content = input, all otherwise.",
     choices=("auto", "all", "upsert"),
     aliases=("table-storage.log.changelog-mode",),
     immutable=True,
@@ -289,6 +301,7 @@ LOG_OPTIONS: Final = Declared(
         DROP_WITH_TABLE,
         CONSISTENCY_GUARANTEE,
         LOG_CONSISTENCY,
+        LOG_CONTENT,
         CHANGELOG_MODE,
         CHANGELOG_MODES,
         RETRACTIONS,

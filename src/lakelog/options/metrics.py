@@ -113,7 +113,7 @@ FRESHNESS: Final = Metric(
     "freshness", GAUGE, "Age of the newest row in a store (`log` or `files`).", ("table", "store"), "seconds"
 )
 OLDEST_WAITING: Final = Metric(
-    "oldest_waiting_row", GAUGE, "Age of the oldest log row that is not in the files. 0 if there is none.",
+    "oldest_waiting_row", GAUGE, "Age of the oldest log row that is not in the files. 0 without such rows.",
     ("table",), "seconds",
 )  # fmt: skip
 LOG_END: Final = Metric(
@@ -130,7 +130,7 @@ READER_LAG: Final = Metric(
 )
 OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that no snapshot includes.")
 OLDEST_OPEN: Final = Metric(
-    "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 if there is none.", ("table",), "seconds"
+    "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 without one.", ("table",), "seconds"
 )
 
 METRICS: Final = {metric.name: metric for metric in list(vars().values()) if isinstance(metric, Metric)}

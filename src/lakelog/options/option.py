@@ -168,7 +168,7 @@ class Declared:
                 shown = "" if secret else f" = '{text}'"
                 raise InvalidOption(f"unknown option '{key}'{shown}{hint}")
             if scope is not None and scope not in option.scope:
-                raise InvalidOption(f"option '{key}' cannot be given here; it belongs to: {', '.join(option.scope)}")
+                raise InvalidOption(f"option '{key}' cannot be set here; it belongs to: {', '.join(option.scope)}")
             option.parse(str(text))
             out[option.key] = str(text)
         return out

@@ -11,7 +11,7 @@ DYNAMIC_PARTITION_OVERWRITE: Final = Option(
     bool,
     True,
     "Whether an overwrite without a partition clause replaces only the partitions of the new rows, in a partitioned "
-    "table.",
+    "table. INSERT OVERWRITE takes spark.sql.sources.partitionOverwriteMode if the option is not given.",
     scope=("table", "write"),
 )
 OVERWRITE_PARTITION: Final = Option(

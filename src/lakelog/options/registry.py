@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import importlib
@@ -53,6 +54,12 @@ class Registry(Collection[str], Generic[P]):
         """Makes the part of this name."""
         part: P = self.load(name)(*args, **kwargs)
         return part
+
+    def preload(self) -> None:
+        """Imports all parts, for a process that forks others. A part that cannot be imported fails where it is used."""
+        for name in self:
+            with contextlib.suppress(Exception):
+                self.load(name)
 
     def _with_installed(self) -> Mapping[str, str]:
         """The parts with those of other packages; lakelog's own names are not replaced."""

@@ -18,7 +18,6 @@ from lakelog.options.parts import FILE_FORMATS, MERGE_ENGINES
 from lakelog.options.picking import PICKING_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
 
-KiB: Final = 1 << 10
 MiB: Final = 1 << 20
 
 _WRITE: Final = ("table", "write")

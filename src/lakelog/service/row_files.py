@@ -107,10 +107,10 @@ def _opened(part: Path, suffix: str, schema: pa.Schema, printers: Mapping[str, P
     endings = ", ".join((".parquet", ".arrow", *printers))
     if not suffix:
         raise InvalidRequest(
-            f"the name of the file has no ending, which says the format: use one of {endings}. "
-            f"'lakelog head' and 'lakelog sql' print rows"
+            f"the file name has no extension, which selects the format: use one of {endings}. 'lakelog head' and "
+            "'lakelog sql' print rows"
         )
-    raise InvalidRequest(f"the ending '{suffix}' says no format: use one of {endings}")
+    raise InvalidRequest(f"extension '{suffix}' is not a known format: use one of {endings}")
 
 
 def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -145,4 +145,4 @@ def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         parse = pjson.ParseOptions(explicit_schema=schema)
         yield from pjson.read_json(path, parse_options=parse).to_batches(max_chunksize=65_536)
     else:
-        raise InvalidRequest(f"the ending '{suffix}' says no format: use one of .parquet, .arrow, .csv, .jsonl")
+        raise InvalidRequest(f"extension '{suffix}' is not a known format: use one of .parquet, .arrow, .csv, .jsonl")

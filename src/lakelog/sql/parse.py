@@ -49,7 +49,7 @@ def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
         selects = _outside(insert, "SELECT")
         if not selects:
             whole = SourceText(script, tokens[0].start, tokens[-1].end)
-            raise whole.error(insert[0].start, "an INSERT behind FROM needs its SELECT")
+            raise whole.error(insert[0].start, "an INSERT after FROM needs its SELECT")
         place = insert[selects[0]].start
         found += parse_script(f"{script[insert[0].start : place]}{source} {script[place : insert[-1].end]}")
     return found
@@ -73,8 +73,8 @@ def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
             if statement is not None:
                 return statement
     except RecursionError:
-        raise source.error(source.start, "the statement is nested too deep: write it in several parts") from None
-    raise InternalError(f"no statement class took: {source.text[:80]}")
+        raise source.error(source.start, "the statement is nested too deeply: split it") from None
+    raise InternalError(f"no statement class matches: {source.text[:80]}")
 
 
 def _find_keywords(tokens: Sequence[Token]) -> str:

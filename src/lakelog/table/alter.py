@@ -117,7 +117,7 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
             new = now.get(old.id)
             if new is not None and not can_read_as(old.type, new.type):
                 raise UnsupportedFeature(
-                    f"column '{new.name}' was {_word(old.type)} in schema {schema.id}, and lakelog does not read such "
+                    f"column '{new.name}' was {_word(old.type)} in schema {schema.id}, and lakelog cannot read those "
                     f"files as {_word(new.type)}: add a new column of the other type"
                 )
 
@@ -164,10 +164,12 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
         if old == new:
             continue
         if key.startswith(_KEPT_BY_LAKELOG):
-            raise _refused_option(key, new, "lakelog keeps it for itself")
+            raise _refused_option(key, new, "it is reserved for lakelog")
         moved = key == LOG_ADDRESS.key and log_factory(before.options.get(LOG_TYPE.key) or log_system_at(None)).is_local
         if key in _FIXED or moved:
-            why = "a log is made with its table and holds what was written since; make a new table and copy the rows"
+            why = (
+                "a log is created with its table and holds all writes since then; create a new table and copy the rows"
+            )
             raise _refused_option(key, new, why)
 
 
@@ -196,8 +198,8 @@ def _refused_option(key: str, value: str | None, why: str) -> InvalidOption:
 
 def _refused_column(column: str, done: str, why: str) -> InvalidSchema:
     return InvalidSchema(
-        f"column '{column}' cannot be {done} in a table with a log: {why}; "
-        f"add a column with a name that was never used, or make a new table and copy the rows"
+        f"column '{column}' cannot be {done} in a table with a log: {why}; add a column with an unused name, or "
+        "create a new table and copy the rows"
     )
 
 

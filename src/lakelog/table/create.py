@@ -21,9 +21,9 @@ from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
-from lakelog.merge.table_rules import check_writable
+from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
-from lakelog.options.log import DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.log import DROP_WITH_TABLE, INPUT, LOG_ADDRESS, LOG_CONTENT, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
@@ -45,6 +45,9 @@ def create_table(
     options = canonical_options(schema.options, "table")
     if schema.primary_keys and BUCKET.key not in options:
         options[BUCKET.key] = "1"
+    has_log = Options(options).need(LOG_ENABLED)
+    if has_log and LOG_CONTENT.key not in options and default_log_content(Options(options)) != INPUT:
+        options[LOG_CONTENT.key] = default_log_content(Options(options))
     check_writable(options)
     options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options)
@@ -58,7 +61,6 @@ def create_table(
         if if_not_exists:
             return location
         raise AlreadyExists(f"table {identifier} exists: choose another name, or write CREATE TABLE IF NOT EXISTS")
-    has_log = Options(options).need(LOG_ENABLED)
     if has_log and schema.is_keyed and schema.num_buckets < 1:
         raise UnsupportedFeature(
             f"option '{BUCKET.key}' = '{schema.num_buckets}' of a table with a log is not supported: a bucket is one "
@@ -102,7 +104,10 @@ def create_table(
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
-    """Drops a table. Drops its log if it is a local file, with ``log-store.drop-with-table``, or with PURGE."""
+    """Drops a table, with ``log-store.drop-with-table`` or PURGE its topic, too.
+
+    A local log goes with the table's directory; a file outside of it may be the log of another table.
+    """
     try:
         location = catalog.load_table(identifier)
     except NotFound:
@@ -111,10 +116,6 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    # A file outside of the table may be the log of another table, regardless of this table's schema.
-    if log is not None:
-        is_local = log_factory(log.system).is_local
-        goes = is_local or purge or table.options.need(DROP_WITH_TABLE)
-        if goes and not (is_local and not log.address.startswith(f"{table.path}/")):
-            LOG_SYSTEMS.create(log.system).drop(log)
+    if log is not None and not log_factory(log.system).is_local and (purge or table.options.need(DROP_WITH_TABLE)):
+        LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)

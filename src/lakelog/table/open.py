@@ -145,7 +145,8 @@ def scan_of(table: DynamicTable) -> TableScan:
     if changes is not None:
         return changes
     snapshot = travel_to(table.store, table.options)
-    if snapshot is None and table.reads_union and table.branch == MAIN_BRANCH:  # a branch has no log
+    # a branch has no log, and a log of changes nothing that the files lack
+    if snapshot is None and table.reads_union and table.branch == MAIN_BRANCH and not table.publishes:
         return union_scan(table)
     return Scan(table) if snapshot is None else Scan(as_of(table, snapshot), snapshot=snapshot)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, TableReplaced, Unavailable
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.memory import MemoryFileIO
@@ -143,24 +144,117 @@ def test_a_dropped_table_is_gone_with_its_files(shop: FilesystemCatalog, io: Fil
         shop.drop_table(ORDERS)
 
 
+@pytest.mark.parametrize("moves", [True, False], ids=["moves", "in place"])
 def test_a_drop_that_stopped_half_way_can_be_repeated(
-    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch, moves: bool
 ) -> None:
     made = shop.create_table(ORDERS, SCHEMA)
     io.write(f"{made.path}/bucket-0/data-1.parquet", b"1")
     io.write(f"{made.path}/snapshot/snapshot-1", b"1")
+    if not moves:
+        monkeypatch.setattr(type(io), "rename_dir", FileIO.rename_dir)
+    delete_dir = io.delete_dir
 
     def first_only(path: str) -> None:
-        monkeypatch.undo()
-        io.delete_dir(path)
+        monkeypatch.setattr(io, "delete_dir", delete_dir)
+        delete_dir(path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(io, "delete_dir", first_only)
     with pytest.raises(KeyboardInterrupt):
         shop.drop_table(ORDERS)
     assert not io.exists(f"{made.path}/snapshot")
+    assert shop.list_tables("shop") == ([] if moves else ["orders"])
+    if moves:
+        shop.create_table(ORDERS, SCHEMA)
     shop.drop_table(ORDERS)
-    assert not io.exists(made.path)
+    assert io.list(shop.database_path("shop")) == []
+
+
+def test_a_drop_that_is_slower_than_another_leaves_the_table_that_was_created_meanwhile(
+    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has looked at the old table and is suspended before it takes it away."""
+    shop.create_table(ORDERS, SCHEMA)
+    other = replace(SCHEMA, time_millis=SCHEMA.time_millis + 1)
+    rename = io.rename_dir
+
+    def paused(path: str, new_path: str) -> None:
+        monkeypatch.setattr(io, "rename_dir", rename)
+        shop.drop_table(ORDERS)
+        shop.create_table(ORDERS, other)
+        io.write(f"{shop.table_path(ORDERS)}/bucket-0/data-1.parquet", b"1")
+        rename(path, new_path)
+
+    monkeypatch.setattr(io, "rename_dir", paused)
+    with pytest.raises(NotFound, match=r"shop\.orders was dropped, or renamed, by somebody else"):
+        shop.drop_table(ORDERS)
+    assert shop.load_table(ORDERS).schema == other
+    assert io.read(f"{shop.table_path(ORDERS)}/bucket-0/data-1.parquet") == b"1"
+
+
+def test_a_slow_rename_leaves_the_table_that_was_created_meanwhile(
+    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.create_table(ORDERS, SCHEMA)
+    first, second, rename = Identifier("shop", "first"), Identifier("shop", "second"), io.rename_dir
+    other = replace(SCHEMA, time_millis=SCHEMA.time_millis + 1)
+
+    def paused(path: str, new_path: str) -> None:
+        monkeypatch.setattr(io, "rename_dir", rename)
+        shop.rename_table(ORDERS, first)
+        shop.create_table(ORDERS, other)
+        rename(path, new_path)
+
+    monkeypatch.setattr(io, "rename_dir", paused)
+    with pytest.raises(NotFound, match=r"shop\.orders was dropped, or renamed, by somebody else"):
+        shop.rename_table(ORDERS, second)
+    assert shop.list_tables("shop") == ["first", "orders"]
+    assert shop.load_table(ORDERS).schema == other
+
+
+def test_a_table_that_a_slow_drop_cannot_put_back_is_kept_and_named(
+    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.create_table(ORDERS, SCHEMA)
+    rename, calls = io.rename_dir, list[str]()
+
+    def paused(path: str, new_path: str) -> None:
+        calls.append(new_path)
+        for number in {1: (1, 2), 4: (3,)}.get(len(calls), ()):
+            if number < 3:
+                shop.drop_table(ORDERS, if_exists=True)
+            shop.create_table(ORDERS, replace(SCHEMA, time_millis=SCHEMA.time_millis + number))
+        rename(path, new_path)
+
+    monkeypatch.setattr(io, "rename_dir", paused)
+    with pytest.raises(TableReplaced, match=r"lies in '.*\.dropped-.*' now: move that directory") as refused:
+        shop.drop_table(ORDERS)
+    monkeypatch.setattr(io, "rename_dir", rename)
+    shop.drop_table(ORDERS)
+    kept = str(refused.value).split("'")[1]
+    rename(kept, shop.table_path(ORDERS))
+    assert shop.load_table(ORDERS).schema.time_millis == SCHEMA.time_millis + 2
+
+
+def test_a_create_whose_directory_a_rename_takes_along_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is in the directory before the schema; without it there must be no table."""
+    io = LocalFileIO()
+    shop = FilesystemCatalog(str(tmp_path / "warehouse"), io)
+    shop.create_database("shop")
+    path = shop.table_path(ORDERS)
+    io.write(f"{path}/lakelog/log.sqlite", b"1")
+    within = LocalFileIO.within
+
+    def moved(io: LocalFileIO, root: str) -> FileIO:
+        found = within(io, root)
+        io.rename_dir(root, f"{root}2")
+        return found
+
+    monkeypatch.setattr(LocalFileIO, "within", moved)
+    with pytest.raises(CommitConflict, match="was moved while table"):
+        shop.create_table(ORDERS, SCHEMA)
+    assert not io.exists(path)
 
 
 def test_databases_are_created_once_and_dropped_when_empty(shop: FilesystemCatalog) -> None:

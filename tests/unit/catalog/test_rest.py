@@ -92,7 +92,7 @@ def test_a_new_catalog_asks_nobody(catalog: RestCatalog, server: ScriptedHttp) -
     ("options", "text"),
     [
         ({}, "needs the option 'catalog.uri'"),
-        ({"catalog.uri": "https://h", "catalog.key": "x"}, "'catalog.key' is not for a rest catalog"),
+        ({"catalog.uri": "https://h", "catalog.key": "x"}, "'catalog.key' .*'catalog.warehouse'"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, str], text: str) -> None:
@@ -149,9 +149,7 @@ def test_what_lies_elsewhere_is_not_opened(catalog: RestCatalog, server: Scripte
     ):
         answers(server, f"GET {ONE}", shown(path))
         for open_ in (catalog.load_table, catalog.table_path):
-            with pytest.raises(
-                UnsupportedFeature, match=r"says that table shop\.orders lies at .*, not in the warehouse"
-            ):
+            with pytest.raises(UnsupportedFeature, match=r"table shop\.orders at .*, not in the warehouse"):
                 open_(ORDERS)
     for path in (inside, f"{inside}/", f"file:{inside}", f"file://{inside}", f"{tmp_path}/0c9/a-b"):
         answers(server, f"GET {ONE}", shown(path))
@@ -173,7 +171,7 @@ def test_what_is_no_table_with_snapshots_is_said_so(catalog: RestCatalog, server
         catalog.load_table(ORDERS)
     for wrong in ({"schema": None}, {"schemaId": "x"}, {"schema": {"fields": [{"id": 0}]}}):
         answers(server, f"GET {ONE}", shown(f"{tmp_path}/x", **wrong))
-        with pytest.raises(Corrupt, match="no table for shop.orders"):
+        with pytest.raises(Corrupt, match="no valid table for shop.orders"):
             catalog.load_table(ORDERS)
 
 
@@ -230,7 +228,7 @@ def test_refusals_are_the_errors_of_a_catalog(catalog: RestCatalog, server: Scri
         catalog.drop_table(Identifier("shop", "order"))
     catalog.drop_table(Identifier("shop", "order"), if_exists=True)
     answers(server, f"DELETE {ONE}", bad)
-    with pytest.raises(InvalidRequest, match=r"keeps table shop\.orders: so it cannot be"):
+    with pytest.raises(InvalidRequest, match=r"table shop\.orders: so it cannot be"):
         catalog.drop_table(ORDERS, if_exists=True)
     answers(server, f"POST {ONE}", bad)
     with pytest.raises(InvalidSchema, match="so it cannot be"):
@@ -249,7 +247,7 @@ def test_a_table_whose_answer_is_lost_is_looked_for(
     answers(server, f"POST {ALL}", (500, {}), (409, {}) if comes == "late" else (500, {}))
     answers(server, f"GET {ONE}", *([(404, {})] if comes == "late" else []), (404, {}) if comes == "never" else there)
     if comes == "never":
-        with pytest.raises(CommitUnknown, match="nobody knows"):
+        with pytest.raises(CommitUnknown, match="outcome unknown"):
             catalog.create_table(ORDERS, SCHEMA)
     else:
         assert catalog.create_table(ORDERS, SCHEMA).schema == SCHEMA
@@ -282,7 +280,7 @@ def test_an_embedded_log_is_refused_where_the_server_puts_tables_elsewhere(
     answers(server, f"DELETE {ONE}", {})
     answers(server, "POST /v1/p/databases", {})
     create = "create table shop.orders (id bigint, primary key (id)) using lakelog tblproperties"
-    with pytest.raises(UnsupportedFeature, match="its log lies at"):
+    with pytest.raises(UnsupportedFeature, match="its log is at"):
         lake.sql(f"{create} ('log-store.enabled' = 'true')")
     assert [method for method, _, _ in changes_of(server)] == ["POST", "POST", "DELETE"]
 

@@ -80,7 +80,7 @@ def test_the_configuration_of_the_server_gives_prefix_and_headers(serve: Serve) 
 )
 def test_a_configuration_that_leads_astray_is_refused(serve: Serve, given: dict[str, str]) -> None:
     server = serve({"GET /v1/config?warehouse=lake": (200, {"defaults": given})})
-    with pytest.raises(Corrupt, match="a prefix or a header that cannot be used"):
+    with pytest.raises(Corrupt, match="invalid prefix or header"):
         RestApi.of(server.url, TOKEN).of_warehouse("lake")
 
 
@@ -95,7 +95,7 @@ def test_a_question_is_asked_again_and_a_change_is_not(serve: Serve, pauses: lis
     api = RestApi.of(server.url, TOKEN)
     assert api.get("a").body == {"x": 1}
     assert len(server.asked) == 4 and len(pauses) == 3
-    with pytest.raises(CommitUnknown, match=r"nobody knows .* POST a: it answers 503: busy"):
+    with pytest.raises(CommitUnknown, match=r"outcome unknown: .* POST a: it answers 503: busy"):
         api.change("POST", "a", body={"n": 1})
     assert [a.body for a in server.asked if a.method == "POST"] == [{"n": 1}]
 
@@ -184,13 +184,13 @@ def test_lists_come_in_pages(serve: Serve) -> None:
     api = RestApi.of(serve(script).url, TOKEN)
     assert (api.names("tables", "tables"), api.names("tables", "none")) == (["a", "b", "c"], [])
     assert api.names("tables", "nowhere") is None
-    with pytest.raises(Corrupt, match="again and again"):
+    with pytest.raises(Corrupt, match="same page"):
         api.names("tables", "round")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff"])
 def test_an_answer_that_is_no_object_is_corrupt(serve: Serve, body: bytes) -> None:
-    with pytest.raises(Corrupt, match="something else than a JSON object"):
+    with pytest.raises(Corrupt, match="JSON object"):
         RestApi.of(serve({"GET /v1/a": (200, body)}).url, TOKEN).get("a")
 
 
@@ -202,7 +202,7 @@ def test_an_answer_without_end_is_not_read(serve: Serve, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "https://", "http://h:x", "https://h/?a=b", "http://h:0"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(InvalidOption, match=r"'catalog.uri' is no address of a server"):
+    with pytest.raises(InvalidOption, match=r"'catalog.uri' is not a server address"):
         RestApi.of(url, TOKEN)
 
 

@@ -96,5 +96,5 @@ def test_a_change_without_a_word_is_refused() -> None:
         def apply(self, schema: Any, has_snapshots: bool) -> Any:
             return schema
 
-    with pytest.raises(UnsupportedFeature, match="no word for Another"):
+    with pytest.raises(UnsupportedFeature, match="Another"):
         change_json(Another())

@@ -95,7 +95,7 @@ def test_a_table_without_a_name_is_taken_over_when_asked(catalog: SqlCatalog, tm
     FilesystemCatalog(str(tmp_path / "warehouse"), LocalFileIO()).create_table(ORDERS, SCHEMA)
     with pytest.raises(NotFound):
         catalog.load_table(ORDERS)
-    with pytest.raises(AlreadyExists, match="holds a table that this catalog does not name"):
+    with pytest.raises(AlreadyExists, match="CREATE TABLE IF NOT EXISTS"):
         catalog.create_table(ORDERS, OTHER)
     assert catalog.create_table(ORDERS, OTHER, if_not_exists=True).schema == SCHEMA
     assert catalog.list_tables("shop") == ["orders"]
@@ -192,19 +192,19 @@ def test_several_catalogs_share_a_database_and_know_only_their_own(tmp_path: Pat
         catalog.create_table(ORDERS, schema)
     one.drop_database("shop", cascade=True)
     assert two.load_table(ORDERS).schema == OTHER and one.list_databases() == []
-    with pytest.raises(UnsupportedFeature, match="lies at .*two/shop.db', not in the warehouse"):
+    with pytest.raises(UnsupportedFeature, match="is at .*two/shop.db', not in the warehouse"):
         catalog_at(tmp_path, "elsewhere", "two").load_table(ORDERS)
 
 
 def test_a_database_that_cannot_be_used_is_told_without_its_password(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"needs the option 'catalog\.uri'"):
         connect(warehouse=str(tmp_path), catalog_options={"catalog.type": "sql"})
-    with pytest.raises(InvalidOption, match=r"'catalog\.uri' is not for a filesystem catalog"):
+    with pytest.raises(InvalidOption, match=r"'catalog\.uri' .*'catalog\.type' = 'sql'"):
         connect(warehouse=str(tmp_path), catalog_options={"catalog.uri": "sqlite:///x"})
     options = Options({"catalog.uri": "postgresql+nodriver://user:hush@127.0.0.1/db"})
     broken = SqlCatalog(str(tmp_path), LocalFileIO(), options)
     assert "hush" not in repr(broken._rows)
-    with pytest.raises(InvalidOption, match=r"'catalog\.uri' is no URL") as raised:
+    with pytest.raises(InvalidOption, match=r"'catalog\.uri' is not a valid database URL") as raised:
         broken.list_databases()
     assert "hush" not in str(raised.value)
     nowhere = SqlCatalog(str(tmp_path), LocalFileIO(), Options({"catalog.uri": "sqlite:////nowhere/at/all.db"}))

@@ -57,4 +57,4 @@ def test_a_writer_is_ended(tmp_path) -> None:
     assert done.exit_code == 0 and "query-1" in done.output, done.output
     assert newest_state(table.store)[1].writers["query-1"].ended
     wrong = CliRunner().invoke(command, ["log", "db.t", "--end-writer", "query-2", *where])
-    assert wrong.exit_code and "it knows these: query-1" in str(wrong.exception)
+    assert wrong.exit_code and "its writers: query-1" in str(wrong.exception)

@@ -111,5 +111,5 @@ def test_numbers_without_a_unit_and_nonsense_are_refused(warehouse: str, wrong: 
 
 
 def test_only_one_place_to_run(warehouse: str) -> None:
-    with pytest.raises(InvalidOption, match="one of --spark, --master and --remote"):
+    with pytest.raises(InvalidOption, match="--spark, --master and --remote"):
         run(warehouse, "--spark", "--remote", "sc://localhost")

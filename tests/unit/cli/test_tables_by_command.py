@@ -99,7 +99,7 @@ def test_show_takes_columns_a_condition_and_a_limit(warehouse: Path) -> None:
     assert found == [{"snapshot_id": 2}, {"snapshot_id": 3}]
     assert rows(warehouse, "show", "db.t", "history", "--columns", "version", "--limit", "1") == [{"version": 3}]
     wrong = failure(warehouse, "show", "db.t", "history", "--columns", "nothing")
-    assert isinstance(wrong, InvalidRequest) and "there is no column 'nothing'; there are: version" in str(wrong)
+    assert isinstance(wrong, InvalidRequest) and "no column 'nothing'; columns: version" in str(wrong)
 
 
 def test_show_of_an_unknown_thing_names_the_nearest(warehouse: Path) -> None:
@@ -129,7 +129,7 @@ def test_call_lists_every_procedure_with_its_arguments(warehouse: Path) -> None:
     ("arguments", "told"),
     [
         (["create_tg", "db.t"], "unknown procedure 'create_tg', did you mean 'create_tag'"),
-        (["create_tag"], "on which table? lakelog call create_tag TABLE tag=…"),
+        (["create_tag"], "the table is missing: lakelog call create_tag TABLE tag=…"),
         (["create_tag", "db.t", "v1"], "'v1' is not KEY=VALUE: lakelog call create_tag"),
         (["create_tag", "db.t", "x) --=v1"], "is not KEY=VALUE"),
         (["create_tag", "db.t", "tga=v1"], "unknown argument 'tga', did you mean 'tag'"),
@@ -185,14 +185,14 @@ def test_a_file_that_does_not_fit_commits_nothing(warehouse: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("file", "told"),
-    [("rows.xlsx", "the ending '.xlsx' says no format: use one of .parquet"), ("none.csv", "does not exist")],
+    [("rows.xlsx", "extension '.xlsx' is not a known format: use one of .parquet"), ("none.csv", "does not exist")],
 )
 def test_a_file_that_cannot_be_read_is_told_of(warehouse: Path, tmp_path: Path, file: str, told: str) -> None:
     assert told in str(failure(warehouse, "load", "db.t", str(tmp_path / file)))
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(warehouse: Path, tmp_path: Path) -> None:
-    assert "says no format" in str(failure(warehouse, "export", "db.t", str(tmp_path / "rows.xlsx")))
+    assert "not a known format" in str(failure(warehouse, "export", "db.t", str(tmp_path / "rows.xlsx")))
     wrong = failure(warehouse, "export", "db.t", str(tmp_path / "none" / "rows.csv"))
     assert isinstance(wrong, InvalidRequest) and "cannot write" in str(wrong)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["warehouse"]

@@ -181,7 +181,7 @@ def test_another_number_of_buckets_is_a_conflict_but_for_an_overwrite(make_table
     table.insert((I, 1, "a", 1.0))
     (files,) = table.staged((I, 2, "b", 1.0))
     wrong = BucketFiles(*PLACE, 4, new_files=files.new_files)
-    with pytest.raises(CommitConflict, match="1 buckets and the commit was made for 4"):
+    with pytest.raises(CommitConflict, match="1 buckets .* for 4"):
         table.store.commit(CommitRequest("a", 1, "APPEND", (wrong,)))
     live = table.store.plan()[0].files
     overwrite = (BucketFiles(*PLACE, 1, deleted_files=live), wrong)

@@ -130,7 +130,7 @@ def test_an_outcome_that_stays_unknown_is_said_so_and_the_same_again_finds_it(ta
     files = table.staged((I, 1, "a", 1.0))
     request = CommitRequest("me", 1, "APPEND", files)
     keeper.events[:] = [lose, lose, lose]
-    with pytest.raises(CommitUnknown, match="ask with commit user me and identifier 1"):
+    with pytest.raises(CommitUnknown, match="commit user me and identifier 1"):
         table.store.commit(request)
     assert table.store.commit(request).id == 1
     assert table.store.commit(request).id == 1 and table.ids() == [1]
@@ -176,7 +176,7 @@ def test_branches_are_left_to_the_owner(table, keeper: Keeper) -> None:
     table.insert((I, 1, "a", 1.0))
     table.store.tags.create("one")
     branches = table.store.branches
-    with pytest.raises(UnsupportedFeature, match="makes branches of table /t from tags only: make a tag of snapshot 1"):
+    with pytest.raises(UnsupportedFeature, match="branches of table /t from tags only: .* snapshot 1"):
         branches.create("b", snapshot_id=1)
     branches.create("b", tag="one")
     branches.create("empty")

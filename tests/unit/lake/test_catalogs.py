@@ -77,7 +77,7 @@ def test_a_catalog_is_added_and_dropped(lake: Lake, tmp_path: Path) -> None:
     assert ids(lake, "db.t") == [1, 2]
     with pytest.raises(NotFound, match="catalog 'again' does not exist"):
         lake.table("again.db.t")
-    with pytest.raises(NotFound, match="catalog 'again' does not exist any more"):
+    with pytest.raises(NotFound, match="catalog 'again' was dropped"):
         held.alter()
     for name in ("prod", "LAKELOG"):
         with pytest.raises(AlreadyExists, match=f"catalog '{name}' exists"):
@@ -85,7 +85,7 @@ def test_a_catalog_is_added_and_dropped(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="cannot be the name of a catalog"):
         lake.add_catalog("a.b", str(tmp_path))
     lake.sql("use catalog prod")
-    with pytest.raises(InvalidRequest, match="'prod' is the current one: USE CATALOG lakelog first"):
+    with pytest.raises(InvalidRequest, match="'prod' is the current one: .*USE CATALOG lakelog"):
         lake.drop_catalog("prod")
 
 

@@ -140,5 +140,5 @@ def test_a_log_with_a_view_is_not_used(location: LogLocation) -> None:
             "select i, i, 0 from n where i < 0"
         )
     database.close()
-    with pytest.raises(Corrupt, match="'ends', which no log has"):
+    with pytest.raises(Corrupt, match="'ends', which does not belong"):
         SYSTEM.reader(location).end_offsets()

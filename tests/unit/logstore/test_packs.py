@@ -42,8 +42,8 @@ def test_offsets_and_entries_are_each_other_s_reverse_and_in_the_same_order() ->
 @pytest.mark.parametrize(
     ("entry", "index", "told"),
     [
-        (Entry(2**27, 0), 0, "make the table anew"),
-        (Entry(-1, 0), 0, "make the table anew"),
+        (Entry(2**27, 0), 0, "recreate the table"),
+        (Entry(-1, 0), 0, "recreate the table"),
         (Entry(0, 2**22), 0, "managedLedgerMaxEntriesPerLedger"),
         (Entry(0, -1), 0, "managedLedgerMaxEntriesPerLedger"),
         (Entry(0, 0), 8192, "8192 records"),

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.errors import InvalidOption
 from lakelog.merge.changes import change_rows, compared_columns, equal
-from lakelog.paimon.rows.row_kind import NAMES, NUMBERS
+from lakelog.paimon.rows.row_kind import NAMES
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
 
@@ -26,7 +26,7 @@ def table(rows: Sequence[Row | None]) -> tuple[pa.Table, np.ndarray]:
         "k": pa.array([row[2] for row in held], pa.int32()),
         "v": pa.array([row[3] for row in held], pa.string()),
         "_SEQUENCE_NUMBER": pa.array([row[1] for row in held], pa.int64()),
-        "_VALUE_KIND": pa.array([NUMBERS[row[0]] for row in held], pa.int8()),
+        "_VALUE_KIND": pa.array([NAMES.index(row[0]) for row in held], pa.int8()),
     }
     return pa.table(columns), np.array([row is not None for row in rows], dtype=np.bool_)
 

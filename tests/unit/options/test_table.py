@@ -58,9 +58,16 @@ def test_options_are_checked_by_name_value_and_place() -> None:
 def test_tables_without_a_log_can_have_any_merge_engine() -> None:
     for options in ({"merge-engine": "aggregation"}, {"sequence.field": "v"}, {"rowkind.field": "op"}):
         check_writable(options)
+
+
+def test_a_log_of_input_rows_needs_a_table_whose_newest_row_wins() -> None:
     for options in ({"merge-engine": "first-row"}, {"sequence.field": "v"}):
-        with pytest.raises(UnsupportedFeature, match="with 'log-store.enabled' = 'false' it can be written"):
+        with pytest.raises(InvalidOption, match="'log.content' = 'input' does not go with"):
             check_writable({**options, "log-store.enabled": "true"})
+        check_writable({**options, "log-store.enabled": "true", "log.content": "changes"})
+    for options in ({"emit.mode": "log"}, {"emit.mode": "file"}, {"change-tracking": "false"}):
+        with pytest.raises(InvalidOption, match="does not go with 'log.content' = 'changes'"):
+            check_writable({**options, "log-store.enabled": "true", "log.content": "changes"})
 
 
 def test_an_option_has_its_other_spellings_in_the_options_of_a_table() -> None:

@@ -65,7 +65,7 @@ def test_types_without_a_hash_are_refused(kind) -> None:
 
 
 def test_bytes_that_are_no_filter_are_corrupt() -> None:
-    with pytest.raises(Corrupt, match="3 bytes are no Bloom filter"):
+    with pytest.raises(Corrupt, match="3 bytes are not a Bloom filter"):
         BloomFilter.from_bytes(b"abc")
-    with pytest.raises(Corrupt, match="8 bytes are no Bloom filter"):
+    with pytest.raises(Corrupt, match="8 bytes are not a Bloom filter"):
         BloomFilter.from_bytes(b"\x7f" * 8)

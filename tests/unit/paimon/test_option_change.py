@@ -46,7 +46,7 @@ def test_the_immutable_options_are_those_of_the_format_and_of_the_log() -> None:
 
 @pytest.mark.parametrize("key", ["type", "primary-key", "partition"])
 def test_keys_are_fixed_when_a_table_is_made(key: str) -> None:
-    with pytest.raises(InvalidOption, match="it is fixed when a table is made"):
+    with pytest.raises(InvalidOption, match="it is fixed"):
         changed(table(), SetOption(key, "a"), has_snapshots=False)
 
 
@@ -63,20 +63,20 @@ def test_buckets_change_between_fixed_numbers(old: str, new: str, allowed: bool)
     if allowed:
         assert changed(schema, SetOption("bucket", new))["bucket"] == new
         return
-    with pytest.raises(InvalidOption, match="only a fixed number can change, to another.*INSERT OVERWRITE each"):
+    with pytest.raises(InvalidOption, match="only a fixed number can change, to another.*INSERT OVERWRITE"):
         changed(schema, SetOption("bucket", new))
 
 
 def test_buckets_change_freely_before_the_first_snapshot_and_are_never_reset_after_it() -> None:
     assert changed(table({"bucket": "-1"}), SetOption("bucket", "4"), has_snapshots=False)["bucket"] == "4"
-    with pytest.raises(InvalidOption, match="'bucket' cannot be reset: set it to the number"):
+    with pytest.raises(InvalidOption, match="'bucket' cannot be reset: "):
         changed(table(), RemoveOption("bucket"))
 
 
 def test_deletion_vectors_change_only_when_the_table_says_so() -> None:
     with pytest.raises(InvalidOption, match=r"compact the table fully.*'deletion-vectors\.modifiable' = 'true' first"):
         changed(table(), SetOption("deletion-vectors.enabled", "true"))
-    with pytest.raises(InvalidOption, match="would be seen twice"):
+    with pytest.raises(InvalidOption, match="'deletion-vectors.modifiable'"):
         changed(table({"deletion-vectors.enabled": "true"}), RemoveOption("deletion-vectors.enabled"))
     assert changed(table(), SetOption("deletion-vectors.enabled", "false"))["deletion-vectors.enabled"] == "false"
     free = table({"deletion-vectors.modifiable": "true"})
@@ -87,7 +87,7 @@ def test_deletion_vectors_change_only_when_the_table_says_so() -> None:
 def test_dropping_rows_is_a_one_way_flag(key: str) -> None:
     assert changed(table(), SetOption(key, "true"))[key] == "true"
     for back in (SetOption(key, "false"), RemoveOption(key)):
-        with pytest.raises(InvalidOption, match="rows were left out while it was true"):
+        with pytest.raises(InvalidOption, match="rows were dropped while it was true"):
             changed(table({key: "true"}), back)
 
 

@@ -195,7 +195,7 @@ def test_a_page_of_another_site_that_names_itself_our_address_is_refused() -> No
 
 
 def test_another_address_than_loopback_needs_a_token() -> None:
-    with pytest.raises(InvalidRequest, match="host '0.0.0.0' is reached by others: give a token"):
+    with pytest.raises(InvalidRequest, match="host '0.0.0.0' .*give a token"):
         lakelog.metrics.serve(host="0.0.0.0")
     with pytest.raises(InvalidRequest, match="too short"):
         lakelog.metrics.serve(host="0.0.0.0", token="short")

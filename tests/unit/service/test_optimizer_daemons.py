@@ -82,7 +82,7 @@ def test_what_one_that_was_killed_in_the_middle_had_begun_another_one_does(tmp_p
         wait_for((tmp_path / "mark").exists, job)
         assert len(leases_of(table.logical).held()) == 1
         assert [run.outcome for run in table.runs()] == ["running"]
-        assert any("is at work on it" in wait.why for wait in table.health().waits)
+        assert any("is compacting it" in wait.why for wait in table.health().waits)
     finally:
         job.kill()
         job.communicate()

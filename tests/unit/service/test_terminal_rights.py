@@ -61,7 +61,7 @@ def test_a_writer_may_do_nothing_of_an_admin(writer: Terminal, text: str) -> Non
 def test_a_writer_makes_tables_but_no_database_on_the_way(writer: Terminal, admin: Terminal) -> None:
     done(writer, "CREATE TABLE db.made (id INT) USING lakelog; DROP TABLE db.made")
     error = run(writer, "CREATE TABLE elsewhere.made (id INT) USING lakelog").snapshot().error
-    assert error is not None and error.refused and "making one needs the role admin" in error.message
+    assert error is not None and error.refused and "creating one needs the role admin" in error.message
     assert ["elsewhere"] not in rows(admin, "SHOW DATABASES")
 
 
@@ -104,6 +104,20 @@ REFUSED_CATALOGS = (
     "'warehouse' = 'FILE:///etc'",
     "'warehouse' = 's3://b/w', 'catalog.type' = 'sql', 'catalog.uri' = 'sqlite:////tmp/x.db'",
     "'warehouse' = 's3://b/w', 'catalog.type' = 'sql', 'catalog.uri' = 'sqlite+pysqlite:///file:/etc/passwd?uri=true'",
+    *(
+        f"'warehouse' = 's3://b/w', 'catalog.type' = 'sql', 'catalog.uri' = '{url}'"
+        for url in (
+            "postgresql+psycopg:///x",  # a socket of the server, whose users need no password there
+            "postgresql+psycopg://h/x?host=/var/run/postgresql",
+            "postgresql+psycopg://h/x#?host=/var/run/postgresql",
+            "postgresql+psycopg://h:p/x@/x",
+            "postgresql+psycopg://%2Fvar%2Frun/x",
+            "postgresql+psycopg://h/x?passfile=/root/.pgpass",
+            "mysql+pymysql://h/x?local_infile=1",
+            "mysql+pymysql://h/x?charset=utf8&read_default_file=/etc/passwd",
+        )
+    ),
+    "'warehouse' = 's3://b/w', 'storage.lock' = 'sql', 'storage.lock.address' = 'mysql+pymysql://h/x?local_infile=1'",
     "'warehouse' = 's3://b/w', 'storage.lock' = 'file'",
     "'warehouse' = 's3://b/w', 'storage.lock' = 'sql', 'storage.lock.address' = 'sqlite:////tmp/x.db'",
     "'warehouse' = 'hdfs://h/w', 'hadoop.hadoop.security.key.provider.path' = 'x'",

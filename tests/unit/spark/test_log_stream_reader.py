@@ -363,5 +363,5 @@ def test_a_checkpoint_goes_on_with_the_consistency_that_it_began_with(tmp_path, 
     table = make(tmp_path)
     other = "eventual" if mode == "transactional" else "transactional"
     start = reader(table, log__consistency=mode).initialOffset()
-    with pytest.raises(InvalidRequest, match=f"made with 'log.consistency'='{mode}'"):
+    with pytest.raises(InvalidRequest, match=f"created with 'log.consistency'='{mode}'"):
         reader(table, log__consistency=other).latestOffset(start, ReadAllAvailable())

@@ -29,7 +29,7 @@ def test_optimize_compacts_all_or_some_partitions(lake) -> None:
     assert lake.sql("optimize db.t where day = 'a'").to_pylist()[0]["buckets"] == 1
     assert lake.sql("OPTIMIZE db.t").to_pylist()[0]["files_after"] == 1
     assert ids(lake) == [0, 1, 2, 3]
-    with pytest.raises(InvalidRequest, match="lie in the order of its primary key"):
+    with pytest.raises(InvalidRequest, match="are sorted by its primary key"):
         lake.sql("optimize db.t zorder by (id)")
 
 

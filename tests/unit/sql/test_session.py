@@ -180,5 +180,5 @@ def test_a_statement_that_others_keep_undoing_says_what_to_do() -> None:
     engine = Busy(times=4)
     Session(ChangingTable(), engine).run("delete from db.t where id = 1")  # type: ignore[arg-type]
     assert len(engine.plans) == 1
-    with pytest.raises(CommitConflict, match=r"db\.t.* 5 times .* nothing was changed: run it again"):
+    with pytest.raises(CommitConflict, match=r"db\.t.* 5 times .* changed nothing; run it again"):
         Session(ChangingTable(), Busy(times=5)).run("delete from db.t where id = 1")  # type: ignore[arg-type]

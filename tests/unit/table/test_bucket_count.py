@@ -8,8 +8,8 @@ import pytest
 from lakelog import connect
 from lakelog.filestore.skipping.predicate import Compare
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.log_repair import rows_of_keys
 from lakelog.table.commit.seal import seal
+from lakelog.table.read.committed_rows import rows_of_keys
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter

@@ -146,7 +146,7 @@ def test_the_spellings_of_amoro(tmp_path) -> None:
     ("options", "said"),
     [
         (GAP.split(",")[0], "watermark.column"),
-        (GAP.replace("'at'", "'on'"), "no such column; it has id, at"),
+        (GAP.replace("'at'", "'on'"), "no such column. Columns: id, at"),
         (GAP.replace("'at'", "'id'"), "the column is int32"),
     ],
 )

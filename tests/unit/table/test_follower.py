@@ -235,7 +235,7 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
         log.execute("delete from batches")
         log.execute("update ends set next = 0, trimmed = 0")
     close_clients()  # those who have it open say so by themselves
-    with pytest.raises(NotFound, match="made anew"):
+    with pytest.raises(NotFound, match="recreated"):
         followed(table)
     log_first(table, range(20, 23), "b")
     assert [s.delta_record_count for s in table.follow(stop="latest", skip_missing=True)] == [3]

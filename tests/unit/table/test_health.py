@@ -185,7 +185,7 @@ def test_a_bucket_that_somebody_compacts_is_told_of(tmp_path) -> None:
     write(table, 1)
     (entry,) = table.logical.store.live_entries(table.latest_snapshot())
     lease = leases_of(table.logical).take(entry.partition, entry.bucket)
-    assert any("is at work on it" in wait.why for wait in table.health().waits)
+    assert any("is compacting it" in wait.why for wait in table.health().waits)
     leases_of(table.logical).release(lease)
     assert table.health().waits == ()
 

@@ -65,9 +65,9 @@ def read_every_way(table: Table) -> list[list[int]]:
 
 def check_lost(table: Table) -> None:
     for mode in CONSISTENCIES:
-        with pytest.raises(OffsetExpired, match="begins at offset"):
+        with pytest.raises(OffsetExpired, match="starts at offset"):
             files(table, **UNION, **{"log.consistency": mode})
-        with pytest.raises(OffsetExpired, match="begins at offset"):
+        with pytest.raises(OffsetExpired, match="starts at offset"):
             table.tail("latest-full", options={"log.consistency": mode})
 
 
@@ -158,7 +158,7 @@ def test_rows_that_are_only_decided_stay_an_error(tmp_path) -> None:
     committer = stream(table, (1, 2, 3, 4))
     committer.commit(1, [attempt(table, "stream", 1, 5, 6, 7, 8).finish()])
     trim(table)
-    with pytest.raises(OffsetExpired, match="begins at offset"):
+    with pytest.raises(OffsetExpired, match="starts at offset"):
         table.tail("latest-full")
     seal(committer)
     assert read_every_way(table) == [list(range(1, 9))] * 4, "their control records have come since"

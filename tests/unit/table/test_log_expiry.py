@@ -12,7 +12,7 @@ from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import system as embedded
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance import retention
-from lakelog.table.maintenance.log_expiry import expire_log, log_floors
+from lakelog.table.maintenance.retention import expire_log, log_floors
 from log_tables import files, make, rows
 
 DAY = 86_400_000

@@ -11,7 +11,7 @@ import pytest
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.commit.log_repair import rows_of_keys
+from lakelog.table.read.committed_rows import rows_of_keys
 from lakelog.table.read.file_scan import Scan
 
 

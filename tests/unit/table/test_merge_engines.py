@@ -37,7 +37,7 @@ def test_a_first_row_is_seen_after_its_write_and_stays(tmp_path) -> None:
     write(table, id=[1], amount=[1], name=["first"])
     write(table, id=[1, 2], amount=[2, 3], name=["late", "other"])
     assert [row["name"] for row in read(table)] == ["first", "other"]
-    with pytest.raises(InvalidSchema, match="merge engine 'first-row' takes only inserts"):
+    with pytest.raises(InvalidSchema, match="merge engine 'first-row' accepts only inserts"):
         write(table, ["-D"], id=[1], amount=[1], name=["first"])
     assert [row["name"] for row in read(table)] == ["first", "other"]
 
@@ -60,8 +60,16 @@ def test_the_row_kind_field_deletes(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ("'log-store.enabled' = 'true', 'merge-engine' = 'aggregation'", UnsupportedFeature, "'merge-engine'"),
-        ("'log-store.enabled' = 'true', 'sequence.field' = 'amount'", UnsupportedFeature, "'sequence.field'"),
+        (
+            "'log-store.enabled' = 'true', 'log.content' = 'input', 'merge-engine' = 'aggregation'",
+            InvalidOption,
+            "'merge-engine'",
+        ),
+        (
+            "'log-store.enabled' = 'true', 'log.content' = 'input', 'sequence.field' = 'amount'",
+            InvalidOption,
+            "'sequence.field'",
+        ),
         ("'sequence.field' = 'amuont'", InvalidSchema, "did you mean 'amount'"),
         ("'merge-engine' = 'first-row', 'sequence.field' = 'amount'", InvalidOption, "'first-row'"),
         (

@@ -134,7 +134,7 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_
             replace(KEYED, log=LogFigures(writers=(WriterFigures("q", STREAM, 3, 3, 0, NOW - 3 * HOUR),))),
             ["writer q", "3 h", "end_writer('db.t', 'q')"],
         ),
-        (replace(KEYED, log=LogFigures(log_first=True)), ["written to the log first", "lakelog follow db.t"]),
+        (replace(KEYED, log=LogFigures(log_first=True)), ["log-first rows", "lakelog follow db.t"]),
     ],
 )
 def test_what_waits_says_why_and_what_to_do(figures: TableStats, words: list[str]) -> None:

@@ -36,7 +36,7 @@ def test_an_alter_that_began_before_rename_and_create_leaves_the_new_table_alone
         owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
 
     before_call(monkeypatch, "create", "/schema/schema-1", replace_it)
-    with pytest.raises(TableReplaced, match=r"db\.x was dropped, or renamed, while it was changed"):
+    with pytest.raises(TableReplaced, match=r"db\.x was dropped or renamed while it was changed"):
         service.sql("alter table db.x add column w int")
     write(owner.table("db.x"), 5, "new")
     assert stores(owner.table("db.x")) == [(5, "new")]

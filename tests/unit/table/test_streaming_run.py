@@ -51,9 +51,7 @@ def test_the_second_is_refused_when_the_first_goes_on(tmp_path) -> None:
     second = Query(table, "two", "r2")
     second.epoch(0)
     first.epoch(1)
-    with pytest.raises(
-        InvalidRequest, match=r"two is the second.*one does, too, and committed epoch 1 .* ago.*end_writer"
-    ):
+    with pytest.raises(InvalidRequest, match=r"two is a second.*one .* committed epoch 1 .* ago.*end_writer"):
         second.epoch(1)
     first.epoch(2)
     assert newest_state(table.logical.store)[1].sealed_epoch("two") == 1, "nothing of it is left open"
@@ -66,7 +64,7 @@ def test_another_process_of_the_first_is_still_the_first(tmp_path) -> None:
     second.epoch(0)
     Query(table, "one", "r1").epoch(1)
     Query(table, "one", "r1").epoch(2)
-    with pytest.raises(InvalidRequest, match="one does, too"):
+    with pytest.raises(InvalidRequest, match="one .* committed epoch"):
         Query(table, "two", "r2").epoch(1)
 
 
@@ -97,7 +95,7 @@ def test_who_comes_back_while_another_one_writes_is_the_second(tmp_path) -> None
     back = Query(table, "one", "r3")
     back.epoch(1)
     other.epoch(1)
-    with pytest.raises(InvalidRequest, match="one is the second"):
+    with pytest.raises(InvalidRequest, match="one is a second"):
         back.epoch(2)
     other.epoch(2)
 

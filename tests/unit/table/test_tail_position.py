@@ -245,11 +245,11 @@ def test_a_position_of_something_else_is_refused(tmp_path) -> None:
     sealed(table, rows(1))
     position = table.tail("earliest").position
     other = make(tmp_path / "other")
-    with pytest.raises(InvalidRequest, match="belongs to another log .* made anew"):
+    with pytest.raises(InvalidRequest, match="belongs to another log .* recreated"):
         other.tail(position)
-    with pytest.raises(InvalidRequest, match=r"made with 'log.consistency'='eventual'.*set it to 'eventual'"):
+    with pytest.raises(InvalidRequest, match=r"created with 'log.consistency'='eventual'.*set it to 'eventual'"):
         table.tail(position, options=TRANSACTIONAL)
-    with pytest.raises(InvalidRequest, match="made with 'log.consumer.normalize'='false'"):
+    with pytest.raises(InvalidRequest, match="created with 'log.consumer.normalize'='false'"):
         table.tail(position, options=WHOLE)
     whole = table.tail("earliest", columns=["name"], options=WHOLE).position
     with pytest.raises(InvalidRequest, match=r"'log.consumer.normalize'='true' and columns \['name'\]"):

@@ -320,7 +320,7 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
     position = latest_full(handle)
     committer.commit(0, [task.finish()])
     seal(committer)
-    with pytest.raises(OffsetExpired, match="begins at offset"):
+    with pytest.raises(OffsetExpired, match="starts at offset"):
         behind(LogScan(handle), position)
 
 

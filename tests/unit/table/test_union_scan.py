@@ -239,9 +239,9 @@ def test_expired_records_that_no_snapshot_knows_are_an_error_unless_allowed(tmp_
     idle.write(rows(2, 3, 4))
     idle.flush()
     trim(table)
-    with pytest.raises(OffsetExpired, match=r"begins at offset \d+, but .* 'scan.expired-offsets'='earliest'"):
+    with pytest.raises(OffsetExpired, match=r"starts at offset \d+, but .* 'scan.expired-offsets'='earliest'"):
         union(table)
-    with pytest.raises(OffsetExpired, match="begins at offset"):
+    with pytest.raises(OffsetExpired, match="starts at offset"):
         table.tail("latest-full")
     goes_on = {"scan.expired-offsets": "earliest"}
     assert union(table, **goes_on) == [(1, "a")]
@@ -291,7 +291,7 @@ def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, 
     tail = sum((b["id"].to_pylist() for b in table.tail("latest-full", stop="latest")), [])
     assert tail == [1, 2]
     trim(table)
-    with pytest.raises(OffsetExpired, match="bucket 0 .* begins at offset 2, .* up to 1 only"):
+    with pytest.raises(OffsetExpired, match="bucket 0 .* starts at offset 2, .* only up to 1"):
         union(table)
 
 

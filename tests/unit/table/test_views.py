@@ -98,7 +98,7 @@ def test_two_tags_are_compared_and_two_times_are_ids() -> None:
     ("between", "error", "message"),
     [
         (("t1", "nope"), NotFound, "give two snapshot ids or two tags; its tags are: t1, t2"),
-        (("3", "1"), InvalidOption, "the end is before the begin"),
+        (("3", "1"), InvalidOption, "the end is before the start"),
         (("1", "9"), NotFound, "it has snapshots 1 to 3"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_whole_state_before_a_changelog_leaves_out_what_the_changelog_will_tel
 def test_a_stream_that_expiry_has_overtaken_says_so() -> None:
     with pytest.raises(NotFound, match=r"snapshot 1 of table g.overwrite_expire has expired.*'consumer-id'"):
         list(golden("overwrite_expire").stream_plan(from_snapshot=1))
-    with pytest.raises(InvalidRequest, match="made anew or rolled back"):
+    with pytest.raises(InvalidRequest, match="recreated or rolled back"):
         list(golden("pk_dedup").stream_plan(from_snapshot=9))
 
 

@@ -15,6 +15,6 @@ class FilesystemCatalog(Directories):
     def __init__(self, warehouse: str, io: FileIO, options: Options | None = None) -> None:
         if options:
             raise InvalidOption(
-                f"option '{min(options)}' is not for a filesystem catalog: give '{CATALOG_TYPE.key}' = 'sql' with it"
+                f"option '{min(options)}' does not apply to a filesystem catalog: also set '{CATALOG_TYPE.key}' = 'sql'"
             )
         super().__init__(warehouse, io)

@@ -52,7 +52,9 @@ class RestCatalog(Catalog):
         if CATALOG_URI.key not in options:
             raise InvalidOption(f"a rest catalog needs the option '{CATALOG_URI.key}', such as 'https://host:port'")
         if CATALOG_KEY.key in options:
-            raise InvalidOption(f"option '{CATALOG_KEY.key}' is not for a rest catalog: give '{CATALOG_WAREHOUSE.key}'")
+            raise InvalidOption(
+                f"option '{CATALOG_KEY.key}' does not apply to a rest catalog: set '{CATALOG_WAREHOUSE.key}'"
+            )
         self._server = RestApi.of(options.need(CATALOG_URI), options.get_typed(CATALOG_TOKEN) or "")
         self._name = options.get_typed(CATALOG_WAREHOUSE) or warehouse
         self._files = Directories(warehouse, io)
@@ -73,7 +75,7 @@ class RestCatalog(Catalog):
             if not if_not_exists:
                 raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
         elif not answer.is_done:
-            raise InvalidRequest(f"the server of the catalog refuses database '{name}': {answer.message}")
+            raise InvalidRequest(f"the catalog server refused database '{name}': {answer.message}")
 
     def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
         check_name("database", name)
@@ -90,7 +92,7 @@ class RestCatalog(Catalog):
         if answer.status == 404 and not if_exists:
             raise self._no_database(name)
         if not answer.is_done and answer.status != 404:
-            raise InvalidRequest(f"the server of the catalog keeps database '{name}': {answer.message}")
+            raise InvalidRequest(f"the catalog server did not drop database '{name}': {answer.message}")
 
     def list_tables(self, database: str) -> list[str]:
         check_name("database", database)
@@ -134,8 +136,8 @@ class RestCatalog(Catalog):
         if is_inside and made.path != expected:
             self.drop_table(identifier, if_exists=True)
             raise UnsupportedFeature(
-                f"the server of the catalog puts table {identifier} to '{made.path}', but its log lies at "
-                f"'{expected}': give the address of a log server, or leave the log out"
+                f"the catalog server places table {identifier} in '{made.path}', but its log is at '{expected}': set "
+                "'log-store.address' to a log server, or create the table without a log"
             )
         return made
 
@@ -161,7 +163,7 @@ class RestCatalog(Catalog):
                 if answer.status == 404:
                     raise self._no_database(identifier.database)
                 if answer.status != 409:
-                    raise InvalidSchema(f"the server of the catalog refuses table {identifier}: {answer.message}")
+                    raise InvalidSchema(f"the catalog server refused table {identifier}: {answer.message}")
             if not unanswered:
                 return None
             found = self.load_table(identifier)
@@ -173,7 +175,7 @@ class RestCatalog(Catalog):
         if answer.status == 404 and not if_exists:
             raise self._no_table(identifier)
         if not answer.is_done and answer.status != 404:
-            raise InvalidRequest(f"the server of the catalog keeps table {identifier}: {answer.message}")
+            raise InvalidRequest(f"the catalog server did not drop table {identifier}: {answer.message}")
 
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
@@ -201,15 +203,17 @@ class RestCatalog(Catalog):
             if asked and self._has_come(before, newest, changes):
                 return newest
             if answer is not None and newest.schema.id == before.schema.id:
-                raise InvalidSchema(f"the server of the catalog refuses the change of {identifier}: {answer.message}")
+                raise InvalidSchema(f"the catalog server refused the change of {identifier}: {answer.message}")
             if asked == _ASKED_AGAIN:
                 raise CommitUnknown(
-                    f"nobody knows whether '{before.path}/schema/schema-{after.id}' was created: look at the table's "
-                    f"columns, then change it again if need be"
+                    f"unknown whether '{before.path}/schema/schema-{after.id}' was created: check the table's "
+                    "columns, and repeat the change if it is missing"
                 ) from unknown
             # a missing change may still arrive; if both requests arrive, one has no effect or is rejected
             before = newest
-        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+        raise CommitConflict(
+            f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
+        )
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         self._files.table_path(identifier)
@@ -225,7 +229,7 @@ class RestCatalog(Catalog):
         if answer.status == 409:
             raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
         if not answer.is_done:
-            raise InvalidRequest(f"the server of the catalog does not rename table {identifier}: {answer.message}")
+            raise InvalidRequest(f"the catalog server did not rename table {identifier}: {answer.message}")
 
     def _plan(self, before: TableLocation, changes: Sequence[SchemaChange]) -> tuple[list[SchemaChange], TableSchema]:
         """The effective changes and the expected schema. Raises as ``apply_changes``."""
@@ -266,7 +270,7 @@ class RestCatalog(Catalog):
         if answer.status == 404:
             return None
         if not answer.is_done:
-            raise InvalidRequest(f"the server of the catalog does not show table {identifier}: {answer.message}")
+            raise InvalidRequest(f"the catalog server did not return table {identifier}: {answer.message}")
         found = dict(answer.body)
         kind = ((found.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
         if kind != _PLAIN:
@@ -279,8 +283,8 @@ class RestCatalog(Catalog):
         inside = path.removeprefix(f"{root}/").rstrip("/")
         if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
             raise UnsupportedFeature(
-                f"the server of the catalog says that table {identifier} lies at {str(found.get('path'))[:300]!r}, not "
-                f"in the warehouse '{self.warehouse}': open the warehouse that it was created in"
+                f"the catalog server locates table {identifier} at {str(found.get('path'))[:300]!r}, not in the "
+                f"warehouse '{self.warehouse}': open the warehouse in which it was created"
             )
         return f"{self.warehouse}/{inside}"
 
@@ -302,7 +306,7 @@ class RestCatalog(Catalog):
                     comment=given.get("comment"),
                 )
         except (KeyError, TypeError, ValueError, AttributeError) as why:
-            raise Corrupt(f"the server of the catalog answers with no table for {identifier}: {why!r}") from None
+            raise Corrupt(f"the catalog server sent no valid table for {identifier}: {why!r}") from None
 
     def _tables(self, database: str) -> list[str] | None:
         """The names of a database's tables, sorted; None if the database does not exist."""

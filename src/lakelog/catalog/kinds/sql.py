@@ -51,7 +51,7 @@ class SqlCatalog(Catalog):
             return
         self._files.create_database(name, if_not_exists=True)
         if not self._rows.add_database(name, location) and not if_not_exists:
-            raise AlreadyExists(f"database '{name}' exists: somebody else has just created it")
+            raise AlreadyExists(f"database '{name}' exists: it was created concurrently")
 
     def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
         self._files.database_path(name)
@@ -78,8 +78,8 @@ class SqlCatalog(Catalog):
         path, location = self._files.table_path(identifier), self._rows.location(identifier.database)
         if location is not None and bare_path(f"{location.rstrip('/')}/{identifier.table}") != bare_path(path):
             raise UnsupportedFeature(
-                f"database '{identifier.database}' lies at '{location}', not in the warehouse '{self.warehouse}': open "
-                f"the warehouse that it was created in"
+                f"database '{identifier.database}' is at '{location}', not in the warehouse '{self.warehouse}': open "
+                "the warehouse in which it was created"
             )
         return path
 
@@ -102,8 +102,8 @@ class SqlCatalog(Catalog):
         is_named = self._rows.has(identifier)
         if not is_named and self._files.has_table(identifier) and not if_not_exists:
             raise AlreadyExists(
-                f"'{path}' holds a table that this catalog does not name: CREATE TABLE IF NOT EXISTS takes it over as "
-                f"it is"
+                f"'{path}' holds a table that is not in this catalog: run CREATE TABLE IF NOT EXISTS to register it "
+                "unchanged"
             )
         if not is_named:
             self._rows.add(identifier)
@@ -240,7 +240,7 @@ class NameRows:
             except IntegrityError:
                 raise AlreadyExists(f"table {new} exists: choose another name, or drop it first") from None
             if not changed:
-                raise NotFound(f"table {table} does not exist (any more)")
+                raise NotFound(f"table {table} does not exist or was dropped")
             yield
 
     def _row(self, table: Identifier) -> dict[str, str]:

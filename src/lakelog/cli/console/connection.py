@@ -64,7 +64,9 @@ def _read(file: Path, warehouse: str) -> WarehouseConfig:
         raise InvalidOption(f"the configuration '{file}' cannot be read: {why}") from None
     others = sorted(set(found) - set(_PARTS))
     if others:
-        raise InvalidOption(f"the configuration '{file}' has '{others[0]}'; it may have: {', '.join(_PARTS)}")
+        raise InvalidOption(
+            f"the configuration '{file}' has the unknown part '{others[0]}'; known: {', '.join(_PARTS)}"
+        )
     catalogs = _table(file, "catalogs", found)
     return WarehouseConfig(
         warehouse if _is_given() else str(found.get(WAREHOUSE, warehouse)),

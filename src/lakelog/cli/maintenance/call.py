@@ -45,10 +45,10 @@ def call(
         return
     usage = _usage(procedure.removeprefix("sys."))
     if table is None:
-        raise InvalidRequest(f"on which table? {usage}")
+        raise InvalidRequest(f"the table is missing: {usage}")
     lake = connect(warehouse=warehouse)
     try:
-        answer = lake.sql(statement_of(procedure.removeprefix("sys."), table, arguments))
+        answer = lake.run(statement_of(procedure.removeprefix("sys."), table, arguments))[-1]
         if isinstance(answer, pa.Table) and answer.num_columns:
             printer.print_result([answer])
         else:

@@ -117,7 +117,7 @@ def optimize(
 
 def _lake(process: Process | None, warehouse: str, on_spark: bool, master: str | None, remote: str | None) -> Lake:
     if sum((on_spark, master is not None, remote is not None)) > 1:
-        raise InvalidOption("give one of --spark, --master and --remote")
+        raise InvalidOption("--spark, --master and --remote exclude each other: give one")
     if process is not None and (on_spark or master or remote):
         process.silence_children()
     session = _SESSIONS.load("spark")(master, remote) if master or remote else None

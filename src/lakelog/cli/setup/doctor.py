@@ -30,7 +30,7 @@ _INDENT: Final = 8
 @click.option("--address", metavar="HOST:PORT", help="Address of the log system.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE",
               help="Property of the log client, like 'properties.KEY' of a table; repeatable.")  # fmt: skip
-@click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect session whose settings are checked too.")
+@click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect session whose settings are also checked.")
 @click.option("--only", multiple=True, type=click.Choice(list(CHECKS)), help="Run only this check; repeatable.")
 @warehouse_option
 @format_option

@@ -71,12 +71,12 @@ def show(
 
 def _chosen(rows: pa.Table, columns: str | None, where: str | None) -> pa.Table:
     if where is not None:
-        raise InvalidRequest("--where works with system tables only: take it out")
+        raise InvalidRequest("--where works with system tables only: leave it out")
     if columns is None:
         return rows
     for name in _names(columns):
         if name not in rows.column_names:
-            raise InvalidRequest(f"there is no column '{name}'; there are: {', '.join(rows.column_names)}")
+            raise InvalidRequest(f"no column '{name}'; columns: {', '.join(rows.column_names)}")
     return rows.select(_names(columns))
 
 

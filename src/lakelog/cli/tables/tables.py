@@ -24,7 +24,7 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
         names = [(found.database, found.table) for found in map(identifier_of, lake.list_tables(database))]
         place = warehouse_config(warehouse).warehouse
         if not names and scheme_of(place) == "file" and not LocalFileIO().exists(place):
-            raise NotFound(f"there is no warehouse '{place}': give its directory by --warehouse")
+            raise NotFound(f"no warehouse '{place}': give its directory with --warehouse")
     finally:
         lake.close()
     listed = pa.table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -186,8 +187,8 @@ class TableCommit:
                 return found
             # it may still appear; creating the same snapshot again is harmless
         raise CommitUnknown(
-            f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
-            f"{snapshot.commit_identifier}, or commit the same again"
+            f"unknown whether '{path}' was created: check with commit user {snapshot.commit_user} and identifier "
+            f"{snapshot.commit_identifier}, or repeat the same commit"
         ) from unknown
 
     def _publish(self, path: str, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
@@ -224,13 +225,15 @@ class TableCommit:
         """
         if self._owner is not None:
             return True
-        before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
-        if before is not None and Snapshot.from_json(before) == latest:
-            return True
+        with contextlib.suppress(NotFound):
+            if self.snapshots.read(snapshot.id - 1) == latest:
+                return True
         try:
             self._check_identity()
         except TableReplaced:
-            self._take_back(snapshot)
+            # the new table reads it as an empty commit, and may have committed the next one on it
+            if self.identity is None or not self.identity.is_told_from_next():
+                self._take_back(snapshot)
             raise
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:
@@ -241,8 +244,9 @@ class TableCommit:
                 return True
         elif snapshot.id not in ids:
             raise CommitUnknown(
-                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it was "
-                f"committed: look for user {snapshot.commit_user} and identifier {snapshot.commit_identifier}"
+                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it "
+                f"was committed: check with commit user {snapshot.commit_user} and identifier "
+                f"{snapshot.commit_identifier}"
             )
         elif max(ids) == snapshot.id and min(ids) == snapshot.id:
             return True

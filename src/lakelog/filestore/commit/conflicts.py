@@ -38,8 +38,8 @@ def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
     for entry, data_file in named:
         if (entry.partition, entry.bucket, data_file) not in alive:
             raise CommitConflict(
-                f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while rows of it "
-                f"were deleted; take the newest snapshot and do it again"
+                f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while its rows "
+                "were deleted: retry on the newest snapshot"
             )
 
 
@@ -55,8 +55,8 @@ def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None
     for seen in index.seen:
         if now[seen.partition, seen.bucket] != seen.file_names:
             raise CommitConflict(
-                f"rows of bucket {seen.bucket} were deleted by another commit while it was compacted; keep one "
-                f"compactor per bucket, and compact again"
+                f"another commit deleted rows of bucket {seen.bucket} while it was compacted: run one compactor per "
+                "bucket, and compact again"
             )
 
 
@@ -75,8 +75,8 @@ def check_conflicts(
             raise CommitConflict(f"data file '{entry.file.file_name}' is both added and deleted")
         if entry.kind == DELETE and alive.pop(entry.identifier, None) is None:
             raise CommitConflict(
-                f"data file '{entry.file.file_name}' of bucket {entry.bucket} was replaced by another commit; "
-                f"take the newest snapshot and do it again"
+                f"data file '{entry.file.file_name}' of bucket {entry.bucket} was replaced by another commit: retry "
+                "on the newest snapshot"
             )
     kept = list(alive.values())
     if kind != OVERWRITE:
@@ -91,8 +91,8 @@ def _check_buckets(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntr
         total = totals.get(entry.partition, entry.total_buckets)
         if total != entry.total_buckets:
             raise CommitConflict(
-                f"the partition has {total} buckets and the commit was made for {entry.total_buckets}: "
-                f"open the table again; if 'bucket' was changed, overwrite the partition first"
+                f"the partition has {total} buckets and the commit was prepared for {entry.total_buckets}: open the "
+                "table again; if 'bucket' was changed, overwrite the partition first"
             )
 
 
@@ -109,7 +109,7 @@ def _check_levels(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
             if keys.high(one) >= keys.low(other):
                 raise CommitConflict(
                     f"files '{one.file_name}' and '{other.file_name}' of bucket {bucket} overlap on level {level}: "
-                    f"another compaction was faster; keep one compactor per bucket"
+                    "another compaction committed first; run one compactor per bucket"
                 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
+from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.filestore.metadata.manifest_compaction import merge_manifests, rewrite_manifests
 from lakelog.filestore.metadata.manifests import HASH, IndexManifests, Manifests, ManifestWriter
 from lakelog.filestore.metadata.schemas import Schemas
@@ -35,6 +36,9 @@ class NextSnapshot:
         properties = dict(request.properties)
         if request.prepare is not None:
             properties.update(request.prepare(latest))
+        table_id = self.manifests.paths.schema.options.get(TABLE_ID)
+        if table_id is not None:
+            properties[TABLE_ID] = table_id
         before = [] if latest is None else self.manifests.manifests_of(latest)
         merged = rewrite_manifests if request.rewrite_manifests else merge_manifests
         base, base_size = self.writer.write_list(merged(before, self.manifests, self.writer))

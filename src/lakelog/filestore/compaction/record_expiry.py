@@ -45,7 +45,7 @@ class RecordExpiry:
         name = options.get_typed(RECORD_TIME_FIELD)
         if name is None or name not in schema.field_names:
             raise InvalidOption(
-                f"option '{RECORD_EXPIRE_TIME.key}' needs '{RECORD_TIME_FIELD.key}' with a column of the table; "
+                f"option '{RECORD_EXPIRE_TIME.key}' needs a column of the table in '{RECORD_TIME_FIELD.key}'; "
                 f"'{name}' is not one of: {', '.join(schema.field_names)}"
             )
         kind = schema.field(name).type

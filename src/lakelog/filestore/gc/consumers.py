@@ -61,7 +61,7 @@ class Consumers:
         if fault := name_fault(name):
             raise InvalidRequest(f"'{visible(name)}' cannot be the name of a consumer: {fault}")
         if next_snapshot < 1:
-            raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids begin with 1")
+            raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids start at 1")
         self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))
 
     def delete(self, name: str) -> None:
@@ -86,4 +86,4 @@ class Consumers:
         except NotFound:
             return None
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:
-            raise Corrupt(f"'{path}' is not the position of a consumer: {why}") from None
+            raise Corrupt(f"'{path}' is not a valid consumer position: {why}") from None

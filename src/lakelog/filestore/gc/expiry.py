@@ -43,8 +43,8 @@ class Retention:
     def __post_init__(self) -> None:
         if self.smallest < 1 or self.largest < self.smallest:
             raise InvalidOption(
-                f"expiry cannot keep at least {self.smallest} and at most {self.largest}: the first number must be 1 "
-                f"or more, the second not smaller than the first"
+                f"expiry cannot keep at least {self.smallest} and at most {self.largest} snapshots: the minimum must "
+                "be 1 or more, and the maximum no less than the minimum"
             )
 
 
@@ -153,7 +153,11 @@ class Expiry:
         if minds_consumers and not self._options.need(CONSUMER_CHANGELOG_ONLY):
             needed = Consumers(self.references.io, self.references.paths).smallest()
             limit = min(limit, _FOR_EVER if needed is None else needed)
-        return list(range(first, pick_end(first, newest, self._time_of, keep, clock.now_ms(), limit)))
+        end = pick_end(first, newest, self._time_of, keep, clock.now_ms(), limit)
+        with contextlib.suppress(NotFound):
+            while end > first and snapshots.is_foreign(end):
+                end -= 1  # it is read by the one before it
+        return list(range(first, end))
 
     def _time_of(self, snapshot_id: int) -> int | None:
         try:
@@ -201,7 +205,7 @@ class Expiry:
     def _keep_changelogs(self, ids: Sequence[int]) -> None:
         io, paths = self.references.io, self.references.paths
         for snapshot_id in ids:
-            io.create(paths.changelog(snapshot_id), io.read(paths.snapshot(snapshot_id)))
+            io.create(paths.changelog(snapshot_id), self._snapshots.content(snapshot_id))
         self._write_changelog_hints()
 
     def _expire_changelogs(self, removal: Removal) -> None:

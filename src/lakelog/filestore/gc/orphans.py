@@ -59,7 +59,7 @@ class OrphanCleaning:
         Raises NotFound if a manifest is missing (nothing is deleted then), InvalidRequest for a negative age.
         """
         if older_than_ms < 0:
-            raise InvalidRequest(f"orphan files cannot be older than {older_than_ms} ms: give an age of 0 or more")
+            raise InvalidRequest(f"the age of orphan files cannot be {older_than_ms} ms: give 0 or more")
         removal = Removal(self.references)
         if not dry_run:
             removal.finish()

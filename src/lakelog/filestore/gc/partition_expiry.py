@@ -120,7 +120,7 @@ class PartitionExpiry:
         """
         schema = self.manifests.paths.schema
         if not schema.partition_keys:
-            raise InvalidRequest(f"table {self.manifests.paths.root} has no partitions that could be dropped")
+            raise InvalidRequest(f"table {self.manifests.paths.root} is not partitioned, so no partition can expire")
         for _ in range(_ROUNDS):
             now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
             old = self._old(self.latest(), rule, now)
@@ -143,7 +143,9 @@ class PartitionExpiry:
             except _Changed:
                 continue
             return old
-        raise CommitConflict(f"the old partitions of table {self.manifests.paths.root} keep changing: try again later")
+        raise CommitConflict(
+            f"the old partitions of table {self.manifests.paths.root} are changed by other commits: try again later"
+        )
 
     def _old(self, snapshot: Snapshot | None, rule: PartitionRule, now: datetime) -> list[bytes]:
         return pick_old_partitions(self.manifests.live(snapshot), self.manifests.paths.schema, rule, now)
@@ -172,8 +174,8 @@ def _directives(formatter: str) -> str:
             out.append((part[1] if part[1] is not None else part[0]).replace("''", "'").replace("%", "%%"))
         elif part[2] not in _DIRECTIVES:
             raise InvalidOption(
-                f"option '{PARTITION_TIMESTAMP_FORMATTER.key}' = '{formatter}': '{part[0]}' is not known; use yyyy, "
-                f"MM, dd, HH, mm, ss, SSS and text in single quotes"
+                f"option '{PARTITION_TIMESTAMP_FORMATTER.key}' = '{formatter}' has the unknown part '{part[0]}': use "
+                "yyyy, MM, dd, HH, mm, ss, SSS and text in single quotes"
             )
         else:
             out.append("%y" if part[0] in ("yy", "uu") else _DIRECTIVES[part[2]])

@@ -18,7 +18,7 @@ from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag, tag_from_json
-from lakelog.paimon.types.checked_values import read_as, sound
+from lakelog.paimon.types.checked_values import sound
 
 SNAPSHOT: Final = "snapshot"
 TAG: Final = "tag"
@@ -74,7 +74,7 @@ class ReachableFiles:
         out: list[GcRoot] = []
         for snapshot_id in snapshots.chain_ids():
             try:
-                found = read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
+                found = snapshots.read(snapshot_id)
             except NotFound:
                 out.clear()  # expiry continues from the oldest
                 continue
@@ -140,7 +140,7 @@ class ReachableFiles:
         lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
         if root.kind == CHANGELOG:
             lists = [snapshot.delta_manifest_list] if self._keeps_deltas else []
-        names = {name for listed in lists for name in (listed, *self._manifests_in(listed, root.going))}
+        names = {name for listed in lists if listed for name in (listed, *self._manifests_in(listed, root.going))}
         if snapshot.changelog_manifest_list is not None and root.kind != TAG:
             listed = snapshot.changelog_manifest_list
             names |= {listed, *self._manifests_in(listed, True)}

@@ -63,15 +63,20 @@ class Identity:
             return  # the server may store the schemas elsewhere; it checks the table at commit
         if found is None:
             raise TableReplaced(
-                f"table {self.name} is not in '{self.paths.root}' any more: it was dropped, or renamed, since it was "
-                f"opened. Nothing was written; open it again by the name that it has now"
+                f"table {self.name} is no longer in '{self.paths.root}': it was dropped or renamed since it was "
+                "opened. Nothing was written; open it again by its current name"
             )
         if not self._is_same(found):
             raise TableReplaced(
-                f"table {self.name} was dropped, or renamed, and another table was created in '{self.paths.root}' "
-                f"since it was opened. Nothing was written; open it again to work with the new one"
+                f"table {self.name} was dropped or renamed, and another table was created in '{self.paths.root}' "
+                "since it was opened. Nothing was written; open it again to work with the new one"
             )
         _SEEN[key] = monotonic_s()
+
+    def is_told_from_next(self) -> bool:
+        """Whether the table that is in this place now tells snapshots of this table from its own."""
+        found = self._found()
+        return self.id is not None and found is not None and TABLE_ID in found.options
 
     @property
     def id(self) -> str | None:

@@ -57,8 +57,8 @@ class Manifests:
         return tuple(self._wanted(name, None, None))
 
     def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
-        """The manifests in one manifest list, in order."""
-        return self.read_records(name, file_meta_from_record)
+        """The manifests in one manifest list, in order; none without a list (``snapshots.empty_commit``)."""
+        return self.read_records(name, file_meta_from_record) if name else ()
 
     def manifests_of(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests of a snapshot: base list, then delta list."""

@@ -151,7 +151,9 @@ def named_file(directory: str, field: str, name: str) -> str:
     """
     why = file_name_fault(name) if isinstance(name, str) else "a file name is text"
     if why:
-        raise Corrupt(f"metadata name the file '{name}' in '{directory}' ({field}): {why}; no such file is touched")
+        raise Corrupt(
+            f"metadata refer to the file '{name}' in '{directory}' ({field}): {why}. The file was not touched"
+        )
     return f"{directory}/{name}"
 
 

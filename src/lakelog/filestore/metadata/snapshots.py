@@ -3,6 +3,9 @@
 Finds the snapshot of a point in time by bisection over snapshot ids (format sheet 13).
 
 Pure: ``get`` returns the snapshot of an id; of a history of n snapshots about log2 n are read.
+
+A snapshot that a process of an earlier table of this directory has created is foreign (RFC 10). It is read as an empty
+commit after the snapshot before it. Nobody deletes it, because most storage cannot delete on a condition.
 """
 
 from __future__ import annotations
@@ -10,14 +13,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
-from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import read_as
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.checked_values import read_as, sound
 
 EARLIEST: Final = "EARLIEST"
 LATEST: Final = "LATEST"
@@ -40,7 +45,10 @@ class Snapshots:
         hint = self._hint(LATEST)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
-        return max(self.ids(), default=None)
+        ids = sorted(self.ids())
+        while ids and ids[-1] > 1 and ids[-1] - 1 not in ids and self._is_gone_or_foreign(ids[-1]):
+            ids.pop()
+        return ids[-1] if ids else None
 
     def earliest_id(self) -> int | None:
         """The oldest existing id; None for a table without snapshots."""
@@ -81,11 +89,39 @@ class Snapshots:
     def get(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound, which names the existing range."""
         try:
-            return read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
+            return self.read(snapshot_id)
         except NotFound:
             there = self.ids()
             has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
             raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
+
+    def read(self, snapshot_id: int) -> Snapshot:
+        """One snapshot. Raises NotFound, also for a foreign one whose predecessor is gone."""
+        return self._own(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json))
+
+    def content(self, snapshot_id: int) -> bytes:
+        """The bytes of one snapshot, for a tag, a changelog or a branch. Raises NotFound as ``read``."""
+        path = self.paths.snapshot(snapshot_id)
+        data = self.io.read(path)
+        with sound(path):
+            found = Snapshot.from_json(data)
+        own = self._own(found)
+        return data if own is found else own.to_json()
+
+    def is_foreign(self, snapshot_id: int) -> bool:
+        """Whether a process of an earlier table has created this snapshot. Raises NotFound."""
+        return is_foreign(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json), self.paths.schema)
+
+    def _own(self, found: Snapshot) -> Snapshot:
+        if not is_foreign(found, self.paths.schema):
+            return found
+        return empty_commit(found.id, None if found.id == 1 else self.read(found.id - 1))
+
+    def _is_gone_or_foreign(self, snapshot_id: int) -> bool:
+        try:
+            return self.is_foreign(snapshot_id)
+        except NotFound:
+            return True
 
     @contextlib.contextmanager
     def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
@@ -96,9 +132,9 @@ class Snapshots:
             if not snapshot_id or self.io.exists(self.paths.snapshot(snapshot_id)):
                 raise
             raise NotFound(
-                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again for the newest "
-                f"rows; to read for longer, raise 'snapshot.time-retained', or keep the snapshot with a tag or a "
-                f"'consumer-id'"
+                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again to get the "
+                "newest rows. To allow longer reads, raise 'snapshot.time-retained', or keep the snapshot with a "
+                "tag or a 'consumer-id'"
             ) from why
 
     def latest(self) -> Snapshot | None:
@@ -112,7 +148,7 @@ class Snapshots:
         while snapshot is not None:
             yield snapshot
             try:
-                snapshot = read_as(self.io, self.paths.snapshot(snapshot.id - 1), Snapshot.from_json)
+                snapshot = self.read(snapshot.id - 1)
             except NotFound:
                 return
 
@@ -147,6 +183,32 @@ class Snapshots:
             return None
 
 
+def is_foreign(snapshot: Snapshot, schema: TableSchema) -> bool:
+    """Whether a snapshot says that it belongs to another table. Those of Paimon and of early versions say nothing."""
+    named, own = (snapshot.properties or {}).get(TABLE_ID), schema.options.get(TABLE_ID)
+    return named is not None and own is not None and named != own
+
+
+def empty_commit(number: int, before: Snapshot | None) -> Snapshot:
+    """What stands for a foreign snapshot: a commit that changes nothing in the snapshot before it (None: no snapshot).
+
+    Its delta list is that of the snapshot before it. No reader of changes looks at that of a compaction.
+    """
+    if before is None:
+        return Snapshot(number, 0, "", "", TABLE_ID, 0, COMPACT, 0, 0, 0)
+    return replace(
+        before,
+        id=number,
+        commit_user=TABLE_ID,
+        commit_identifier=0,
+        commit_kind=COMPACT,
+        delta_record_count=0,
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+    )
+
+
 @dataclass(frozen=True)
 class ChangeHistory:
     """The changes of one branch, snapshot by snapshot, back to the oldest that a snapshot or a changelog records."""
@@ -158,13 +220,11 @@ class ChangeHistory:
 
         Raises NotFound if neither exists.
         """
-        paths = self.snapshots.paths
         # expiry writes the changelog before it deletes the snapshot
-        for path in (paths.snapshot(snapshot_id), paths.changelog(snapshot_id)):
-            try:
-                return read_as(self.snapshots.io, path, Snapshot.from_json)
-            except NotFound:
-                continue
+        with contextlib.suppress(NotFound):
+            return self.snapshots.read(snapshot_id)
+        with contextlib.suppress(NotFound):
+            return read_as(self.snapshots.io, self.snapshots.paths.changelog(snapshot_id), Snapshot.from_json)
         return self.snapshots.get(snapshot_id)
 
     def earliest_id(self) -> int | None:

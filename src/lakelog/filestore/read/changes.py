@@ -19,9 +19,9 @@ from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.changes import compared_columns
-from lakelog.merge.table_rules import engine_class
+from lakelog.merge.table_rules import engine_class, log_content
 from lakelog.options.changelog import CHANGELOG_PRODUCER
-from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
+from lakelog.options.log import CHANGE_TRACKING, INPUT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.scan import STREAM_OVERWRITE
 from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE
@@ -106,8 +106,8 @@ def check_producer(schema: TableSchema) -> None:
     has_log = options.need(LOG_ENABLED)
     if has_log and not options.need(CHANGE_TRACKING):
         raise InvalidOption(
-            f"'{CHANGE_TRACKING.key}' = 'false' says that nobody follows the changes of the table, and "
-            f"'{LOG_ENABLED.key}' = 'true' gives it a log for those who do: leave one of them out"
+            f"'{CHANGE_TRACKING.key}' = 'false' declares that no reader follows changes, but '{LOG_ENABLED.key}' = "
+            "'true' creates a log for such readers: remove one of the two"
         )
     why = None
     if not schema.is_keyed and producer != "none":
@@ -118,7 +118,7 @@ def check_producer(schema: TableSchema) -> None:
         why = f"does not go with '{DELETION_VECTORS.key}' = 'true': take lookup"
     elif producer in ("lookup", "full-compaction") and options.need(STREAM_OVERWRITE):
         why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
-    elif producer == "input" and has_log:
+    elif producer == "input" and has_log and log_content(options) == INPUT:
         why = (
             "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
             "for readers of the files"
@@ -255,8 +255,8 @@ def check_range(first: int, last: int, earliest: int | None, latest: int | None,
     if earliest is None or latest is None or first < earliest - 1 or last > latest:
         has = "it has no snapshots" if earliest is None else f"it has snapshots {earliest} to {latest}"
         raise NotFound(
-            f"table {root} cannot tell what changed between snapshots {first} and {last}: {has}; expiry may have "
-            f"removed older ones, ask for a later begin"
+            f"table {root} has no changes between snapshots {first} and {last}: {has}. Older snapshots may have "
+            "expired; start at a later one"
         )
 
 
@@ -265,5 +265,5 @@ def refuse_diff_without_key(schema: TableSchema) -> None:
     if not schema.is_keyed:
         raise UnsupportedFeature(
             "option 'incremental-between-scan-mode' = 'diff' compares rows by their primary key, and this table has "
-            "none: use 'delta', which gives the rows that were added"
+            "none: use 'delta', which returns the added rows"
         )

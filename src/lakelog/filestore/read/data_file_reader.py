@@ -134,7 +134,7 @@ def check_whole(file: DataFileMeta, written: TableSchema) -> None:
     if file.write_cols is not None and not set(file.write_cols) >= set(written.field_names):
         raise UnsupportedFeature(
             f"data file '{file.file_name}' holds only the columns {', '.join(file.write_cols)} of its rows (data "
-            f"evolution), which lakelog does not put together: rewrite the table with another engine"
+            "evolution), which lakelog cannot join: rewrite the table with another engine"
         )
 
 

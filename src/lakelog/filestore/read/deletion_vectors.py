@@ -78,7 +78,7 @@ def _vector_at(source: pa.NativeFile, place: DeletionVectorRef) -> Positions:
         source.seek(0)
         version = source.read(1)
         if version != bytes((FILE_VERSION,)):
-            raise Corrupt(f"an index file of version {version.hex() or 'none'}: {FILE_VERSION} was expected")
+            raise Corrupt(f"an index file of version {version.hex() or 'none'}: expected {FILE_VERSION}")
         source.seek(place.offset)
         head = source.read(4)
         return decode_vector(head + source.read(size_of_vector(head) - len(head)))

@@ -23,7 +23,7 @@ BucketKey = tuple[bytes, int]
 """(serialised partition row, bucket)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """A part of a batch read for one task: files of one bucket, and rows that are in no file yet.
 
@@ -40,6 +40,11 @@ class Split:
     inline_runs: tuple[bytes, ...] = ()
     vectors: tuple[DeletionVectorRef, ...] = ()
     """Deletion vectors of the files that have one."""
+
+    def __repr__(self) -> str:
+        merged = ", to be merged" if self.needs_merge else ""
+        inline = f", {len(self.inline_runs)} runs in no file yet" if self.inline_runs else ""
+        return f"Split(bucket {self.bucket}: {len(self.files)} files, {self.row_count} rows{inline}{merged})"
 
     @property
     def row_count(self) -> int:

@@ -23,7 +23,7 @@ from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.read.split_reader import SplitReader
 from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Piece
-from lakelog.merge.changes import equal
+from lakelog.merge.changes import change_rows, equal
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER
 
@@ -54,8 +54,8 @@ def _check_same_buckets(before: Sequence[Split], after: Sequence[Split]) -> None
         total = totals.get(split.partition, split.total_buckets)
         if total != split.total_buckets:
             raise UnsupportedFeature(
-                f"a partition has {split.total_buckets} buckets and had {total} before: two states are compared bucket "
-                f"by bucket; read the changes with 'incremental-between-scan-mode' = 'delta'"
+                f"a partition has {split.total_buckets} buckets and had {total} before, and 'diff' compares bucket "
+                "by bucket: read the changes with 'incremental-between-scan-mode' = 'delta'"
             )
 
 
@@ -65,12 +65,17 @@ def _contents(splits: Iterable[Split]) -> set[tuple[object, ...]]:
 
 
 def read_diff(
-    files: DataFileReader, split: DiffSplit, columns: Sequence[str], filter: Predicate | None, keeps_deletes: bool
+    files: DataFileReader,
+    split: DiffSplit,
+    columns: Sequence[str],
+    filter: Predicate | None,
+    keeps_deletes: bool,
+    keeps_before: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The new and changed rows of the later state, with the table columns ``columns`` and then ``_row_kind``.
 
-    ``keeps_deletes`` adds the last row of each deleted key with kind -D. ``filter`` applies to the result. Called on
-    executors.
+    ``keeps_deletes`` adds the last row of each deleted key with kind -D; ``keeps_before`` adds these and, before each
+    changed row (+U), the old one (-U). ``filter`` applies to the result. Called on executors.
     """
     schema = files.paths.schema
     keys = schema.trimmed_primary_keys
@@ -81,7 +86,8 @@ def read_diff(
         _side(files, splits, compared, on_keys, number)
         for number, splits in ((_BEFORE, split.before), (_AFTER, split.after))
     ]
-    for batch in merge_runs(sides, keys, Difference(compared, keeps_deletes)):
+    engine = Transition(compared) if keeps_before else Difference(compared, keeps_deletes)
+    for batch in merge_runs(sides, keys, engine):
         table = pa.Table.from_batches([batch])
         kept = table if expression is None else table.filter(expression)
         yield from (with_kind_names(rows, columns) for rows in kept.to_batches() if rows.num_rows)
@@ -167,3 +173,19 @@ class Difference(MergeEngine):
         at = newest.schema.get_field_index(KIND_COLUMN)
         marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
         return marked.filter(pa.array((is_after & changed) | (gone & self.keeps_deletes)))
+
+
+class Transition(MergeEngine):
+    """Turns the old and the new row of each key into its changes: +I, -D, or -U and +U; ``columns`` are compared."""
+
+    sequence_fields: tuple[str, ...] = ()
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.ignore_delete = False
+        self.columns = tuple(columns)
+
+    def fold(self, piece: Piece) -> pa.Table:
+        sides = piece.numbers(SEQUENCE_COLUMN)
+        has_before, has_after = sides[piece.starts] == _BEFORE, sides[piece.newest] == _AFTER
+        before, after = piece.rows_at(piece.starts[has_before]), piece.rows_at(piece.newest[has_after])
+        return change_rows(before, after, has_before, has_after, self.columns).combine_chunks()

@@ -59,7 +59,9 @@ class Branches:
         """
         _check_name(name)
         if tag is not None and snapshot_id is not None:
-            raise InvalidRequest(f"branch '{name}' begins with tag '{tag}' or with snapshot {snapshot_id}: give one")
+            raise InvalidRequest(
+                f"branch '{name}' cannot start from both tag '{tag}' and snapshot {snapshot_id}: give one of them"
+            )
         if self._is_whole(name):
             if if_not_exists:
                 return
@@ -68,8 +70,8 @@ class Branches:
         if owner is not None:
             if snapshot_id is not None:
                 raise UnsupportedFeature(
-                    f"the server of the catalog makes branches of table {self._main.root} from tags only: make a tag "
-                    f"of snapshot {snapshot_id}, and branch '{name}' from that"
+                    f"the catalog server creates branches of table {self._main.root} from tags only: create a tag of "
+                    f"snapshot {snapshot_id}, then branch '{name}' from that tag"
                 )
             owner.create_branch(name, tag)
             return
@@ -83,14 +85,15 @@ class Branches:
             self._io.write(made.snapshot(found.snapshot.id), snapshot_json_of(data))
             schema_id = found.snapshot.schema_id
         elif snapshot_id is not None:
-            snapshot = Snapshots(self._io, self._main).get(snapshot_id)
-            self._io.write(made.snapshot(snapshot_id), self._io.read(self._main.snapshot(snapshot_id)))
+            snapshots = Snapshots(self._io, self._main)
+            snapshot = snapshots.get(snapshot_id)
+            self._io.write(made.snapshot(snapshot_id), snapshots.content(snapshot_id))
             schema_id = snapshot.schema_id
         # expiry deletes a root before it lists the others: if the root still exists, expiry will see the branch
         root = self._main.tag(tag) if tag is not None else self._main.snapshot(snapshot_id or 0)
         if (tag is not None or snapshot_id is not None) and not self._io.exists(root):
             self._io.delete_dir(made.branch_root)
-            raise NotFound(f"'{root}' went while branch '{name}' was made from it: choose a newer one")
+            raise NotFound(f"'{root}' was deleted while branch '{name}' was created from it: choose a newer one")
         for number in reversed(self.schema_ids(MAIN_BRANCH)):
             if number <= schema_id:
                 self._io.write(made.schema_file(number), self._io.read(self._main.schema_file(number)))
@@ -129,7 +132,7 @@ class Branches:
         branch = self.references.of_branch(name)
         chain = branch.chain()
         if not chain:
-            raise InvalidRequest(f"branch '{name}' has no snapshot: write to it before main can follow it")
+            raise InvalidRequest(f"branch '{name}' has no snapshot: write to it before you fast-forward main")
         owner = self._io.snapshot_owner
         if owner is not None:
             owner.forward_branch(name)
@@ -183,7 +186,7 @@ class Branches:
         if not self._io.create(target, data) and self._io.read(target) != data:
             raise CommitConflict(
                 f"snapshot {root.snapshot.id} was committed to table {self._main.root} while it was fast-forwarded: "
-                f"stop its writers and do it again"
+                "stop its writers and try again"
             )
 
     def _is_whole(self, name: str) -> bool:

@@ -55,17 +55,21 @@ class Rollback:
         data = snapshot_json_of(self.references.io.read(self.references.paths.tag(name)))
         if not self.references.io.create(path, data) and not _same(self._snapshots.get(target.id), target):
             raise InvalidRequest(
-                f"tag '{name}' names snapshot {target.id} of another history: snapshot {target.id} is not the one that "
-                f"it was made from; create a branch from the tag instead"
+                f"tag '{name}' points to an earlier snapshot {target.id}, which was rolled back and written again: "
+                "create a branch from the tag instead"
             )
         self._remove_after(target)
         return target
 
     def to_time(self, time_ms: int) -> Snapshot:
         """Rolls back to the newest snapshot that is not newer than this time. Raises NotFound if all are newer."""
+        return self.to_snapshot(self.id_at(time_ms))
+
+    def id_at(self, time_ms: int) -> int:
+        """The newest snapshot that is not newer than this time. Raises NotFound if all are newer."""
         for root in reversed(self.references.chain()):
             if root.snapshot.time_millis <= time_ms:
-                return self.to_snapshot(root.snapshot.id)
+                return root.snapshot.id
         raise NotFound(
             f"table {self.references.paths.root} has no snapshot at or before {time_ms} ms: choose a later time"
         )
@@ -87,8 +91,8 @@ class Rollback:
                 return
             self._remove_round(target)
         raise CommitConflict(
-            f"table {self.references.paths.root}: others commit faster than their snapshots can be taken back; stop "
-            f"its writers and roll back again"
+            f"table {self.references.paths.root}: other writers commit faster than the rollback removes their "
+            "snapshots. Stop the writers and roll back again"
         )
 
     def _is_anything_newer(self, target: Snapshot) -> bool:

@@ -73,7 +73,7 @@ class Tags:
             if if_not_exists or there.snapshot.id == found_id:
                 return there
             raise AlreadyExists(
-                f"tag '{name}' exists and names snapshot {there.snapshot.id}: choose another name, or replace it"
+                f"tag '{name}' exists and points to snapshot {there.snapshot.id}: choose another name, or replace it"
             )
         if not self._is_kept(found_id, name):
             io.delete(path)
@@ -155,14 +155,16 @@ class Tags:
     def _snapshot_id(self, snapshot_id: int | None) -> int:
         found = self._snapshots.latest_id() if snapshot_id is None else snapshot_id
         if found is None:
-            raise NotFound(f"table {self.references.paths.root} has no snapshot yet: write something before tagging it")
+            raise NotFound(
+                f"table {self.references.paths.root} has no snapshot yet: write rows before you create a tag"
+            )
         return found
 
     def _tag_bytes(self, snapshot_id: int, retained: timedelta | None) -> bytes:
         paths, io = self.references.paths, self.references.io
         kept = Options(paths.schema.options).get_typed(TAG_TIME) if retained is None else retained
         try:
-            data = io.read(paths.snapshot(snapshot_id))
+            data = self._snapshots.content(snapshot_id)
         except NotFound:
             # an expired snapshot with a tag can be tagged again
             named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]

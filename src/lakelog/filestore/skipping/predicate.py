@@ -76,8 +76,8 @@ class Predicate(ABC):
 
 
 @dataclass(frozen=True, init=False)
-class And(Predicate):
-    """True if all parts are true; always true without parts."""
+class _Parts(Predicate):
+    """A condition made of other conditions."""
 
     parts: tuple[Predicate, ...]
 
@@ -87,6 +87,13 @@ class And(Predicate):
     @property
     def columns(self) -> frozenset[str]:
         return frozenset().union(*(p.columns for p in self.parts))
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return type(self)(*(p.renamed(names) for p in self.parts))
+
+
+class And(_Parts):
+    """True if all parts are true; always true without parts."""
 
     def may_match(self, bounds: Bounds) -> bool:
         return all(p.may_match(bounds) for p in self.parts)
@@ -97,22 +104,9 @@ class And(Predicate):
     def negated(self) -> Predicate:
         return Or(*(p.negated() for p in self.parts))
 
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return And(*(p.renamed(names) for p in self.parts))
 
-
-@dataclass(frozen=True, init=False)
-class Or(Predicate):
+class Or(_Parts):
     """True if some part is true."""
-
-    parts: tuple[Predicate, ...]
-
-    def __init__(self, *parts: Predicate) -> None:
-        object.__setattr__(self, "parts", parts)
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return frozenset().union(*(p.columns for p in self.parts))
 
     def may_match(self, bounds: Bounds) -> bool:
         return any(p.may_match(bounds) for p in self.parts)
@@ -122,9 +116,6 @@ class Or(Predicate):
 
     def negated(self) -> Predicate:
         return And(*(p.negated() for p in self.parts))
-
-    def renamed(self, names: Mapping[str, str]) -> Predicate:
-        return Or(*(p.renamed(names) for p in self.parts))
 
 
 @dataclass(frozen=True)

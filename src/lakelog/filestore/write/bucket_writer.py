@@ -130,7 +130,7 @@ class BucketWriter:
     def _append(self, rows: pa.Table) -> None:
         if not pc.all(_is_row(rows.column(KIND_COLUMN))).as_py():
             raise InvalidSchema(
-                "a table without a primary key takes no rows of kind -U or -D: give it a primary key, or set "
+                "a table without a primary key does not accept rows of kind -U or -D: declare a primary key, or set "
                 "'ignore-delete' = 'true'"
             )
         self._appended.append(rows)

@@ -46,7 +46,7 @@ class SqlLock(CreateLock):
                 connection.commit()
             except SQLAlchemyError as why:
                 raise CommitUnknown(
-                    f"the lock of '{path}' may have been lost before it was made: {error_text(why)}"
+                    f"the lock of '{path}' may have been lost before the file was written: {error_text(why)}"
                 ) from None
 
 

@@ -113,8 +113,8 @@ class FileIO(ABC):
         if the storage has no atomic rename (object stores copy file by file).
         """
         raise UnsupportedFeature(
-            f"'{path}' cannot be moved to '{new_path}': this storage cannot rename a directory in one step; "
-            f"make a new table and copy the rows"
+            f"'{path}' cannot be moved to '{new_path}': this storage cannot rename a directory in one step. Create a "
+            "new table and copy the rows"
         )
 
     def within(self, root: str) -> FileIO:

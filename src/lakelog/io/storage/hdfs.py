@@ -184,7 +184,7 @@ class HdfsFileIO(FileIO):
         except (OSError, RuntimeError) as why:
             if self._happened(client, temporary, name, data):
                 return True
-            raise Unavailable(f"'{name}' was not made: {self._text(why)}") from None
+            raise Unavailable(f"'{name}' was not created: {self._text(why)}") from None
         return True
 
     def _happened(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
@@ -194,10 +194,10 @@ class HdfsFileIO(FileIO):
                 return False
             if _is_file_with(client, name, data):
                 return True
-            doubt = "its temporary file is gone"
+            doubt = "its temporary file is missing"
         except (OSError, RuntimeError) as why:
             doubt = self._text(why)
-        raise CommitUnknown(f"'{name}' may or may not have been made: {doubt}")
+        raise CommitUnknown(f"'{name}' may or may not have been created: {doubt}")
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
@@ -267,7 +267,7 @@ def split_hdfs(path: str) -> tuple[str, str]:
     scheme, found, rest = path.partition("://")
     host, _, name = rest.partition("/")
     if not found or not host:
-        raise InvalidRequest(f"'{path}' names no cluster: write 'hdfs://<name node or name service>/<directory>'")
+        raise InvalidRequest(f"'{path}' has no cluster: write 'hdfs://<name node or name service>/<directory>'")
     return f"{scheme}://{host}", "/" + name.strip("/")
 
 

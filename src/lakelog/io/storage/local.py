@@ -81,7 +81,7 @@ class LocalFileIO(FileIO):
             try:
                 _sync_directory(os.path.dirname(target))
             except OSError as why:
-                raise CommitUnknown(f"'{path}' was made, but may not survive a power loss: {why}") from why
+                raise CommitUnknown(f"'{path}' was created, but may not survive a power loss: {why}") from why
         return True
 
     def open_output(self, path: str) -> pa.NativeFile:
@@ -298,7 +298,7 @@ def _link(temporary: str, target: str) -> bool:
             ) from why
         if why.errno in _REFUSED:
             raise
-        raise CommitUnknown(f"'{target}' may or may not have been made: {why.strerror}") from why
+        raise CommitUnknown(f"'{target}' may or may not have been created: {why.strerror}") from why
     return True
 
 

@@ -161,7 +161,7 @@ class ObjectStoreFileIO(FileIO):
                 if _is_object(store, key):
                     return False
             sleep(pause_s)
-        raise CommitUnknown(f"'{path}' was refused as if it existed, but does not: look again, then create it again")
+        raise CommitUnknown(f"'{path}' was refused as existing, but does not exist: check again, then create it again")
 
     def _check_conditions(self, path: str) -> None:
         """Checks, once per process and bucket, that the store rejects the second of two conditional puts.
@@ -177,12 +177,14 @@ class ObjectStoreFileIO(FileIO):
             with self._errors(path):
                 refused = self._create(probe, b"") and not self._create(probe, b"")
         except CommitUnknown as why:
-            raise Unavailable(f"'{path}' was not made, the check of the store's conditional put failed: {why}") from why
+            raise Unavailable(
+                f"'{path}' was not created; the check of the store's conditional put failed: {why}"
+            ) from why
         finally:
             with contextlib.suppress(LakelogError):
                 self.delete(probe)
         if not refused:
-            raise _needs_lock(path, "overwrites an object although the put says If-None-Match")
+            raise _needs_lock(path, "overwrites an object in spite of If-None-Match")
         _CHECKED.add(checked)
 
     @contextlib.contextmanager
@@ -206,7 +208,7 @@ class ObjectStoreFileIO(FileIO):
                 raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
             # the error names the failed step: a request that found no server has had no effect
             if changes and "kind: Connect" not in str(why) and "SlowDown" not in str(why):
-                raise CommitUnknown(f"'{path}' may or may not have been made: {self._text(why)}") from None
+                raise CommitUnknown(f"'{path}' may or may not have been created: {self._text(why)}") from None
             raise Unavailable(text) from None
 
     def _text(self, why: Exception) -> str:
@@ -260,7 +262,7 @@ def split_uri(path: str) -> tuple[str, str]:
     bucket, _, key = rest.partition("/")
     if not found or not bucket:
         raise InvalidRequest(
-            f"'{path}' is no place in an object store: write '{scheme or 's3'}://<bucket>/<directory>'"
+            f"'{path}' is not a location in an object store: write '{scheme or 's3'}://<bucket>/<directory>'"
         )
     return f"{scheme}://{bucket}", key.strip("/")
 

@@ -27,7 +27,7 @@ def translated_errors(location: LogLocation) -> Iterator[None]:
         raise Corrupt(f"the embedded log {location.address} is damaged or not a log: {failed}") from failed
     except OSError as failed:
         why = failed.strerror or failed
-        raise Unavailable(f"the embedded log {location.address} cannot be made: {why}") from failed
+        raise Unavailable(f"the embedded log {location.address} cannot be created: {why}") from failed
 
 
 class EmbeddedFile:
@@ -55,8 +55,8 @@ class EmbeddedFile:
             return
         _opened(self._location)[0].close()  # a new client reports the cause
         raise NotFound(
-            f"the embedded log {self._location.address} was replaced by a copy of it while it was open: records that "
-            f"came since the copy was made may be missing. Do it again: the copy is opened, and compared with the table"
+            f"the embedded log {self._location.address} was replaced by a copy of it while it was open, and later "
+            "records may be missing. Try again: lakelog then opens the copy and compares it with the table"
         )
 
     def check_end(self, bucket: int, end: int, is_committed: bool = True) -> None:
@@ -65,7 +65,7 @@ class EmbeddedFile:
             self._went_back = True
             raise NotFound(
                 f"the embedded log {self._location.address} ends at offset {end} in bucket {bucket} and had "
-                f"{self._ends[bucket]}: an older copy was put in its place while it was open"
+                f"{self._ends[bucket]}: an older copy replaced it while it was open"
             )
         if is_committed:
             self._ends[bucket] = end
@@ -98,14 +98,14 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
     # one of the two changes with a restart, or with a container that has a name of its own
     if location.machine and theirs != ours and their_boot != our_boot:
         raise InvalidRequest(
-            f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an embedded "
-            f"log works on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
-            f"several machines"
+            f"the embedded log {location.address} is on machine {theirs} and cannot be used on {ours}: an embedded "
+            "log works on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
+            "several machines"
         )
     if not os.path.exists(location.address):
         raise NotFound(
-            f"the embedded log {location.address} is missing: it was deleted, or this is another machine than the "
-            f"one on which the table was made"
+            f"the embedded log {location.address} is missing: it was deleted, or the table was created on another "
+            "machine"
         )
     with translated_errors(location):
         database = sqlite3.connect(
@@ -127,7 +127,7 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
     if location.log_id and (found is None or found[0] != location.log_id):
         database.close()
         raise NotFound(
-            f"the embedded log {location.address} is not the one that was made with the table: another one was put in "
-            f"its place. The rows are in the files; make the table anew to log again"
+            f"the embedded log {location.address} is not the one that was created with the table: another log "
+            "replaced it. The rows are in the files; recreate the table to write to a log again"
         )
     return database, has_rows

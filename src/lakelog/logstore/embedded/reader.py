@@ -146,7 +146,7 @@ class EmbeddedReader(LogReader):
         if [batch.count for batch in found] != [count]:
             raise Corrupt(
                 f"the embedded log {self._location.address} is damaged: the batch at offset {first} should have "
-                f"{count} records. The rows are in the files; make the table anew to log again"
+                f"{count} records. The rows are in the files; recreate the table to write to a log again"
             )
         return replace(found[0], base_offset=first)
 
@@ -159,8 +159,8 @@ class EmbeddedReader(LogReader):
             )
         if held is not None and start > held[1]:
             raise NotFound(
-                f"offset {start} of bucket {bucket} is behind the end of the embedded log "
-                f"{self._location.address}, {held[1]}: an older copy was put in its place, or the offset is of "
+                f"offset {start} of bucket {bucket} is after the end of the embedded log "
+                f"{self._location.address}, {held[1]}: an older copy replaced it, or the offset belongs to "
                 f"another log"
             )
 

@@ -36,5 +36,5 @@ KAFKA: Final = LogFactory(
     schemes=("",),
     properties={**dict.fromkeys(_PROPERTIES.split(), VALUE), **dict.fromkeys(_FILES.split(), FILE)},
     speaks_kafka=True,
-    extras={"confluent_kafka": "kafka"},
+    extras={"confluent_kafka": "kafka", "kafka": "kafka"},
 )

@@ -56,7 +56,7 @@ def _problems(settings: Mapping[str, str], brokers: int) -> Iterator[LogProblem]
         )
     if settings.get("auto.create.topics.enable") == "true":
         yield LogProblem(
-            "the brokers make topics by themselves: one that was deleted by mistake comes back empty",
+            "the brokers create topics automatically: a topic that was deleted by mistake would return empty",
             "set 'auto.create.topics.enable' = 'false' on the brokers; lakelog makes its topics itself",
         )
     if brokers > 1 and settings.get("default.replication.factor") == "1":

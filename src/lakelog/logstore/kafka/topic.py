@@ -21,7 +21,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from confluent_kafka.cimpl import NewTopic
 
-from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, LakelogError, NotFound, Unavailable
+from lakelog.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    LakelogError,
+    NotFound,
+    OffsetExpired,
+    Unavailable,
+)
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
 from lakelog.logstore.protocol.header import HEADER_KEY
@@ -71,12 +79,25 @@ def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
     if code == KafkaError._INVALID_ARG:
         return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
     if code in _TOO_LARGE:
-        return InvalidRequest(
-            f"a row is larger than a record of topic '{location.topic}' of Kafka at {location.address} may be "
-            f"({error.str()}): raise 'max.message.bytes' of the topic (or 'message.max.bytes' of the broker), and the "
-            f"client's limit with 'properties.message.max.bytes'"
-        )
+        return too_large(location, error.str())
     return unavailable(location, error.str())
+
+
+def too_large(location: LogLocation, why: str) -> InvalidRequest:
+    """The error for a row that the broker or the client does not take."""
+    return InvalidRequest(
+        f"a row is larger than a record of topic '{location.topic}' of Kafka at {location.address} may be "
+        f"({why}): raise 'max.message.bytes' of the topic (or 'message.max.bytes' of the broker), and the "
+        f"client's limit with 'properties.message.max.bytes'"
+    )
+
+
+def expired(location: LogLocation, bucket: int, at: int, first: int) -> OffsetExpired:
+    """The error for a read before the first retained offset."""
+    return OffsetExpired(
+        f"offset {at} of bucket {bucket} is no longer in topic '{location.topic}', the first one "
+        f"is {first}: start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+    )
 
 
 def client(location: LogLocation, own: str = "") -> dict[str, Any]:
@@ -149,7 +170,7 @@ class KafkaTopic:
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
-                f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
+                f"{location.buckets} buckets, and each bucket has one partition: the topic was changed"
             )
 
     def check_same(self) -> TopicDescription:
@@ -205,8 +226,8 @@ class KafkaTopic:
         every = range(found)
         if self.offsets(LATEST, every) != self.offsets(EARLIEST, every):
             raise AlreadyExists(
-                f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
-                f"choose another 'log-store.topic', or delete the topic"
+                f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
+                "'log-store.topic', or delete the topic"
             )
 
 

@@ -51,8 +51,8 @@ def commits_in(records: pa.Table) -> list[Commit]:
             out.append(Commit(offset, head.writer, head.epoch, tuple(extra["accepted"]), int(extra["first"])))
         except (ValueError, KeyError, TypeError) as why:
             raise Corrupt(
-                f"the commit record at offset {offset} of the log says '{head.extra}', which does not name attempts "
-                f"and a first offset: check that the topic is lakelog's alone"
+                f"the commit record at offset {offset} of the log has '{head.extra}', which is not a list of "
+                "attempts and a first offset: check that the topic is lakelog's alone"
             ) from why
     return out
 

@@ -64,8 +64,8 @@ def decode_header(data: bytes | None, offset: int) -> Header:
     fields = data.decode("ascii", "replace").split("|", 7)
     if fields[0] != _VERSION or len(fields) < 5:
         raise Corrupt(
-            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog knows version {_VERSION}: "
-            f"upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog reads version {_VERSION}: "
+            "upgrade lakelog, or check that the topic is lakelog's alone"
         )
     fields += [""] * (8 - len(fields))
     return Header(fields[1], fields[2], int(fields[3]), fields[4], int(fields[5] or -1), int(fields[6] or 0), fields[7])
@@ -79,8 +79,8 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     if not pc.all(known, min_count=0).as_py():
         bad = pc.index(known, pa.scalar(False)).as_py()
         raise Corrupt(
-            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog knows version {_VERSION}: "
-            f"upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog reads version {_VERSION}: "
+            "upgrade lakelog, or check that the topic is lakelog's alone"
         )
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
 

@@ -62,9 +62,8 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         told = fields(table=healing.table, bucket=bucket, writer=healing.writer, rows=len(corrections))
         _LOG.info("bucket %d of the log of %s: %d corrections", bucket, healing.table, len(corrections), extra=told)
     raise Fenced(
-        f"bucket {bucket} of the log does not come to rest after {_ROUNDS} rounds of healing for writer "
-        f"{healing.writer}: "
-        f"stop other processes that write with the same checkpoint"
+        f"bucket {bucket} of the log still changes after {_ROUNDS} rounds of healing for writer {healing.writer}: "
+        "stop other processes that write with the same checkpoint"
     )
 
 

@@ -114,9 +114,8 @@ class Healing:
         newest, found = max(self.accepted, default=-1), max((e.header.epoch for e in own.values()), default=-1)
         if found > newest:
             raise Fenced(
-                f"writer {self.writer} has moved on to epoch {found} in another process while this one heals "
-                f"epoch {newest}: "
-                f"stop this process, the other one does its work"
+                f"writer {self.writer} is at epoch {found} in another process while this one heals epoch {newest}: "
+                "stop this process, because the other one replaced it"
             )
 
     def verified(self, region: pa.Table, end: int) -> int:

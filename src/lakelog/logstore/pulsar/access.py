@@ -54,8 +54,8 @@ class Access:
                 near = difflib.get_close_matches(key, _KNOWN, 1, 0.4)
                 hint = f", did you mean '{PROPERTIES_PREFIX}{near[0]}'?" if near else ""
                 raise InvalidOption(
-                    f"option '{PROPERTIES_PREFIX}{key}' is not known for a log on Pulsar{hint} "
-                    f"Known: {', '.join(PROPERTIES_PREFIX + name for name in _KNOWN)}"
+                    f"option '{PROPERTIES_PREFIX}{key}' is unknown for a log on Pulsar{hint} Known: "
+                    f"{', '.join(PROPERTIES_PREFIX + name for name in _KNOWN)}"
                 )
         if self._scheme not in _ADMIN_PORTS:
             raise InvalidOption(
@@ -64,7 +64,9 @@ class Access:
             )
         for key in (_INSECURE, _HOSTNAME):
             if self._get(key, "false") not in ("true", "false"):
-                raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is 'true' or 'false', not '{self._get(key)}'")
+                raise InvalidOption(
+                    f"option '{PROPERTIES_PREFIX}{key}' must be 'true' or 'false', not '{self._get(key)}'"
+                )
         _ = self._method, self._credentials
 
     @property
@@ -171,7 +173,7 @@ class Access:
     def _need(self, key: str) -> str:
         found = self._get(key)
         if not found:
-            raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is missing: the way of authentication needs it")
+            raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is missing: this authentication plugin needs it")
         return found
 
 
@@ -250,7 +252,7 @@ class Admin:
         if status == 409:
             raise AlreadyExists(f"topic '{self._location.topic}' on {self._location.address}: {reason}")
         if status in (405, 412):
-            raise InvalidOption(f"Pulsar at {url} does not allow it ({status}): {reason}")
+            raise InvalidOption(f"Pulsar at {url} denied the request ({status}): {reason}")
         raise unavailable(self._location, f"its admin interface at {url} answers {status}: {reason}")
 
 

@@ -64,14 +64,14 @@ class Entry:
         """The offset of an index in the entry. Raises UnsupportedFeature if it exceeds the range of offsets."""
         if not 0 <= self.ledger < _LEDGERS:
             raise UnsupportedFeature(
-                f"ledger {self.ledger}, counted from the first one of the log, is beyond the {_LEDGERS} that an offset "
-                f"can say: make the table anew, with a log of its own"
+                f"ledger {self.ledger} after the first one of the log exceeds the {_LEDGERS} ledgers that an offset "
+                "can address: recreate the table with a new log"
             )
         if not 0 <= self.number < _ENTRIES or not 0 <= index < _INDEXES:
             raise UnsupportedFeature(
-                f"entry {self.number} of a ledger (record {index}) is beyond the {_ENTRIES} entries of {_INDEXES} "
-                f"records that an offset can say: let the broker begin ledgers sooner "
-                f"(managedLedgerMaxEntriesPerLedger, managedLedgerMinLedgerRolloverTimeMinutes)"
+                f"entry {self.number} of a ledger (record {index}) exceeds the {_ENTRIES} entries of {_INDEXES} "
+                "records that an offset can address: configure the broker to start ledgers sooner "
+                "(managedLedgerMaxEntriesPerLedger, managedLedgerMinLedgerRolloverTimeMinutes)"
             )
         return ((self.ledger << _ENTRY_BITS | self.number) << _INDEX_BITS) | index
 
@@ -180,7 +180,7 @@ class Pack:
         except (pa.ArrowException, KeyError, StopIteration) as failed:
             raise Corrupt(f"log message at offset {self.first} is damaged: {failed}") from failed
         if len(keys) != self.count or len(headers) != self.count:
-            raise Corrupt(f"log message at offset {self.first} says {self.count} records, it has {len(keys)}")
+            raise Corrupt(f"log message at offset {self.first} declares {self.count} records, but has {len(keys)}")
         return keys, values, headers
 
 
@@ -205,8 +205,8 @@ def pack_of(
     count, _, changes = rest.partition("|")
     if version != _VERSION or not count.isdigit() or not changes.isdigit() or int(changes) < 1 or batch_index > 0:
         raise Corrupt(
-            f"log message at offset {first} has {PACK_KEY} {told!r}; this lakelog knows version {_VERSION}: "
-            f"upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log message at offset {first} has {PACK_KEY} {told!r}; this lakelog reads version {_VERSION}: upgrade "
+            "lakelog, or check that the topic is lakelog's alone"
         )
     entry.offset((int(count) - 1) * int(changes))
     return Pack(first, int(count), int(changes), timestamp_ms, header, None, content, True)

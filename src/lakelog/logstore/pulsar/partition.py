@@ -124,9 +124,9 @@ class PartitionFollower:
         first = self._topic.states([self._bucket])[self._bucket].first.offset()
         if self.next < first:
             raise OffsetExpired(
-                f"offset {self.next} of bucket {self._bucket} is no longer in topic '{self._topic.location.topic}', "
-                f"the first one is {first}: start at 'earliest', or read the files ('read.mode'='file'), which have "
-                f"all rows"
+                f"offset {self.next} of bucket {self._bucket} is no longer in topic '{self._topic.location.topic}'; "
+                f"the first offset is {first}. Start at 'earliest', or read the files ('read.mode'='file'), which "
+                "have all rows"
             )
 
 

@@ -28,7 +28,7 @@ def probe(location: LogLocation) -> LogServer:
     if str(settings.get("brokerDeleteInactiveTopicsEnabled")).lower() == "true":
         problems.append(
             LogProblem(
-                "the brokers delete topics that nobody uses",
+                "the brokers delete inactive topics",
                 "nothing: lakelog sets its topics so that they stay; topics of your own may go",
             )
         )

@@ -63,7 +63,7 @@ class PulsarReader(LogReader):
                 break
             elif monotonic_s() > deadline:
                 self._forget(bucket)
-                raise unavailable(self._location, f"bucket {bucket} should have records from offset {followed.next} on")
+                raise unavailable(self._location, f"bucket {bucket} has no records from offset {followed.next}")
         return unpacked(parts)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:

@@ -51,8 +51,8 @@ class PulsarTopic:
         parts = rest.split("/")
         if domain not in ("", "persistent") or len(parts) not in (1, 3) or not all(parts):
             raise InvalidOption(
-                f"option '{LOG_TOPIC.key}' = '{location.topic}' is no name of a topic that is kept: write 'name', "
-                f"'tenant/namespace/name' or 'persistent://tenant/namespace/name'"
+                f"option '{LOG_TOPIC.key}' = '{location.topic}' is not the name of a persistent topic: write 'name', "
+                "'tenant/namespace/name' or 'persistent://tenant/namespace/name'"
             )
         self._full = "/".join(parts if len(parts) == 3 else ["public", "default", parts[0]])
         self.path = "persistent/" + "/".join(quote(part, safe="") for part in self._full.split("/"))
@@ -112,7 +112,7 @@ class PulsarTopic:
         if found["partitions"] != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {found['partitions']} partitions, but the table has "
-                f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
+                f"{location.buckets} buckets, and each bucket has one partition: the topic was changed"
             )
 
     def set_retention(self) -> None:
@@ -144,12 +144,14 @@ class PulsarTopic:
 
     def _state(self, bucket: int, found: dict[str, Any] | None) -> PartitionState:
         if found is None or "lastConfirmedEntry" not in found:
-            raise unavailable(self.location, f"partition {bucket} of topic '{self.location.topic}' is not served now")
+            raise unavailable(
+                self.location, f"partition {bucket} of topic '{self.location.topic}' is not served by any broker"
+            )
         ledger, _, number = str(found["lastConfirmedEntry"]).partition(":")
         confirmed = Entry(int(ledger) - self.base, int(number))
         held = sorted((int(part["ledgerId"]) - self.base, int(part["entries"])) for part in found["ledgers"])
         if confirmed.ledger < 0:
-            raise missing(self.location, "was made anew")
+            raise missing(self.location, "was recreated")
         closed = [Entry(ledger, entries - 1) for ledger, entries in held if entries and ledger < confirmed.ledger]
         last = confirmed if confirmed.number >= 0 else (closed[-1] if closed else None)
         end = confirmed.next
@@ -172,8 +174,8 @@ class PulsarTopic:
         held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
         if any(state and state["numberOfEntries"] for state in held):
             raise AlreadyExists(
-                f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
-                f"choose another '{LOG_TOPIC.key}', or delete the topic"
+                f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
+                f"'{LOG_TOPIC.key}', or delete the topic"
             )
         known = ((found or {}).get("properties") or {}).get(_ID_PROPERTY)
         if known:
@@ -207,9 +209,9 @@ class PulsarTopic:
                 return
             except InvalidOption as refused:
                 raise InvalidOption(
-                    f"Pulsar at {self.location.address} does not let a topic have policies of its own, which a log "
-                    f"needs ('{LOG_RETENTION.key}', no deletion while inactive, deduplication): set "
-                    f"topicLevelPoliciesEnabled=true on the brokers, and give the right to change them ({refused})"
+                    f"Pulsar at {self.location.address} does not allow topic policies, which a log needs "
+                    f"('{LOG_RETENTION.key}', no deletion while inactive, deduplication): set "
+                    f"topicLevelPoliciesEnabled=true on the brokers, and grant the right to change them ({refused})"
                 ) from refused
             except (NotFound, Unavailable):
                 if monotonic_s() > deadline:

@@ -56,6 +56,7 @@ class RecordBatch:
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    leader_epoch: int = -1
 
     @property
     def codec(self) -> int:
@@ -108,7 +109,7 @@ def parse_batches(data: bytes) -> Iterator[RecordBatch]:
     """
     at = 0
     while at + HEAD_BYTES <= len(data):
-        base, length, _, magic, crc = _BEFORE.unpack_from(data, at)
+        base, length, leader, magic, crc = _BEFORE.unpack_from(data, at)
         end = at + _LENGTH_END + length
         if magic != _MAGIC:
             raise UnsupportedFeature(
@@ -122,5 +123,5 @@ def parse_batches(data: bytes) -> Iterator[RecordBatch]:
             raise Corrupt(f"the record batch at offset {base} is damaged: its CRC differs")
         attributes, last, first_ms, max_ms, producer, epoch, sequence, count = _AFTER.unpack_from(data, at + _CRC_END)
         payload = data[at + HEAD_BYTES : end]
-        yield RecordBatch(payload, count, attributes, first_ms, max_ms, last, base, producer, epoch, sequence)
+        yield RecordBatch(payload, count, attributes, first_ms, max_ms, last, base, producer, epoch, sequence, leader)
         at = end

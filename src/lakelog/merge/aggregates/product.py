@@ -57,7 +57,7 @@ class Product(Aggregate):
     def _whole_step(self, limits: np.iinfo) -> Callable[[Any, Any, Any], npt.NDArray[np.int64]]:
         def step(product: Any, value: Any, is_divisor: Any) -> npt.NDArray[np.int64]:
             if (is_divisor & (value == 0)).any():
-                raise self.no_result("a value of 0 cannot be taken back")
+                raise self.no_result("a value of 0 cannot be retracted")
             divisor = np.where(is_divisor, value, 1)
             factor = np.where(is_divisor, 1, value)
             # numpy has no absolute value of the smallest number: it takes the exact path, like all that may not fit
@@ -71,7 +71,7 @@ class Product(Aggregate):
                 exact = left * right if not is_divisor[i] else abs(left) // abs(right)
                 exact = -exact if is_divisor[i] and (left < 0) != (right < 0) else exact
                 if not limits.min <= exact <= limits.max:
-                    raise self.no_result(f"{exact} does not fit {self.field.type.to_json()}: give it a larger type")
+                    raise self.no_result(f"{exact} does not fit {self.field.type.to_json()}: use a larger type")
                 out[i] = exact
             return out
 

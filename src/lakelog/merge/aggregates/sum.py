@@ -59,7 +59,7 @@ class Sum(Aggregate):
             for at in range(int(starts[key]), int(ends[key])):
                 total += -int(numbers[at]) if is_minus[at] else int(numbers[at])
                 if not limits.min <= total <= limits.max:
-                    raise self.no_result(f"{total} does not fit {self.field.type.to_json()}: give it a larger type")
+                    raise self.no_result(f"{total} does not fit {self.field.type.to_json()}: use a larger type")
         sums: Numbers = running[ends - 1]
         return sums
 

@@ -30,8 +30,8 @@ class FirstRow(PickingEngine):
         super().check_options()
         if self.sequence_fields:
             raise InvalidOption(
-                f"option '{SEQUENCE_FIELD.key}' = '{', '.join(self.sequence_fields)}' does not go with merge engine "
-                f"'first-row', which keeps the row that came first: leave it out"
+                f"option '{SEQUENCE_FIELD.key}' = '{', '.join(self.sequence_fields)}' does not apply to merge engine "
+                "'first-row', which keeps the first row: remove the option"
             )
 
     def pick(self, piece: Piece) -> Indices:
@@ -43,7 +43,7 @@ class FirstRow(PickingEngine):
         contested = is_retract & np.repeat(sizes > 1, sizes)
         if contested.any() and not self.ignore_delete:
             raise InvalidSchema(
-                "merge engine 'first-row' takes no rows of kind -U or -D: set 'ignore-delete' = 'true' to drop them"
+                "merge engine 'first-row' accepts no rows of kind -U or -D: set 'ignore-delete' = 'true' to drop them"
             )
         counted = np.flatnonzero(~contested)
         first = np.searchsorted(counted, piece.starts)

@@ -55,8 +55,8 @@ class PartialUpdate(MergeEngine):
         ):
             if given:
                 raise InvalidOption(
-                    f"option '{option.key}' = 'true' contradicts what the options of the table say of deletes "
-                    f"(remove-record-on-… or a sequence group): set one of them"
+                    f"option '{option.key}' = 'true' contradicts the table's other options for deletes "
+                    "(remove-record-on-… or a sequence group): set one of them"
                 )
 
     @property
@@ -82,7 +82,7 @@ class PartialUpdate(MergeEngine):
             return piece.rows_at(piece.newest)
         if contested.is_retract.any() and not self.takes_retractions:
             raise InvalidSchema(
-                "merge engine 'partial-update' takes no rows of kind -U or -D: set 'ignore-delete' or "
+                "merge engine 'partial-update' accepts no rows of kind -U or -D: set 'ignore-delete' or "
                 "'partial-update.remove-record-on-delete' to 'true', or use sequence groups"
             )
         rows = _Rows(contested, self.ignore_delete)

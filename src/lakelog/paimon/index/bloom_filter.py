@@ -41,7 +41,7 @@ class BloomFilter:
         """The reverse of ``to_bytes``. Raises Corrupt for bytes that are no filter."""
         functions = struct.unpack_from(">i", data)[0] if len(data) > 4 else 0
         if not 0 < functions <= _MOST_FUNCTIONS:
-            raise Corrupt(f"{len(data)} bytes are no Bloom filter")
+            raise Corrupt(f"{len(data)} bytes are not a Bloom filter")
         return BloomFilter(functions, np.frombuffer(data, np.uint8, offset=4))
 
     def to_bytes(self) -> bytes:

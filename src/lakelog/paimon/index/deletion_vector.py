@@ -46,10 +46,10 @@ def decode_vector(data: bytes) -> Positions:
     """
     payload = data[_INT.size : -_CHECKSUM.size]
     if len(data) < 3 * _INT.size or _INT.unpack_from(data)[0] != len(payload):
-        raise Corrupt(f"a deletion vector of {len(data)} bytes does not have the size that it says")
+        raise Corrupt(f"a deletion vector has {len(data)} bytes, which is not the size in its header")
     (checksum,) = _CHECKSUM.unpack_from(data, len(data) - _CHECKSUM.size)
     if zlib.crc32(payload) != checksum:
-        raise Corrupt(f"the checksum of a deletion vector is {zlib.crc32(payload)}, it should be {checksum}")
+        raise Corrupt(f"the checksum of a deletion vector is {zlib.crc32(payload)}, expected {checksum}")
     kind = _KINDS.get(payload[:4])
     if kind is None:
         raise UnsupportedFeature(
@@ -65,5 +65,5 @@ def decode_vector(data: bytes) -> Positions:
 def size_of_vector(head: bytes) -> int:
     """Bytes of a whole vector (size, payload, checksum), from its first four. Raises Corrupt."""
     if len(head) != _INT.size or (size := _INT.unpack(head)[0]) < 0:
-        raise Corrupt(f"a deletion vector begins with {head.hex() or 'nothing'}, which is no size")
+        raise Corrupt(f"a deletion vector starts with {head.hex() or 'nothing'}, which is not a valid size")
     return int(size) + _INT.size + _CHECKSUM.size

@@ -16,7 +16,6 @@ from lakelog.paimon.rows.binary_row import arity_of, decode_row, encode_row
 from lakelog.paimon.types.types import AtomicType, DataField, DataType
 
 DEFAULT_MODE: Final = "truncate(16)"
-FULL_MODE: Final = "full"
 
 _LAST_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)

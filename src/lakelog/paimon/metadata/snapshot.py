@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -21,7 +22,7 @@ BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
 """The commit identifier of jobs that commit once."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """A snapshot. Record counts are physical rows (not merged); ``delta_record_count`` is added − deleted.
 
@@ -49,6 +50,15 @@ class Snapshot:
     properties: Mapping[str, str] | None = None
     next_row_id: int | None = None
     version: int = SNAPSHOT_VERSION
+
+    def __repr__(self) -> str:
+        at = datetime.fromtimestamp(self.time_millis / 1000, UTC).isoformat(" ", "milliseconds")
+        rows = (
+            f"{self.total_record_count} records, {self.delta_record_count:+d}"
+            if None not in (self.total_record_count, self.delta_record_count)
+            else "records unknown"
+        )
+        return f"Snapshot({self.id}, {self.commit_kind}, {at}, {rows})"
 
     def to_json(self) -> bytes:
         """The bytes of the snapshot file; fields that are None are left out."""

@@ -16,7 +16,7 @@ _CREATED: Final = "tagCreateTime"
 _RETAINED: Final = "tagTimeRetained"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tag:
     """A named snapshot; ``created`` (wall clock of the maker's zone) and ``retained`` only when it has an end.
 
@@ -28,6 +28,10 @@ class Tag:
     created: datetime | None = None
     retained: timedelta | None = None
     created_nanos: int = 0
+
+    def __repr__(self) -> str:
+        kept = "" if self.ends is None else f", kept until {self.ends.isoformat(' ', 'seconds')}"
+        return f"Tag('{self.name}', {self.snapshot}{kept})"
 
     @property
     def ends(self) -> datetime | None:
@@ -57,7 +61,7 @@ def tag_from_json(name: str, data: bytes) -> Tag:
         created, nanos = _time(found.get(_CREATED))
         return Tag(name, snapshot, created, _retention(found.get(_RETAINED)), nanos)
     except (TypeError, ValueError) as why:
-        raise Corrupt(f"tag '{name}' has a time that cannot be read: {why}") from None
+        raise Corrupt(f"tag '{name}' has an invalid time: {why}") from None
 
 
 def snapshot_json_of(tag_json: bytes) -> bytes:

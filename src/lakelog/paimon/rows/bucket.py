@@ -34,8 +34,8 @@ def bucket_of_rows(batch: pa.RecordBatch | pa.Table, schema: TableSchema) -> Has
     if buckets < 1:
         if schema.is_keyed:
             raise UnsupportedFeature(
-                f"option 'bucket' = '{buckets}' of a table with a primary key is not supported for writing: "
-                f"choose a fixed number of buckets"
+                f"option 'bucket' = '{buckets}' of a table with a primary key is read-only: choose a fixed number of "
+                "buckets"
             )
         return np.zeros(batch.num_rows, dtype=np.int32)
     if buckets == 1:
@@ -203,7 +203,7 @@ def _hashes(column: pa.Array) -> Numbers:
         values = (0 if v is None else _of_decimal(v) for v in column.to_pylist())
         found = np.fromiter(values, dtype=np.int32, count=len(column))
     else:
-        raise UnsupportedFeature(f"option 'bucket-function.type' = 'hive' takes no bucket key of type {kind}")
+        raise UnsupportedFeature(f"option 'bucket-function.type' = 'hive' does not support a bucket key of type {kind}")
     return np.where(valid, found, np.int32(0)).astype(np.int32)
 
 

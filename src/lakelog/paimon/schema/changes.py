@@ -101,8 +101,8 @@ class AddColumn(SchemaChange):
     def apply(self, schema: TableSchema, has_snapshots: bool) -> TableSchema:
         if not self.type.nullable:
             raise InvalidSchema(
-                f"column '{path_text(self.path)}' cannot be added as NOT NULL: rows that are there have no value for "
-                f"it; add it without NOT NULL"
+                f"column '{path_text(self.path)}' cannot be added as NOT NULL: existing rows have no value for it. "
+                "Add it without NOT NULL"
             )
         new_id = schema.highest_field_id + 1
         kind, highest = renumbered(self.type, new_id)
@@ -146,7 +146,7 @@ class DropColumn(SchemaChange):
         def drop(siblings: Fields) -> Fields:
             at = index_of(siblings, self.path)
             if len(siblings) == 1 and siblings[0].id != PART_ID:
-                raise InvalidSchema(f"column '{path_text(self.path)}' cannot be dropped: it is the only one there")
+                raise InvalidSchema(f"column '{path_text(self.path)}' cannot be dropped: it is the only one")
             return (*siblings[:at], *siblings[at + 1 :])
 
         return replace(schema, fields=edit_siblings(schema.fields, self.path, drop))
@@ -270,7 +270,7 @@ class ChangePosition(SchemaChange):
         def move(siblings: Fields) -> Fields:
             at = index_of(siblings, self.path)
             if self.position.other == self.path[-1]:
-                raise InvalidSchema(f"column '{path_text(self.path)}' cannot stand before or after itself")
+                raise InvalidSchema(f"column '{path_text(self.path)}' cannot be placed before or after itself")
             others = (*siblings[:at], *siblings[at + 1 :])
             to = self.position.index(others, self.path)
             return (*others[:to], siblings[at], *others[to:])
@@ -337,7 +337,7 @@ def apply_changes(
     UnsupportedFeature, without any change.
     """
     if not changes:
-        raise InvalidRequest("no change was given: name at least one")
+        raise InvalidRequest("no change given: name at least one")
     current = _as_newest_version(schema)
     for change in changes:
         current = change.apply(current, has_snapshots)
@@ -371,14 +371,14 @@ def _with_checked_default(field: DataField) -> DataField:
 
 def _check_new_name(siblings: Fields, path: Path) -> None:
     if path[-1] in [f.name for f in siblings]:
-        raise InvalidSchema(f"there is a column '{path_text(path)}' already: choose another name")
+        raise InvalidSchema(f"column '{path_text(path)}' exists: choose another name")
 
 
 def _refuse_keys(schema: TableSchema, path: Path, done: str, keys: Sequence[str], what: str) -> None:
     if len(path) == 1 and path[0] in keys:
         raise InvalidSchema(
-            f"column '{path[0]}' cannot be {done}: it is a {what} ({', '.join(keys)}); "
-            f"make a new table and copy the rows"
+            f"column '{path[0]}' cannot be {done}: it is a {what} ({', '.join(keys)}); create a new table and copy "
+            "the rows"
         )
 
 
@@ -393,6 +393,6 @@ def _refuse_named_by_options(schema: TableSchema, column: str, done: str) -> Non
 def _check_nullable(schema: TableSchema, path: Path, old: bool, new: bool) -> None:
     if old and not new and Options(schema.options).need(NULL_TO_NOT_NULL_DISABLED):
         raise InvalidSchema(
-            f"column '{path_text(path)}' cannot become NOT NULL: rows that are there may have NULL; when you know that "
-            f"none has, set '{NULL_TO_NOT_NULL_DISABLED.key}' = 'false' first"
+            f"column '{path_text(path)}' cannot become NOT NULL: existing rows may have NULL. If you know that none "
+            f"does, set '{NULL_TO_NOT_NULL_DISABLED.key}' = 'false' first"
         )

@@ -75,7 +75,7 @@ def _edit_type(kind: DataType, path: Path, edit: Callable[[Fields], Fields], dep
     if isinstance(kind, MapType):
         return replace(kind, value=_edit_part(kind.value, "value", path, edit, depth))
     raise InvalidSchema(
-        f"there is no column '{path_text(path)}': '{path_text(path[:depth])}' is {kind.to_json()} and has no parts"
+        f"there is no column '{path_text(path)}': '{path_text(path[:depth])}' is {kind.to_json()} and has no fields"
     )
 
 
@@ -83,11 +83,11 @@ def _edit_part(part: DataType, name: str, path: Path, edit: Callable[[Fields], F
     """The element of an array or the value of a map, which stands in the path like a field of this name."""
     if path[depth] != name:
         raise InvalidSchema(
-            f"there is no column '{path_text(path)}': write '{path_text((*path[:depth], name))}' for what is in it"
+            f"there is no column '{path_text(path)}': write '{path_text((*path[:depth], name))}' for its elements"
         )
     if depth < len(path) - 1:
         return _edit_type(part, path, edit, depth + 1)
     changed = edit((DataField(PART_ID, name, part),))
     if len(changed) != 1 or changed[0].name != name:
-        raise InvalidSchema(f"'{path_text(path)}' cannot be added, dropped or renamed: it is a part of its column")
+        raise InvalidSchema(f"'{path_text(path)}' cannot be added, dropped or renamed: it is an element of its column")
     return changed[0].type

@@ -79,19 +79,19 @@ def check_option_change(schema: TableSchema, key: str, value: str | None, has_sn
         return
     wanted = f"option '{key}' cannot be " + ("reset" if value is None else f"set to '{value}'")
     if key in _NEVER:
-        raise InvalidOption(f"{wanted}: it is fixed when a table is made; make a new table and copy the rows")
+        raise InvalidOption(f"{wanted}: it is fixed when a table is created; create a new table and copy the rows")
     if not has_snapshots:
         return
     if key in IMMUTABLE:
         raise InvalidOption(
-            f"{wanted}: files of the table depend on it (it is {_shown(old)}); make a new table and copy the rows"
+            f"{wanted}: files of the table depend on it (it is {_shown(old)}); create a new table and copy the rows"
         )
     if key == BUCKET.key:
         _check_bucket(schema, value, wanted)
     if key == DELETION_VECTORS.key:
         _check_deletion_vectors(schema, value, wanted)
     if key in _ONE_WAY and (old or "false").lower() == "true" and (value or "false").lower() != "true":
-        raise InvalidOption(f"{wanted}: rows were left out while it was true; make a new table for all rows")
+        raise InvalidOption(f"{wanted}: rows were dropped while it was true; create a new table for all rows")
 
 
 def is_same_key_option(schema: TableSchema, key: str, value: str) -> bool:
@@ -102,11 +102,11 @@ def is_same_key_option(schema: TableSchema, key: str, value: str) -> bool:
 
 def _check_bucket(schema: TableSchema, value: str | None, wanted: str) -> None:
     if value is None:
-        raise InvalidOption(f"{wanted}: set it to the number of buckets that you want")
+        raise InvalidOption(f"{wanted}: set it to a number of buckets instead")
     if schema.num_buckets < 1 or BUCKET.parse(value) < 1:
         raise InvalidOption(
             f"{wanted}: it is {schema.num_buckets}, and only a fixed number can change, to another fixed number "
-            f"(after that, INSERT OVERWRITE each partition, so that its rows move to their new buckets)"
+            "(then run INSERT OVERWRITE on each partition, which moves its rows to the new buckets)"
         )
 
 
@@ -115,8 +115,8 @@ def _check_deletion_vectors(schema: TableSchema, value: str | None, wanted: str)
     same = options.need(DELETION_VECTORS) == (value is not None and DELETION_VECTORS.parse(value))
     if not same and not options.need(DELETION_VECTORS_MODIFIABLE):
         raise InvalidOption(
-            f"{wanted}: rows that compaction has not yet merged would be seen twice; compact the table fully, and "
-            f"then set '{DELETION_VECTORS_MODIFIABLE.key}' = 'true' first"
+            f"{wanted}: readers would see uncompacted rows twice; compact the table fully, then set "
+            f"'{DELETION_VECTORS_MODIFIABLE.key}' = 'true' first"
         )
 
 

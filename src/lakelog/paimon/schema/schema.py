@@ -133,6 +133,17 @@ class TableSchema:
             raise InvalidOption(f"option 'bucket' = '{text}' is not a whole number") from None
 
     @property
+    def padded_columns(self) -> dict[str, int]:
+        """CHAR columns with padded values, and their lengths.
+
+        Key, partition and bucket columns are not padded: other engines write them as they come, and equal rows would
+        get two keys.
+        """
+        exact = {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+        kinds = ((f.name, f.type) for f in self.fields if f.name not in exact)
+        return {name: t.length for name, t in kinds if isinstance(t, AtomicType) and t.root == "CHAR" and t.length}
+
+    @property
     def is_keyed(self) -> bool:
         """Whether the table has a primary key."""
         return bool(self.primary_keys)
@@ -222,7 +233,9 @@ def _names(text: str | None) -> tuple[str, ...]:
 def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:
     text = kept.pop(option, None)
     if text is not None and given:
-        raise InvalidSchema(f"option '{option}' = '{text}' repeats the keys ({', '.join(given)}): give one of the two")
+        raise InvalidSchema(
+            f"option '{option}' = '{text}' repeats the keys ({', '.join(given)}): give only one of the two"
+        )
     return tuple(given) or _names(text)
 
 
@@ -241,7 +254,7 @@ def _check_names(names: Sequence[str]) -> None:
         if fault := column_fault(name):
             raise InvalidSchema(f"'{visible(name)}' cannot be the name of a column: {fault}")
         if names.count(name) > 1:
-            raise InvalidSchema(f"column '{name}' is there twice: name one of them differently")
+            raise InvalidSchema(f"column '{name}' occurs twice: rename one of them")
         if name in _RESERVED or name.startswith("_KEY_"):
             raise InvalidSchema(f"column name '{name}' is reserved by the file format: choose another")
         if _RESERVED_HERE.fullmatch(name):
@@ -254,9 +267,9 @@ def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequenc
             if key not in names:
                 raise InvalidSchema(_unknown(what, key, names))
             if keys.count(key) > 1:
-                raise InvalidSchema(f"{what} '{key}' is there twice")
+                raise InvalidSchema(f"{what} '{key}' occurs twice")
     if len(partition) == len(names):
-        raise InvalidSchema("a table needs a column that is not a partition column")
+        raise InvalidSchema("a table needs at least one column that is not a partition column")
     missing = [p for p in partition if primary and p not in primary]
     if missing:
         raise UnsupportedFeature(
@@ -264,8 +277,8 @@ def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequenc
         )
     if primary and set(primary) == set(partition):
         raise InvalidSchema(
-            f"primary key ({', '.join(primary)}) has partition columns only, so a partition would hold one row: "
-            f"add a column to the key"
+            f"primary key ({', '.join(primary)}) has partition columns only, so each partition would have only one "
+            "row: add a column to the key"
         )
 
 

@@ -99,8 +99,8 @@ def cast_values(column: pa.Array, old: DataType, new: DataType, name: str) -> pa
         return found if found.type == wanted else found.cast(wanted)
     except (pa.ArrowInvalid, ValueError, ArithmeticError) as why:
         raise InvalidSchema(
-            f"column '{name}' was {old.to_json()} and is {new.to_json()} now, and holds a value that cannot be read as "
-            f"that: {why}. Change the type back"
+            f"column '{name}' was {old.to_json()} and is {new.to_json()} now, but has a value that does not convert: "
+            f"{why}. Change the type back"
         ) from None
 
 

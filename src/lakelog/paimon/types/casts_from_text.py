@@ -55,7 +55,7 @@ def whole_numbers(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _refuse(column: pa.Array, bad: pa.Array) -> None:
     if pc.any(bad).as_py():
-        raise ValueError(f"{column.filter(bad)[0].as_py()!r} is no number of this type")
+        raise ValueError(f"{column.filter(bad)[0].as_py()!r} is not a number of this type")
 
 
 def parser(kind: AtomicType) -> Callable[[str], Any]:
@@ -80,7 +80,7 @@ def parser(kind: AtomicType) -> Callable[[str], Any]:
 def fit_decimal(value: Decimal, kind: AtomicType) -> Decimal | None:
     """The value with the scale of a type, rounded half away from zero; None when its digits do not suffice."""
     if not value.is_finite():
-        raise ValueError(f"{value} is no decimal number")
+        raise ValueError(f"{value} is not a decimal number")
     precision, scale = kind.precision or 0, kind.scale or 0
     if value.adjusted() > precision:
         return None
@@ -99,14 +99,14 @@ def _boolean(text: str) -> bool:
 
 def _decimal(text: str, kind: AtomicType) -> Decimal | None:
     if not _DECIMAL.fullmatch(text):
-        raise ValueError(f"{text!r} is no decimal number")
+        raise ValueError(f"{text!r} is not a decimal number")
     return fit_decimal(Decimal(text), kind)
 
 
 def _float64(text: str) -> float:
     found = _FLOAT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no floating-point number")
+        raise ValueError(f"{text!r} is not a floating-point number")
     return float(found[1] + found[2])
 
 
@@ -127,12 +127,12 @@ def _date(text: str) -> int:
     head = text.split(" ")[0] if text.find(" ") > 0 else text
     parts = [part.strip() for part in head.split("-", 2)]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     year, month, day = (*map(int, parts), 1, 1)[:3]
     try:
         return date(year, month, day).toordinal() - _EPOCH_DAY
     except ValueError:
-        raise ValueError(f"{text!r} is no date") from None
+        raise ValueError(f"{text!r} is not a date") from None
 
 
 def _time(text: str) -> int:
@@ -157,7 +157,7 @@ def _time(text: str) -> int:
 
 def _of_day(millis: int, text: str) -> int:
     if not 0 <= millis < _DAY_MS:
-        raise ValueError(f"{text!r} is no time of a day")
+        raise ValueError(f"{text!r} is not a time of day")
     return millis
 
 
@@ -166,11 +166,11 @@ def _stamp(text: str, kind: AtomicType) -> int:
     unit = next(d for d in _UNIT_DIGITS if digits <= d)
     if _NUMBER.fullmatch(text) and kind.root == "TIMESTAMP":
         if digits not in _SHIFTS:
-            raise ValueError(f"{text!r} is a number, which TIMESTAMP({digits}) cannot be read from")
+            raise ValueError(f"{text!r} is a number, which cannot be converted to TIMESTAMP({digits})")
         return int(text) * _SHIFTS[digits]
     found = _STAMP.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no timestamp")
+        raise ValueError(f"{text!r} is not a timestamp")
     year, month, day = (int(found[i]) for i in (1, 2, 3))
     hour, minute, second = (int(found[i] or found[i + 4] or 0) for i in (4, 5, 6))
     fraction = (found[7] or found[11] or "").ljust(9, "0")[:digits].ljust(unit, "0")

@@ -43,7 +43,7 @@ def sound(path: str) -> Iterator[None]:
     except LakelogError:
         raise
     except _FAULTS as why:
-        raise Corrupt(f"'{path}' is not what the format says: {type(why).__name__}: {why}") from None
+        raise Corrupt(f"'{path}' does not match the format: {type(why).__name__}: {why}") from None
 
 
 def offsets_of(data: bytes) -> dict[int, int]:

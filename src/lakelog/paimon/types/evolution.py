@@ -81,8 +81,8 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
     except (UnsupportedFeature, InvalidSchema) as failure:
         why = f" ({failure})"
     raise InvalidSchema(
-        f"column '{name}' is {new.to_json()} since an ALTER TABLE of another process, and has values that "
-        f"{old.to_json()}, the type of before it, does not hold{why}: open the table again"
+        f"column '{name}' was changed from {old.to_json()} to {new.to_json()} by another process, and has values "
+        f"that do not fit the former type{why}: open the table again"
     )
 
 
@@ -124,7 +124,7 @@ def _array(column: pa.ListArray, old: ArrayType, new: ArrayType, name: str) -> p
 
 def _map(column: pa.MapArray, old: MapType, new: MapType, name: str) -> pa.Array:
     if not same_type(old.key, new.key):
-        raise UnsupportedFeature(f"column '{name}' has another key type than when it was written: it cannot be read")
+        raise UnsupportedFeature(f"column '{name}' was written with another key type and cannot be read")
     offsets, start, stop = fresh_offsets(column)
     keys = evolve(column.keys.slice(start, stop - start), old.key, new.key, f"{name}.key")
     items = evolve(column.items.slice(start, stop - start), old.value, new.value, f"{name}.value")

@@ -252,7 +252,7 @@ def _parse_text(text: str) -> AtomicType:
     if root in ("DECIMAL", *_TIMES):
         return AtomicType(root, nullable, precision=first, scale=second)
     if first is not None:
-        raise InvalidSchema(f"type {root} takes no parameter: '{text}'")
+        raise InvalidSchema(f"type {root} has no parameter: '{text}'")
     return AtomicType(root, nullable)
 
 

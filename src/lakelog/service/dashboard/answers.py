@@ -169,7 +169,7 @@ def answer_wrong_request(request: Request, failure: Exception) -> Response:
 def answer_other_error(request: Request, failure: Exception) -> Response:
     """Handles an unexpected exception: it is logged, and the answer has no details."""
     _LOG.error("%s %s failed", request.method, request.url.path, exc_info=failure)
-    return told(request, 500, "this failed inside the dashboard; its log has the reason")
+    return told(request, 500, "the dashboard failed; see its log")
 
 
 def told(request: Request, status: int, why: str) -> Response:

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -17,16 +18,17 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
+from lakelog.service.dashboard.live.streams import Streams
+from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.gate import Access, Gate
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.middleware.connections import LimitedListener
 from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
-from lakelog.service.dashboard.streams import Streams
-from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.time_series import FigureHistory
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
@@ -67,6 +69,7 @@ class DashboardServer:
         """Serves until SIGINT, SIGTERM or ``stop``; calls ``started`` with the address once the server listens."""
         settings = self._settings
         sys.setswitchinterval(_SWITCH_S)
+        self._listener.most = _most_connections()
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(self._listener.close)
             connection: dict[str, Any] = {
@@ -117,7 +120,7 @@ class DashboardServer:
     def _config(self, app: ASGIApp) -> uvicorn.Config:
         return uvicorn.Config(
             app,
-            http=PatientProtocol,
+            http=partial(PatientProtocol, self._listener),  # type: ignore[arg-type]  # uvicorn calls it only
             log_config=None,
             access_log=False,
             server_header=False,
@@ -125,7 +128,6 @@ class DashboardServer:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             backlog=_ACCEPTED,
-            limit_concurrency=_most_connections(),
             h11_max_incomplete_event_size=32_768,
             ssl_certfile=self._settings.tls_certificate,
             ssl_keyfile=self._settings.tls_key,
@@ -143,7 +145,7 @@ class _Server(uvicorn.Server):
         """Starts to serve."""
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(_CONNECTIONS)  # the kernel queues the others
+            listener.listen(_CONNECTIONS)  # the kernel queues those that come faster than they are accepted
         if self.started:
             self._tell()
 
@@ -158,10 +160,10 @@ def _most_connections() -> int:
     return max(1, min(_CONNECTIONS, soft - _OWN_FILES))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> LimitedListener:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio switches Nagle's delay of 40 ms off only where it reads TCP there.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = LimitedListener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

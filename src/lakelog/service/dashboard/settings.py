@@ -51,20 +51,22 @@ class DashboardSettings:
     def check(self) -> None:
         """Raises InvalidRequest for unsafe settings: an address other than loopback without a login or without TLS."""
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise InvalidRequest("--tls-certificate and --tls-key come together")
+            raise InvalidRequest("--tls-certificate and --tls-key are required together")
         if self.behind_proxy and self.users_file is None and self.token is None:
-            raise InvalidRequest("a proxy connects for everybody, so --behind-proxy needs --users-file or --token-file")
+            raise InvalidRequest(
+                "all users connect through the proxy, so --behind-proxy needs --users-file or --token-file"
+            )
         if is_loopback(self.host):
             return
         if self.users_file is None and self.token is None:
             raise InvalidRequest(
-                f"--host {self.host} lets other machines in, so people have to log in: "
-                "give --users-file (lakelog users add NAME) or --token-file"
+                f"--host {self.host} accepts connections from other machines, so users must log in: give "
+                "--users-file (lakelog users add NAME) or --token-file"
             )
         if not self.over_tls:
             raise InvalidRequest(
-                f"--host {self.host} would send logins over the network in the clear: "
-                "give --tls-certificate and --tls-key, or --behind-proxy when a proxy speaks TLS"
+                f"--host {self.host} would send passwords unencrypted: give --tls-certificate and --tls-key, or "
+                "--behind-proxy when a proxy speaks TLS"
             )
 
     def own_hosts(self, port: int) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ class Watcher:
 
 
 def _late(name: str, age_s: float) -> Watched:
-    why = Unavailable(f"the look at it that began {age_s:.0f} s ago has not ended: its storage or log does not answer")
+    why = Unavailable(f"its check started {age_s:.0f} s ago and has not ended: its storage or log does not answer")
     return Watched(name, now_ms(), unreadable_health(name, why), age_s)
 
 

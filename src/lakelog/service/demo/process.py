@@ -41,13 +41,16 @@ class DemoProcess:
         code = self._process.poll()
         if code is None and monotonic_s() - self._began > self._slow_s and not self._has_written():
             waited = monotonic_s() - self._began
-            return f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; it goes on"
+            return (
+                f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; still waiting"
+            )
         if not code:
             return ""
         self._ended = self._ended or monotonic_s()
         words = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
         seconds = self._ended - self._began
-        return f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written: {words}"
+        why = f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written"
+        return f"{why}: {words}; to see what Java and Spark need here, run: lakelog doctor"
 
     def _has_written(self) -> bool:
         return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))

@@ -83,16 +83,16 @@ def serve(
 ) -> Endpoint:
     """Starts an endpoint; see ``Metrics.serve``."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
-        raise InvalidRequest(f"the token is too short to be one: give {_SHORTEST_TOKEN} characters or more")
+        raise InvalidRequest(f"the token is too short: give at least {_SHORTEST_TOKEN} characters")
     if token is None and not is_loopback(host):
         raise InvalidRequest(
-            f"host '{host}' is reached by others: give a token that Prometheus sends as 'Authorization: Bearer …' "
-            f"(--token-file, token=), or leave it on 127.0.0.1"
+            f"host '{host}' accepts connections from other machines: give a token that Prometheus sends as "
+            "'Authorization: Bearer …' (--token-file, token=), or keep 127.0.0.1"
         )
     if tls is None and not is_loopback(host):
         raise InvalidRequest(
-            f"host '{host}' is reached by others, who would read the token on its way: give --tls-certificate and "
-            f"--tls-key (tls=), or leave it on 127.0.0.1 behind a proxy that speaks TLS"
+            f"host '{host}' accepts connections from other machines, and the token would be sent unencrypted: give "
+            "--tls-certificate and --tls-key (tls=), or keep 127.0.0.1 behind a proxy that speaks TLS"
         )
     collect_from_children()
     registry = CollectorRegistry()

@@ -24,6 +24,7 @@ from lakelog.table.maintenance.compaction_commit import CompactionSummary, Group
 from lakelog.table.maintenance.compaction_job import Progress, run_tasks
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
+from lakelog.table.maintenance.publish import publish
 from lakelog.table.maintenance.retention import expire_partitions, expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -188,6 +189,8 @@ def _heal(table: DynamicTable, work: RunContext) -> RunResult:
             break
     for sealed in seal_abandoned(table):
         parts, snapshot = [*parts, f"snapshot {sealed.id} of epochs that waited"], sealed.id
+    if publish(table):
+        parts.append("changes of the files appended to the log")
     return RunResult(DONE if parts else NOTHING, "; ".join(parts), snapshot)
 
 

@@ -152,6 +152,4 @@ class OptimizerSettings:
             raise InvalidRequest(f"unknown kind of maintenance '{unknown[0]}'; known: {', '.join(KINDS)}")
         limits = (self.interval_s, self.parallel, self.run_s, self.bytes_per_hour)
         if any(limit is not None and limit <= 0 for limit in limits):
-            raise InvalidRequest(
-                "the interval, the runs at once, the time and the bytes of an optimizer must be above 0"
-            )
+            raise InvalidRequest("the interval, concurrent runs, time and bytes of an optimizer must be above 0")

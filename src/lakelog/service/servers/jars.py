@@ -91,7 +91,7 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> N
         gateway.shutdown()
         shutil.rmtree(home, ignore_errors=True)
     if not paths:
-        raise Unavailable(f"Spark's resolver found no jars for {', '.join(coordinates)}: is the network there?")
+        raise Unavailable(f"Spark's resolver found no jars for {', '.join(coordinates)}: check the network")
     for path in spark_jars.glob("scala-library-2.13.*.jar"):  # the resolver omits Spark's own jars
         shutil.copy(path, directory / path.name)
 
@@ -108,7 +108,7 @@ def _classified(jvm: Any, settings: Any, coordinate: str) -> Path:
     )
     origin = settings.getDefaultResolver().locate(artifact)
     if origin is None:
-        raise Unavailable(f"Spark's resolver found no {coordinate}: is the network there?")
+        raise Unavailable(f"Spark's resolver found no {coordinate}: check the network")
     report = settings.getDefaultResolver().download(origin, jvm.org.apache.ivy.core.resolve.DownloadOptions())
     file = report.getLocalFile()
     if file is None:

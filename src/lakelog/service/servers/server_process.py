@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.machine import java_program
 from lakelog.service.servers.jars import resolve_jars
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1"
@@ -102,12 +103,6 @@ class ServerProcess(ABC):
 
     def __exit__(self, *error: object) -> None:
         self.stop()
-
-
-def java_program() -> str:
-    """The ``java`` command of JAVA_HOME, otherwise of the path."""
-    home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else "java"
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ from lakelog.service.terminal.worker_process import WorkerProcess
 _LOOK_S: Final = 0.5
 _MIB: Final = 1 << 20
 _CANCELLED: Final = "Cancelled"
-_AGAIN: Final = "the next statement starts a new process; temporary views, streams and USE of this one are gone"
+_AGAIN: Final = "the next statement starts a new process; temporary views, streams and USE of this process are lost"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Terminal:
                 raise InvalidRequest("this terminal is closed: open another one")
             if len(self._waiting) >= limits.max_queued:
                 raise InvalidRequest(
-                    f"{len(self._waiting)} texts wait already: wait for them to end, or cancel the one that runs"
+                    f"{len(self._waiting)} texts are queued: wait until they end, or cancel the running one"
                 )
             execution = Execution(next(self._numbers), text, catalog, database, limits, self._cancel, self._note)
             self._known[execution.id] = execution
@@ -111,7 +111,7 @@ class Terminal:
             found = self._known.get(number)
         if found is None:
             raise NotFound(
-                f"execution {number} does not exist in this terminal; it keeps the newest "
+                f"execution {number} does not exist in this terminal, which keeps the newest "
                 f"{self.config.limits.kept_executions}"
             )
         return found

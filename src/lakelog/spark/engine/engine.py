@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,11 +20,12 @@ from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
-from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, lakelog_error_in, named_views
+from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import checkpoint_beside
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
@@ -33,6 +34,7 @@ from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.runtime.types import columns_of, options_of, spark_schema
 from lakelog.spark.session.attach import attach, detach, spark_sql
+from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import is_spread, register, session_here
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import laid_out
@@ -40,7 +42,7 @@ from lakelog.spark.write.shuffle import shuffled
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.table.catalog_config import CatalogConfig
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -55,19 +57,9 @@ from lakelog.table.write.replace_files import files_to_rewrite
 
 _FEW_CORES: Final = 4
 """Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """Spark's error for a three-part name that starts with none of its own catalogs."""
-
-
-class OpensTables(Protocol):
-    """The catalog interface that the engine needs."""
-
-    @property
-    def places(self) -> Mapping[str, CatalogConfig]:
-        """The catalogs, by their names in identifiers."""
-
-    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
-        """The table of this name."""
 
 
 class SparkEngine:
@@ -96,11 +88,16 @@ class SparkEngine:
     def is_spark_relation(self, name: str) -> bool:
         """True if Spark knows a temporary view or table of this name."""
         try:
-            return bool(self.spark.catalog.tableExists(name))
+            with spark_only():
+                return bool(self.spark.catalog.tableExists(name))
         except AnalysisException as refused:
             if refused.getCondition() == _NO_SUCH_CATALOG:
                 return False
             raise
+
+    def is_view(self, name: str) -> bool:
+        """True if Spark knows a view of this name."""
+        return self.is_spark_relation(name) and self.spark.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
@@ -174,6 +171,7 @@ class SparkEngine:
         options: Mapping[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
     ) -> Any:
         """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
 
@@ -182,7 +180,7 @@ class SparkEngine:
         """
         target = self._tables.open(table, options)
         target.check_writable()
-        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns)
+        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
             frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
@@ -255,9 +253,12 @@ class SparkEngine:
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
         if frame.isStreaming:
-            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
+            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} needs a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
+        if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
+            mode = self.spark.conf.get(_OVERWRITE_MODE, "static") or "static"
+            chosen[DYNAMIC_PARTITION_OVERWRITE.key] = str(mode.lower() == "dynamic").lower()
         self._save(frame, table.with_hints(chosen), overwrite=True)
 
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:
@@ -337,15 +338,16 @@ class SparkEngine:
         """Temporary views of DataFrames and Arrow rows for the duration of a block: name → view."""
         return named_views(self.spark, frames)
 
-    def attach(self, run: Callable[[str], list[Any]]) -> None:
-        """Makes ``spark.sql`` of the session run texts with ``run``."""
+    def attach(self, run: Callable[[str], list[Any]], tables: AttachedLake) -> None:
+        """Makes ``spark.sql`` of the session run texts with ``run``, and its other methods know the tables."""
         self._attached = attach(self.spark, run)
+        attach_names(self.spark, tables)
 
     def detach(self) -> None:
         """Restores the session's own ``spark.sql``, and releases the memory of cached tables."""
         self._planned.cached.uncache(None)
-        if self._attached is not None:
-            detach(self.spark, self._attached)
+        if self._attached is not None and detach(self.spark, self._attached):
+            detach_names(self.spark)
 
     def stop(self) -> None:
         """Stops the queries, seals what they have finished, stops the session."""

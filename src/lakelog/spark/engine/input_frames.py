@@ -21,8 +21,9 @@ from pyspark.sql.utils import is_remote
 from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.runtime.types import column_of, frame_of, spark_schema
+from lakelog.spark.runtime.types import column_of, columns_of, frame_of, quoted, spark_schema
 from lakelog.sql.runtime.query_plan import Source
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
@@ -44,11 +45,13 @@ def arrow_rows(rows: Any) -> pa.Table:
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches(found)
 
 
-def align_columns(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
+def align_columns(
+    frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None, match: FieldMatch = FieldMatch.POSITION
+) -> DataFrame:
     """The frame's columns renamed to the table's, in order, and cast to their types.
 
-    Called for INSERT … SELECT; ``columns`` are the table columns of the query, None for all. A last column
-    ``_row_kind`` stays. Raises InvalidSchema for another number of columns.
+    Called for INSERT … SELECT; ``columns`` are the table columns of the query, None for all. ``match`` finds the fields
+    of structs. A last column ``_row_kind`` stays. Raises InvalidSchema for another number of columns.
     """
     wanted = list(columns or table.schema.field_names)
     given = frame.columns
@@ -61,6 +64,13 @@ def align_columns(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...
     types: StructType = spark_schema(Scan(table).schema)
     named = frame.toDF(*wanted, *kind)
     cast = [column_of(name).cast(types[name].dataType).alias(name) for name in wanted]
+    if match is not FieldMatch.POSITION and (nested := [n for n in wanted if has_struct(table.schema.field(n).type)]):
+        have = dict(columns_of(named.select(*map(column_of, nested)).schema))
+        for at, name in enumerate(wanted):
+            if name in have:
+                want = table.schema.field(name).type
+                text = cast_text(quoted(name), have[name], want, match, name, table.name)
+                cast[at] = sf.expr(text).cast(types[name].dataType).alias(name)
     return named.select(*cast, *(sf.col(k) for k in kind))
 
 

@@ -103,8 +103,8 @@ def checkpoint_beside(table: DynamicTable, name: str) -> str:
     """A checkpoint in the table's directory, accessible to Spark. Raises InvalidRequest for an object store."""
     if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
         raise InvalidRequest(
-            f"Spark cannot keep a stream's checkpoint in '{table.path}' by itself: start the stream with "
-            f"lake.write_stream(frame, '{table.name}', checkpoint=…), a directory that Spark reaches"
+            f"Spark cannot write a checkpoint below '{table.path}': start the stream with lake.write_stream(frame, "
+            f"'{table.name}', checkpoint=…) and a directory that Spark can write to"
         )
     return f"{table.path}/lakelog/checkpoints/{name}"
 

@@ -11,7 +11,8 @@ from typing import Final
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelog.spark.engine.engine import OpensTables, SparkEngine
+from lakelog.spark.engine.engine import SparkEngine
+from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.guard.plan_guard import PlanGuard, each
 from lakelog.spark.guard.plan_rules import FUNCTIONS
 from lakelog.sql.runtime.statement import Privilege

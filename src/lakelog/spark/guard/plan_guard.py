@@ -62,7 +62,9 @@ class PlanGuard:
                 continue  # a Python value: text, a number, None
             seen += 1
             if seen > _MOST:
-                raise NotAllowed(f"the statement has more than {_MOST} parts: split it into several")
+                raise NotAllowed(
+                    f"the plan of the statement has more than {_MOST} nodes: split it into several statements"
+                )
             waiting += self._inside(found)
 
     def _inside(self, found: Any) -> list[Any]:
@@ -96,11 +98,11 @@ class PlanGuard:
         what = _words(name.rpartition(".")[2].removesuffix("Command"))
         if self._role < command.needs:
             raise NotAllowed(
-                f"'{what}' needs the role {command.needs.word}, these statements run as {self._role.word}: ask an "
-                f"administrator"
+                f"'{what}' needs the role {command.needs.word}; these statements run as {self._role.word}. Ask an "
+                "administrator"
             )
         if name == f"{COMMAND}CreateViewCommand" and not found.viewType().toString().startswith("LocalTempView"):
-            raise NotAllowed("a view here is the session's own: write CREATE TEMPORARY VIEW")
+            raise NotAllowed("only temporary views can be created here: write CREATE TEMPORARY VIEW")
         if name in (f"{COMMAND}SetCommand", f"{COMMAND}ResetCommand"):
             self._check_setting(name, found)
         return [getattr(found, field)() for field in command.plans]
@@ -115,7 +117,7 @@ class PlanGuard:
             what = "all options" if key is None else f"'{key}'"
             raise NotAllowed(
                 f"{what} cannot be set or shown here: some of Spark's options open files, load classes or show "
-                f"secrets; these may be set: {', '.join(sorted(SETTINGS))}"
+                f"secrets. Allowed: {', '.join(sorted(SETTINGS))}"
             )
 
     def _look_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
@@ -127,10 +129,10 @@ class PlanGuard:
             if self._files:
                 return []
             raise NotAllowed(
-                f"'{parts[0]}.`{parts[1]}`' reads files of the server by their path, which is refused here: it would "
-                f"show what is no table; read tables, or start the server with --allow-local-files and be an admin"
+                f"'{parts[0]}.`{parts[1]}`' reads files on the server by path, which is not allowed here. Read "
+                "tables, or start the server with --allow-local-files and log in as an admin"
             )
-        raise NotAllowed(f"'{named}' is no table of this lake, and Spark's own catalog has none: see SHOW TABLES")
+        raise NotAllowed(f"'{named}' is not a table of this lake, and Spark's own catalog is empty: see SHOW TABLES")
 
     _look_UnresolvedTableOrView = _look_UnresolvedRelation
 
@@ -143,8 +145,7 @@ class PlanGuard:
         self._check_function(parts)
         if parts[-1].lower() not in TABLE_FUNCTIONS:
             raise NotAllowed(
-                f"'{parts[-1]}' cannot stand behind FROM here; these functions can: "
-                f"{', '.join(sorted(TABLE_FUNCTIONS))}"
+                f"'{parts[-1]}' cannot follow FROM here; allowed functions: {', '.join(sorted(TABLE_FUNCTIONS))}"
             )
         return _fields(found)
 
@@ -166,9 +167,11 @@ class PlanGuard:
     def _check_function(self, parts: list[str]) -> None:
         front, name = [part.lower() for part in parts[:-1]], parts[-1].lower()
         if name in FUNCTIONS:
-            raise NotAllowed(f"function '{name}' is refused here: {FUNCTIONS[name]}; leave it out")
+            raise NotAllowed(f"function '{name}' is not allowed here: {FUNCTIONS[name]}. Leave it out")
         if front and front not in _BUILTIN:
-            raise NotAllowed(f"function '{'.'.join(parts)}' is none of Spark's own, and others are not run here")
+            raise NotAllowed(
+                f"function '{'.'.join(parts)}' is not built into Spark, and other functions are not allowed here"
+            )
 
 
 _LOOKED_AT: Final = frozenset(

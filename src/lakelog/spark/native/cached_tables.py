@@ -66,8 +66,8 @@ class CachedTables:
         """
         if not _is_plain(scan):
             raise UnsupportedFeature(
-                f"CACHE TABLE of {scan.table.name}: only the newest files of a table are kept; give what else you read "
-                f"a name: CACHE TABLE … AS SELECT …"
+                f"CACHE TABLE of {scan.table.name}: only the newest snapshot of a table can be cached by name. For "
+                "other reads, write CACHE TABLE … AS SELECT …"
             )
         known = {n: v for n, v in vars(StorageLevel).items() if isinstance(v, StorageLevel) and n != "NONE"}
         if level.upper() not in known:

@@ -32,7 +32,16 @@ from lakelog.spark.native.cached_tables import CachedTables, counted, counted_sp
 from lakelog.spark.native.explain import report
 from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
 from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
-from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, options_of, quoted, spark_schema
+from lakelog.spark.runtime.types import (
+    arrow_for_spark,
+    conform,
+    frame_of,
+    options_of,
+    padded,
+    quoted,
+    scan_schema,
+    spark_schema,
+)
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.read.base import TableScan
@@ -80,7 +89,8 @@ def python_frame(
         given[SCAN_FILTER.key] = condition
     if splits is not None:
         given[SPLITS_OPTION] = splits_text(splits)
-    return spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema)).load(scan.table.address)
+    schema = scan_schema(scan.schema, scan.row_schema)
+    return spark.read.format("lakelog").options(**given).schema(schema).load(scan.table.address)
 
 
 class FrameCache:
@@ -191,10 +201,10 @@ def is_small(splits: Sequence[Split], scan: Scan) -> bool:
 
 def local_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
     """A frame that contains the rows of splits, read now in the driver."""
-    schema = spark_schema(scan.schema)
+    schema = scan_schema(scan.schema, scan.row_schema)
     target = arrow_for_spark(schema)
     rows = [conform(batch, target) for split in splits for batch in scan.read(split)]
-    return frame_of(spark, pa.Table.from_batches(rows, target), schema)
+    return frame_of(spark, padded(pa.Table.from_batches(rows, target), scan.row_schema), schema)
 
 
 def native_frame(
@@ -255,9 +265,9 @@ def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: Sup
 
 def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[NativeFile]) -> DataFrame:
     """Spark's scan of files, with the columns named as in the files."""
-    types: StructType = spark_schema(scan.schema)
+    types: StructType = scan_schema(scan.schema, scan.row_schema)
     pairs = zip(sources, types.fields, strict=True)
-    schema = StructType([StructField(source, kind.dataType) for source, kind in pairs if source is not None])
+    schema = StructType([StructField(s, kind.dataType, True, kind.metadata) for s, kind in pairs if s is not None])
     with _looking_here(spark):
         paths = (_address(scan.table.io, file.path) for file in files)
         return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*paths)

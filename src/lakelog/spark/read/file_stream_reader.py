@@ -102,8 +102,8 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         table = self._stream.table
         if start.get(_TABLE, self._table_id) != self._table_id:
             raise InvalidRequest(
-                f"the checkpoint is of another table than {table.name} is now: that was dropped and created again, or "
-                f"renamed. Use a new checkpointLocation, or read the table that the checkpoint belongs to"
+                f"the checkpoint belongs to another table than {table.name}, which was recreated or renamed. Use a "
+                "new checkpointLocation, or read the table of the checkpoint"
             )
 
     def stop(self) -> None:

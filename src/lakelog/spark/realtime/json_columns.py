@@ -179,8 +179,8 @@ def bucket_column(columns: Mapping[str, Column], schema: TableSchema) -> Column:
     if function != BUCKET_FUNCTION.default or wrong or len(keys) > _MOST_KEYS:
         what = f"column '{wrong[0].name}' of type {wrong[0].type.to_json()}" if wrong else f"'{function}'"
         raise UnsupportedFeature(
-            f"rows cannot be written to the log first by a bucket key with {what}: choose one of whole numbers, text, "
-            f"bytes, dates or decimals up to {COMPACT_DECIMAL} digits, or one bucket"
+            f"log-first writes do not support a bucket key with {what}: choose a key of integers, text, bytes, dates "
+            f"or decimals of at most {COMPACT_DECIMAL} digits, or use one bucket"
         )
     return sf.abs(sf.hash(sf.unhex(_body([columns[key.name] for key in keys], keys))) % sf.lit(buckets))
 

@@ -43,7 +43,8 @@ def connector_settings(given: Mapping[str, str], wanted: bool) -> dict[str, str]
         jars = sorted(str(path) for path in Path(directory).glob("*.jar"))
         if not any(_ARTIFACT in jar for jar in jars):
             raise InvalidOption(
-                f"{JARS_VARIABLE} = '{directory}' has no {_ARTIFACT}-*.jar: put {coordinates()} and what it needs there"
+                f"{JARS_VARIABLE} = '{directory}' has no {_ARTIFACT}-*.jar: put {coordinates()} and its dependencies "
+                "there"
             )
         return {_JARS: _joined(given.get(_JARS), *jars)}
     own = Path(pyspark.__file__).parent / "jars"

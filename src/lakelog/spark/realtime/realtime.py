@@ -76,14 +76,14 @@ def read_changes(spark: SparkSession, table: DynamicTable, columns: Sequence[str
     """
     if normalizes(table):
         raise InvalidRequest(
-            f"'{NORMALIZE.key}' of table {table.name} needs a state, which the real-time path does not have: "
-            f"leave it out, or use read_stream"
+            f"'{NORMALIZE.key}' of table {table.name} needs a state, which the real-time path does not have: remove "
+            "the option, or use read_stream"
         )
     log = realtime_log(table)
     if LogScan(table).is_transactional:
         raise UnsupportedFeature(
-            f"'{LOG_CONSISTENCY.key}'='transactional' of table {table.name} is not for the real-time path: Spark's own "
-            f"operators see each record once and cannot wait for its commit. Use read_stream, or set "
+            f"'{LOG_CONSISTENCY.key}'='transactional' of table {table.name} is not supported by the real-time path: "
+            "Spark's own operators see each record once and cannot wait for its commit. Use read_stream, or set "
             f"'{LOG_CONSISTENCY.key}'='eventual' for this read"
         )
     options = {**client_options(log), **_start(table, log), "subscribe": log.topic, "includeHeaders": "true"}
@@ -127,8 +127,8 @@ def _start(table: DynamicTable, log: LogLocation) -> dict[str, str]:
         offsets = {str(bucket): given.get(bucket, _LATEST) for bucket in range(log.buckets)}
         return {"startingOffsets": json.dumps({log.topic: offsets})}
     raise InvalidOption(
-        f"option '{STARTUP_MODE.key}' = '{mode}' is not for the real-time path: use latest, earliest, timestamp or "
-        f"specific-offsets"
+        f"option '{STARTUP_MODE.key}' = '{mode}' is not supported by the real-time path: use latest, earliest, "
+        "timestamp or specific-offsets"
     )
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -15,10 +16,13 @@ from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import fields_from_arrow
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
+_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
 """Option with the catalog whose storage options apply to the table."""
 
@@ -29,6 +33,16 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(pa.schema(fields))
 
 
+def scan_schema(schema: pa.Schema, table: TableSchema) -> StructType:
+    """The Spark schema of columns of a table; Spark pads its CHAR columns, and the texts that it compares them with."""
+    found: StructType = spark_schema(schema)
+    lengths = table.padded_columns
+    for field in found.fields:
+        if field.name in lengths:
+            field.metadata = {_CHAR: f"char({lengths[field.name]})"}
+    return found
+
+
 def arrow_for_spark(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark requires of a batch for this Spark schema."""
     return to_arrow_schema(schema, timezone="UTC")
@@ -37,12 +51,27 @@ def arrow_for_spark(schema: StructType) -> pa.Schema:
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
     """A frame that contains rows; ``schema`` defaults to theirs.
 
-    For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema.
+    For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema. PySpark knows no
+    string and binary views, which polars exports.
     """
+    rows = rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
     whole = spark_schema(rows.schema) if schema is None else schema
     return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_without_views(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    return kind
 
 
 def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
@@ -60,6 +89,15 @@ def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
         column = batch.column(batch.schema.get_field_index(field.name))
         columns.append(column if column.type == field.type else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def padded(rows: pa.Table, table: TableSchema) -> pa.Table:
+    """Rows whose CHAR columns have their lengths, as Spark itself pads them in files."""
+    for name, length in table.padded_columns.items():
+        at = rows.schema.get_field_index(name)
+        if at >= 0:
+            rows = rows.set_column(at, rows.schema.field(at), pc.utf8_rpad(rows.column(at), length, " "))
+    return rows
 
 
 def has_null_elements(columns: Iterable[pa.Array]) -> bool:

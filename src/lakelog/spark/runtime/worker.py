@@ -32,5 +32,5 @@ def this_task() -> TaskContext:
     """The context of the current task. Raises InternalError outside of one."""
     context = TaskContext.get()
     if context is None:
-        raise InternalError("what only a task of Spark does runs without Spark's TaskContext")
+        raise InternalError("code for Spark tasks runs outside a task (no TaskContext)")
     return context

@@ -72,10 +72,12 @@ def attach(spark: SparkSession, run: Callable[[str], list[Any]]) -> Callable[...
     return sql
 
 
-def detach(spark: SparkSession, attached: Callable[..., Any]) -> None:
-    """Restores the session's own ``spark.sql``; does nothing if it, or another lake's, is active."""
-    if vars(spark).get("sql") is attached:
-        del spark.sql
+def detach(spark: SparkSession, attached: Callable[..., Any]) -> bool:
+    """Restores the session's own ``spark.sql``; false, and nothing happens, if it, or another lake's, is active."""
+    if vars(spark).get("sql") is not attached:
+        return False
+    del spark.sql
+    return True
 
 
 @contextmanager

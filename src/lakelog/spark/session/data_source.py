@@ -64,7 +64,9 @@ class LakelogDataSource(DataSource):
         given = {k.lower(): v for k, v in self.options.items()}
         path = given.get("path")
         if not path:
-            raise InvalidOption("which table? give it to load(), save() or start(): 'db.table' or a table's directory")
+            raise InvalidOption(
+                "the table is missing: name it in load(), save() or start(), as 'db.table' or a table's directory"
+            )
         identifier = None if "/" in path else identifier_of(path)
         place = self._place(given, path, identifier)
         own = {k: v for k, v in given.items() if is_storage_option(k)}
@@ -77,7 +79,8 @@ class LakelogDataSource(DataSource):
         warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
         if not warehouse:
             raise InvalidOption(
-                f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
+                f"the warehouse of '{path}' is missing: use lakelog.connect(spark, warehouse=…), or "
+                ".option('warehouse', …)"
             )
         return open_by_name(warehouse, identifier, hints, scope, storage, known)
 

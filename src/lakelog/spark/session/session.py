@@ -17,6 +17,7 @@ from lakelog.errors import NotInstalled, Unavailable
 from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.session.data_source import LakelogDataSource
+from lakelog.spark.session.jvm import check_java, start_jvm
 from lakelog.table.catalog_config import CatalogConfig
 
 STREAM_SETTINGS: Mapping[str, str] = {
@@ -63,12 +64,14 @@ def session_settings() -> dict[str, str]:
 def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Starts (or reuses) a local Spark session configured for streams; binds to loopback only.
 
-    Raises NotFound with the install command if there is no Java.
+    Raises NotInstalled with the install command if there is no Java.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app_name).master(f"local[{_cores()}]")
-    own = {**session_settings(), **(settings or {})}
+    builder = SparkSession.builder
+    master = {"spark.app.name": app_name, "spark.master": f"local[{_cores()}]"}
+    own = {**master, **session_settings(), **(settings or {})}
+    start_jvm(own)
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -84,6 +87,7 @@ def session_at(master: str | None = None, remote: str | None = None, app_name: s
     if remote is None:
         own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
         builder = builder.master(master or f"local[{_cores()}]")
+        check_java()
         for key, value in {**STREAM_SETTINGS, **own}.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
@@ -105,8 +109,9 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
         if PACKAGES not in found:
             raise
         raise Unavailable(
-            f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
-            f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
+            f"Spark did not start. A likely cause is that its resolver cannot download {found[PACKAGES]} (see the "
+            "output above). Put the connector's jars into a directory, and name it in the environment variable "
+            f"{JARS_VARIABLE}"
         ) from failed
 
 

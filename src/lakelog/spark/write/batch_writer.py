@@ -227,7 +227,7 @@ def _parsed(option: Option[Any], text: str, kind: type[_T], what: str) -> _T:
     except ValueError:
         found = None
     if not isinstance(found, kind):
-        raise InvalidOption(f"option '{option.key}' = '{text[:200]}' is no JSON {what}")
+        raise InvalidOption(f"option '{option.key}' = '{text[:200]}' is not a JSON {what}")
     return found
 
 

@@ -34,15 +34,15 @@ _MOST_PARTS = 9
 _COMMENT = "comment"
 _NOT_COLUMNS = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
-    "PRIMARY": "the primary key is fixed when a table is made; make a new table and copy the rows",
-    "CONSTRAINT": "constraints are fixed when a table is made; make a new table and copy the rows",
+    "PRIMARY": "the primary key is fixed when a table is created; create a new table and copy the rows",
+    "CONSTRAINT": "constraints are fixed when a table is created; create a new table and copy the rows",
     "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
     "DISTRIBUTION": "buckets are changed by the option 'bucket': ALTER TABLE … SET TBLPROPERTIES ('bucket' = '8')",
     "PARTITION": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
     "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
 }
 
-_PARTITION_KEYS = "partition keys are columns, fixed when a table is made; make a new table and copy the rows"
+_PARTITION_KEYS = "partition keys are columns, fixed when a table is created; create a new table and copy the rows"
 _OF_OTHER_SYSTEMS = {
     ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
     ("WRITE",): WHAT_SORTS_ROWS,
@@ -141,7 +141,10 @@ def _read_add(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
     kind = parse_type(cursor, dialect)
     comment, position = _comment_and_position(cursor)
     if cursor.at_words("DEFAULT"):
-        cursor.fail("in Spark a new column's default fills old rows, too; here it does not: add it, then SET DEFAULT")
+        cursor.fail(
+            "in Spark the default of a new column also fills old rows, here it does not: add the column, then SET "
+            "DEFAULT"
+        )
     yield Alteration(AddColumn(path, kind, comment, position), place)
 
 
@@ -271,7 +274,7 @@ def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:
 
 
 def _refuse_replace(cursor: TokenStream) -> Iterator[Alteration]:
-    cursor.fail("REPLACE COLUMNS would drop all columns; say what changes with ADD, DROP, RENAME and ALTER COLUMN")
+    cursor.fail("REPLACE COLUMNS would drop all columns; describe the change with ADD, DROP, RENAME and ALTER COLUMN")
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[TokenStream], Iterator[Alteration]]], ...] = (

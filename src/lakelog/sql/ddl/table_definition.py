@@ -93,7 +93,7 @@ class TableDefinition:
             cursor.fail("REPLACE and IF NOT EXISTS contradict each other: leave one of them out", place)
         if external:
             cursor.fail(
-                "EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out", modifier
+                "EXTERNAL is not supported: a lakelog table is always in its warehouse; leave the word out", modifier
             )
         clauses, dialect = _Clauses(), _dialect(cursor)
         if cursor.at_symbol("("):
@@ -156,7 +156,7 @@ def _read_columns(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
     while True:
         token = cursor.peek()
         if token is not None and (token.is_symbol(".") or token.is_symbol("…")):
-            cursor.fail("'...' stands for columns that a manual left out: write the columns, e.g. id int, name string")
+            cursor.fail("'...' is a placeholder from a manual: write the columns, e.g. id int, name string")
         why_not = _why_not(cursor)
         if why_not:
             cursor.fail(why_not)
@@ -255,7 +255,8 @@ def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
             cursor.fail(f"CLUSTER BY is not supported: {WHAT_SORTS_ROWS}")
         elif cursor.at_words("SHALLOW") or cursor.at_words("DEEP"):
             cursor.fail(
-                "a table is not cloned; CREATE TABLE … AS SELECT copies it, CALL sys.create_branch shares its files"
+                "CLONE is not supported: CREATE TABLE … AS SELECT copies a table, CALL sys.create_branch shares its "
+                "files"
             )
         elif cursor.at_words("AS") or cursor.at_words("SELECT"):
             break
@@ -290,7 +291,7 @@ def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect)
             kind = parse_type(cursor, dialect)
             comment = cursor.text_literal("a comment") if cursor.accept_words("COMMENT") else None
             if any(column.name.lower() == keys[-1].lower() for column in found.columns):
-                cursor.fail(f"column '{keys[-1]}' stands among the columns, too: write only its name here", place)
+                cursor.fail(f"column '{keys[-1]}' is already in the column list: write only its name here", place)
             found = replace(found, columns=(*found.columns, Column(keys[-1], kind, comment)))
         if cursor.accept_symbol(")"):
             return replace(found, partition_keys=tuple(keys))
@@ -315,7 +316,7 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
         if key in options:
             listed = tuple(part.strip() for part in options.pop(key).split(",") if part.strip())
             if columns and columns != listed:
-                cursor.fail(f"option '{key}' = '{','.join(listed)}' says other columns than the statement itself")
+                cursor.fail(f"option '{key}' = '{','.join(listed)}' contradicts the columns in the statement")
             written[key] = listed
     return TableDefinition(
         name=name,

@@ -23,16 +23,21 @@ def read_assignments(cursor: TokenStream, target: DmlTarget, *stops: str) -> dic
     out: dict[Path, str] = {}
     while True:
         place = cursor.peek()
-        parts = [cursor.name_part("a column")]
-        while cursor.accept_symbol("."):
-            parts.append(cursor.name_part("a column"))
-        path = _without_table(tuple(parts), target)
+        path = read_path(cursor, target)
         if any(_overlap(path, other) for other in out):
             cursor.fail(f"column '{'.'.join(path)}' is set twice", place)
         cursor.expect_symbol("=", f" after column '{'.'.join(path)}'")
         out[path] = read_fragment(cursor, f"a value for column '{'.'.join(path)}'", *stops, comma=True)
         if not cursor.accept_symbol(","):
             return out
+
+
+def read_path(cursor: TokenStream, target: DmlTarget) -> Path:
+    """Reads a column or a part of one; the target's name may prefix it."""
+    parts = [cursor.name_part("a column")]
+    while cursor.accept_symbol("."):
+        parts.append(cursor.name_part("a column"))
+    return _without_table(tuple(parts), target)
 
 
 def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str]) -> dict[str, str]:
@@ -85,7 +90,7 @@ def _struct(field: DataField, now: str, given: Mapping[Path, str], table: DmlTar
     """The struct of a column with new values of some parts; the others come from the current struct ``now``."""
     path = (*above, field.name)
     if not isinstance(field.type, RowType):
-        raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is no struct: set all of it")
+        raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is not a struct: set the whole column")
     for inner in given:
         _field(field.type.fields, (*path, inner[0]), table)
     parts = []

@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from lakelog.catalog.base import Identifier
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
@@ -172,6 +173,17 @@ class RowsWhere(RowChange):
     @property
     def _is_met(self) -> str:
         return "true" if self.clause.condition is None else f"coalesce(({self.clause.condition}), false)"
+
+
+@runtime_checkable
+class ChangesRows(Protocol):
+    """An engine that may do a change by itself."""
+
+    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
+        """Does the change in one commit; false, and nothing has happened, if the queries of ``change`` have to do it.
+
+        Raises CommitConflict: nothing has changed.
+        """
 
 
 def text_of(value: str) -> str:

@@ -11,7 +11,7 @@ from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.merge import Merge
-from lakelog.sql.dml.row_changes import RowChange, Target
+from lakelog.sql.dml.row_changes import ChangesRows, RowChange, Target
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
@@ -32,8 +32,8 @@ def resolve_target(
     """
     if session.is_hidden(changed.name):
         raise InvalidRequest(
-            f"'{changed.name}' is a temporary view here, which hides table '{identifier}': write the table's name with "
-            f"its database, or drop the view"
+            f"'{changed.name}' is a temporary view, which hides table '{identifier}': write the table's name with "
+            "its database, or drop the view"
         )
     options = session.tables.canonical_options(changed.options, "write")
     found = session.tables.changeable(identifier, actions, options)
@@ -43,15 +43,21 @@ def resolve_target(
 
 
 def with_schema_evolution(
-    session: SessionContext, identifier: Identifier, schema: TableSchema, query: str
+    session: SessionContext,
+    identifier: Identifier,
+    schema: TableSchema,
+    query: str,
+    named: Collection[str] | None = None,
 ) -> tuple[TableSchema, tuple[str, ...]]:
     """WITH SCHEMA EVOLUTION: the schema with the new columns of a query, and all columns of the query.
 
-    It adds the columns to the table, as by ALTER TABLE ADD COLUMN. They stay if the statement fails.
+    It adds the columns to the table, as by ALTER TABLE ADD COLUMN; only the ``named`` ones (lower case), if given.
+    They stay if the statement fails.
     """
     given = session.engine.columns_of(_planned(session, query))
     own = {name.lower(): name for name in schema.field_names}
-    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in given if name.lower() not in own]
+    wanted = [(name, kind) for name, kind in given if named is None or name.lower() in named]
+    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in wanted if name.lower() not in own]
     if added:
         session.tables.alter_table(identifier, added)
         schema = session.tables.load_schema(identifier) or schema
@@ -66,6 +72,8 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
     restarts.
     """
     options = session.tables.canonical_options(given, "write")
+    if _is_changed_by_engine(session.engine, identifier, change, options):
+        return empty_result()
     if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
         plan = _planned(session, change.changes())
         with plan.explained():
@@ -82,8 +90,22 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
             return empty_result()
     raise CommitConflict(
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
-        f"statement ran; nothing was changed: run it again when they are done"
+        "statement ran. The statement changed nothing; run it again when they have finished"
     ) from conflict
+
+
+def _is_changed_by_engine(
+    engine: object, identifier: Identifier, change: RowChange, options: Mapping[str, str]
+) -> bool:
+    """Lets an engine do the change by itself if it can, again after a conflict. Raises CommitConflict."""
+    attempts = _ATTEMPTS if isinstance(engine, ChangesRows) else 0
+    for left in reversed(range(attempts)):
+        try:
+            return isinstance(engine, ChangesRows) and engine.change_rows(identifier, change, options)
+        except CommitConflict:
+            if not left:
+                raise
+    return False
 
 
 @contextlib.contextmanager

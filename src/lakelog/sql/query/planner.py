@@ -145,12 +145,13 @@ def _refuse_of_spark(session: SessionContext, query: QueryText, reference: Refer
         if not session.engine.is_spark_relation(reference.name.sql):
             raise session.no_table(reference.name)
         raise query.source.error(
-            reference.name.start, f"'{reference.name}' is Spark's: changes are told of tables of this lake only"
+            reference.name.start,
+            f"'{reference.name}' is a Spark table: changes are available for tables of this lake only",
         )
     if at is not None and read_lookup_time(query.source, query.tokens, at) is not None:
         raise query.source.error(
             reference.name.start,
-            f"'{reference.name}' is Spark's: rows can be looked up in tables of this lake with a primary key only",
+            f"'{reference.name}' is a Spark table: only tables of this lake with a primary key can be looked up",
         )
 
 
@@ -170,7 +171,7 @@ def _read_of(
     if reference.changes is not None:
         if twice := [option.key for option in SCAN_OPTIONS.options if option.key in given]:
             raise query.source.error(
-                reference.name.start, f"table_changes says which changes to read: take '{min(twice)}' away"
+                reference.name.start, f"table_changes selects the changes to read: remove '{min(twice)}'"
             )
         given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier))
     options = session.tables.canonical_options(given, "read")
@@ -214,8 +215,8 @@ def _check_hints(query: QueryText, reads: list[_TableRead]) -> None:
         if hint.start not in used:
             raise query.source.error(
                 hint.start,
-                "a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in "
-                "FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else",
+                "a hint OPTIONS(…) must directly follow the name or alias of a lakelog table, as in FROM db.t /*+ "
+                "OPTIONS('read.mode'='log') */; here it follows something else",
             )
     for read in reads:
         given: set[str] = set()

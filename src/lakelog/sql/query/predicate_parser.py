@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -24,6 +28,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 _SWAPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ALSO = {"==": "=", "<>": "!="}
+_PYTHON_TYPES = {"DATE": date, "TIME": time, "BINARY": bytes, "VARBINARY": bytes}
 _WHAT_WORKS = (
     "a filter compares columns with values: =, !=, <, <=, >, >=, BETWEEN, IN (…), LIKE 'prefix%', IS [NOT] NULL, "
     "joined by AND, OR, NOT; for anything else use SQL"
@@ -43,6 +49,21 @@ def parse_filter(text: str, schema: TableSchema) -> Predicate:
     except SqlglotError as failure:
         raise UnsupportedStatement(_position(text, failure)) from None
     return _FilterReader(text, schema).read(tree)
+
+
+Condition = tuple[str, str, Any]
+"""Column, operator, value."""
+
+
+def filter_of(given: Sequence[Condition] | Sequence[Sequence[Condition]], schema: TableSchema) -> Predicate:
+    """Reads conditions such as ``[("id", ">", 1), ("name", "in", ["a", "b"])]``; all of them must be true.
+
+    A list of such lists is true if one of them is, as in pyarrow. Operators are those of Python and SQL, ``in`` and
+    ``not in``; ``=`` and ``!=`` with None test for NULL. Raises InvalidRequest, InvalidSchema for an unknown column.
+    """
+    reader = _FilterReader(str(given), schema)
+    parts = [reader.read_condition(part) if isinstance(part, tuple) else filter_of(part, schema) for part in given]
+    return Or(*parts) if parts and not isinstance(given[0], tuple) else And(*parts)
 
 
 def filtered(scan: _S, text: str | None) -> _S:
@@ -81,6 +102,20 @@ class _FilterReader:
         if isinstance(node, exp.Column):
             return self._flag(node)
         return self._read_comparison(node)
+
+    def read_condition(self, given: tuple[Any, ...]) -> Predicate:
+        """The predicate of a tuple (column, operator, value)."""
+        if len(given) != 3 or not all(isinstance(part, str) for part in given[:2]):
+            raise InvalidRequest(f"{given!r} is not a condition: write it like ('id', '>', 1)")
+        column, operator, value = self._named(given[0]), _ALSO.get(given[1].strip().lower(), given[1].strip()), given[2]
+        if operator in ("in", "not in"):
+            if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+                raise InvalidRequest(f"{given!r}: '{operator}' takes a list of values")
+            found: Predicate = In(column.name, tuple(_value_of(column, one) for one in value))
+            return found if operator == "in" else found.negated()
+        if value is None and operator in ("=", "!="):
+            return IsNull(column.name, expected=operator == "=")
+        return Compare(column.name, operator, _value_of(column, value))
 
     def _read_comparison(self, node: exp.Expr) -> Predicate:
         found = self._read_positive(node)
@@ -135,15 +170,39 @@ class _FilterReader:
             return self._column(node.this)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star) or len(node.parts) > 1:
             raise self._unsupported(node)
-        found = self._by_fold.get(node.name.lower())
+        return self._named(node.name)
+
+    def _named(self, name: str) -> DataField:
+        found = self._by_fold.get(name.lower())
         if found is None:
             known = self._schema.field_names
-            near = did_you_mean(node.name, known)
-            raise InvalidSchema(f"unknown column '{node.name}' in filter{near} Columns: {', '.join(known)}")
+            near = did_you_mean(name, known)
+            raise InvalidSchema(f"unknown column '{name}' in filter{near} Columns: {', '.join(known)}")
         return found
 
     def _unsupported(self, node: exp.Expr) -> UnsupportedStatement:
         return UnsupportedStatement(f"'{node.sql(dialect='spark')}' in filter \"{self._text}\": {_WHAT_WORKS}")
+
+
+def _value_of(column: DataField, value: Any) -> Any:
+    """A Python value in the column's type, as a literal of SQL is. Raises InvalidRequest."""
+    value = value.item() if hasattr(value, "item") else value  # of numpy
+    root = column.type.root if isinstance(column.type, AtomicType) else ""
+    if isinstance(value, bool) and root == "BOOLEAN":
+        return value
+    if isinstance(value, float) and root in ("FLOAT", "DOUBLE"):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        value = Decimal(repr(value))
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return literal_value(column, exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value))
+    if isinstance(value, str):
+        return literal_value(column, exp.Literal.string(value))
+    if isinstance(value, datetime) and (root == "TIMESTAMP_LTZ" or (root == "TIMESTAMP" and value.tzinfo is None)):
+        return value.astimezone(UTC) if root == "TIMESTAMP_LTZ" else value
+    if type(value) is _PYTHON_TYPES.get(root):
+        return value
+    raise InvalidRequest(f"{value!r} is not a value for column '{column.name}' of type {type_text(column.type)}")
 
 
 def _is_text(column: DataField) -> bool:

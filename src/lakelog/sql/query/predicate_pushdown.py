@@ -75,10 +75,13 @@ def pushed_predicate(relation: exp.Table, schema: TableSchema) -> str | None:
 
 def _text(part: exp.Expr, relation: exp.Table, schema: TableSchema, alone: bool) -> str | None:
     types = {f.name.lower(): f.type for f in schema.fields}
+    padded = {name.lower() for name in schema.padded_columns}
     for column in part.find_all(exp.Column):
         qualified = column.table.lower() == relation.alias_or_name.lower() and not column.args.get("db")
         if not (qualified or (alone and not column.table)) or column.name.lower() not in types:
             return None
+        if column.name.lower() in padded:
+            return None  # Spark pads both sides of a comparison
     bare = _bare(part, types)
     if bare is None or not all(isinstance(node, (*_SIMPLE, *_PARTS)) for node in bare.walk()):
         return None

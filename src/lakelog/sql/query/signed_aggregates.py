@@ -71,8 +71,8 @@ def signed_aggregates(query: QueryText, reference: Reference, table: str, is_key
     if wrong is None:
         if is_keyed and not any(query.tree.find_all(exp.Star)):
             _LOG.warning(
-                "the changes of table %s are read without %s: retractions (-U, -D) look like rows; "
-                "select it, too, or read the current rows ('read.mode'='union')", table, ROW_KIND_COLUMN,
+                "the changes of table %s are read without %s: retractions (-U, -D) look like rows; also select it, "
+                "or read the current rows ('read.mode'='union')", table, ROW_KIND_COLUMN,
             )  # fmt: skip
         return None
     select = only_select_of(reference)
@@ -80,9 +80,9 @@ def signed_aggregates(query: QueryText, reference: Reference, table: str, is_key
     if select is None or calls is None:
         raise query.source.error(
             reference.name.start,
-            f"{wrong} over the changes of table {table} would take retractions (-U, -D) for rows: read its current "
-            f"rows ('read.mode'='union' or 'file'), or say with {ROW_KIND_COLUMN} what a retraction does, as in "
-            f"sum(case when {_ADDED} then v else -v end)",
+            f"{wrong} over the changes of table {table} would count retractions (-U, -D) as rows: read its current "
+            f"rows ('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case "
+            f"when {_ADDED} then v else -v end)",
         )
     return SignedAggregates(query, calls, _having(query, select))
 

@@ -49,9 +49,9 @@ class SessionContext:
         """Removes a catalog from the session. Raises NotFound, InvalidRequest for the first and the current one."""
         found = self.catalogs.need(name)
         if found == FIRST:
-            raise InvalidRequest(f"catalog '{name}' cannot be dropped: the session began with it")
+            raise InvalidRequest(f"catalog '{name}' cannot be dropped: it is the default catalog of the session")
         if found == self.current_catalog:
-            raise InvalidRequest(f"catalog '{name}' is the current one: USE CATALOG {self._first} first")
+            raise InvalidRequest(f"catalog '{name}' is the current one: run USE CATALOG {self._first} first")
         self.tables.drop_catalog(found)
         self.engine.update_catalogs()
 
@@ -125,6 +125,13 @@ class SessionContext:
         if self.engine.is_spark_relation(name.sql):
             return None
         raise self.no_table(name)
+
+    def changed_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
+        """Like own_table, for a statement that changes rows. Raises InvalidRequest for a view."""
+        found = self.own_table(name)
+        if found is None and self.engine.is_view(name.sql):
+            raise InvalidRequest(f"'{name}' is a view, whose rows are not changed: write the name of its table")
+        return found
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates a table, and its database if missing, so that statements from manuals run unchanged."""

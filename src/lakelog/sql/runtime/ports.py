@@ -11,6 +11,7 @@ from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.clustering import ClusteringJob
@@ -33,6 +34,9 @@ class Engine(Protocol):
         For a name of one part a temporary view takes precedence over a lakelog table.
         """
 
+    def is_view(self, name: str) -> bool:
+        """Returns whether Spark itself has a view of this (dotted) name."""
+
     def run_query(self, plan: QueryPlan) -> object:
         """Creates a temporary view of each source of the plan, runs its text, returns the DataFrame.
 
@@ -47,11 +51,12 @@ class Engine(Protocol):
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
     ) -> RunningStream | None:
         """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
 
         ``partition`` are static values of partition columns for all rows (text, None for NULL). ``overwrite`` replaces
-        these partitions; without any, the partitions of the rows or the whole table.
+        these partitions; without any, the partitions of the rows or the whole table. ``match`` finds fields of structs.
         """
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:

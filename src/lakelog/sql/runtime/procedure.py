@@ -85,7 +85,7 @@ class Procedure:
         """
         table.check_writable()
         if len(positional) > len(self.parameters):
-            raise InvalidRequest(f"{self.usage} takes {len(self.parameters) + 1} arguments at most")
+            raise InvalidRequest(f"{self.usage} takes at most {len(self.parameters) + 1} arguments")
         given = dict(zip((p.name for p in self.parameters), positional, strict=False))
         for name, value in named.items():
             if name in given:

@@ -32,7 +32,7 @@ class PartitionClause:
                 keys = ", ".join(schema.partition_keys) or "none"
                 near = did_you_mean(name, schema.partition_keys)
                 raise InvalidSchema(
-                    f"'{name}' is no partition column of table '{table}'{near or '.'} Its partition columns: {keys}"
+                    f"'{name}' is not a partition column of table '{table}'{near or '.'} Its partition columns: {keys}"
                 )
         return {by_fold[name.lower()]: value for name, value in self.values}
 
@@ -79,7 +79,7 @@ def read_options(cursor: TokenStream) -> dict[str, str]:
     if token is not None and token.kind is Kind.HINT:
         given = read_hint(cursor.source, token)
         if given is None:
-            cursor.fail("only a hint OPTIONS('key'='value', …) can stand here", token)
+            cursor.fail("only a hint OPTIONS('key'='value', …) is allowed here", token)
         cursor.take()
         return given
     follows = cursor.peek(1)

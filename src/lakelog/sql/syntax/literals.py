@@ -128,7 +128,7 @@ def _timestamp(given: Literal, kind: AtomicType) -> datetime:
     if kind.root == "TIMESTAMP_LTZ":
         return found.astimezone(UTC)
     if found.tzinfo is not None:
-        raise ValueError("a wall-clock time has no zone")
+        raise ValueError("a time without a zone cannot have an offset")
     return found
 
 

@@ -50,14 +50,14 @@ class ChangesCall:
             if self.end is not None and last > known:
                 raise source.error(self.end.start, _no_snapshot(self.name, last, known))
             if self.end is not None and last < first:
-                raise source.error(self.end.start, f"the range ends at {last}, before it begins at {first}: swap them")
+                raise source.error(self.end.start, f"the range ends at {last}, before its start at {first}: swap them")
             if self.end is None and first > last + 1:
                 raise source.error(self.begin.start, _no_snapshot(self.name, first, last))
             return {INCREMENTAL_BETWEEN.key: f"{max(0, first - 1)},{last}"}
         begin = _millis(source, self.begin)
         end = clock.now_ms() if self.end is None else _millis(source, self.end)
         if self.end is not None and end < begin:
-            raise source.error(self.end.start, "the range ends before it begins: swap the two times")
+            raise source.error(self.end.start, "the range ends before it starts: swap the two times")
         return {INCREMENTAL_BETWEEN_TIMESTAMP.key: f"{begin - 1},{max(begin, end)}"}
 
 
@@ -108,19 +108,19 @@ def _read_call(source: SourceText, tokens: Sequence[Token], at: int) -> ChangesC
     while cursor.accept_symbol(","):
         point = cursor.take()
         if point.kind not in (Kind.NUMBER, Kind.STRING) or (point.kind is Kind.NUMBER and not point.text.isdecimal()):
-            cursor.fail(f"'{point.text}' is no snapshot and no time: {_USAGE}", point)
+            cursor.fail(f"'{point.text}' is neither a snapshot nor a time: {_USAGE}", point)
         points.append(point)
     if not cursor.at_symbol(")") or not 1 <= len(points) <= 2:
         cursor.fail(_USAGE)
     if len({point.kind for point in points}) > 1:
-        cursor.fail(f"the two ends are one kind: {_USAGE}", points[1])
+        cursor.fail(f"both ends must be of the same kind: {_USAGE}", points[1])
     text = string_value(named)
     try:
         inner = TokenStream.over(text)
         parts = inner.name().parts
         inner.expect_end()
     except UnsupportedStatement:
-        cursor.fail(f"'{text}' is no name of a table", named)
+        cursor.fail(f"'{text}' is not a table name", named)
     name = Name(parts, tokens[at].start, tokens[cursor.at].end)
     return ChangesCall(name, cursor.at, points[0], points[1] if len(points) > 1 else None)
 

@@ -231,5 +231,5 @@ def read_hint(source: SourceText, hint: Token) -> dict[str, str] | None:
         return None
     given = inner.options()
     if inner.peek() is not None:
-        inner.fail("a hint OPTIONS(…) stands alone: write other hints in a /*+ … */ of their own")
+        inner.fail("a hint OPTIONS(…) must be alone: write other hints in their own /*+ … */")
     return given

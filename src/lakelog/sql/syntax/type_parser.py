@@ -107,7 +107,10 @@ def _decimal(cursor: TokenStream) -> DataType:
     precision = cursor.integer("the precision of decimal")
     scale = cursor.integer("the scale of decimal") if cursor.accept_symbol(",") else 0
     if not (1 <= precision <= 38 and scale <= precision):
-        cursor.fail(f"decimal({precision}, {scale}): the precision is 1 to 38 and the scale at most as large", place)
+        cursor.fail(
+            f"decimal({precision}, {scale}): the precision must be 1 to 38, and the scale no larger than the precision",
+            place,
+        )
     cursor.expect_symbol(")", " after the scale of decimal")
     return AtomicType("DECIMAL", precision=precision, scale=scale)
 
@@ -128,7 +131,7 @@ def _time_type(cursor: TokenStream, word: str, dialect: Dialect) -> DataType | N
         elif cursor.accept_words("WITHOUT", "TIME", "ZONE"):
             instant = False
         elif cursor.at_words("WITH", "TIME", "ZONE"):
-            cursor.fail("a timestamp that keeps its time zone is not supported; write timestamp with local time zone")
+            cursor.fail("a timestamp with its own time zone is not supported; write timestamp with local time zone")
     return AtomicType("TIMESTAMP_LTZ" if instant else "TIMESTAMP", precision=6 if precision is None else precision)
 
 

@@ -14,6 +14,7 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.seal import level0_files_of, seal_staged
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -55,8 +56,9 @@ def commit_append(
             forget_unassigned(ready.table, ready.runs)
             raise
         forget_unassigned(ready.table, ready.runs)
+        publish_best_effort(table)
         return snapshot
-    raise CommitConflict(f"table {table.name}: other writers keep giving new keys their buckets; try again")
+    raise CommitConflict(f"table {table.name}: other writers assign buckets to new keys at the same time. Try again")
 
 
 def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, watermark: int | None) -> Snapshot:

@@ -40,7 +40,11 @@ def find_late_rows(table: DynamicTable) -> None:
     than the newest snapshot expects, and each record once per process. While a writer is active, its own healing finds
     the late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
     """
-    if table.log is None or any(r.is_open and r.lease.is_alive for r in table.registered.all().values()):
+    if (
+        table.log is None
+        or table.publishes
+        or any(r.is_open and r.lease.is_alive for r in table.registered.all().values())
+    ):
         return
     reader, state = reader_for(table.log), waiting_epochs(table).state
     firsts, ends = reader.first_offsets(), reader.end_offsets()

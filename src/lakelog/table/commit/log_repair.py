@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import NotFound
-from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
@@ -23,15 +20,13 @@ from lakelog.logstore.protocol.header import LOG_ONLY, Header
 from lakelog.logstore.protocol.healer import heal
 from lakelog.logstore.protocol.healing_plan import Healing, Later
 from lakelog.options.log import DATA_FORMAT
-from lakelog.paimon.rows.row_kind import INSERT
-from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.commit.late_rows import reopen_late
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.committed_rows import committed_values
 
 
 @dataclass
@@ -169,35 +164,3 @@ def logged_values(
         for whole in zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True):
             out.update((key, value) for key, value in form.split(*whole) if key in out)
     return out
-
-
-def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-    """Log key (JSON bytes) → log value of its newest row in the files (decided epochs included), None without a row.
-
-    Called only during healing, for the few keys of a failed attempt.
-    """
-    table = table.with_newest_schema()  # rows of another writer may have newer columns
-    form = log_format(table.options.need(DATA_FORMAT))
-    schema = table.schema
-    key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])
-    wanted = form.decode_keys(pa.array(keys, pa.large_binary()), key_schema)
-    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
-    for batch in rows_of_keys(Scan(table), wanted).to_batches():
-        kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
-        records, _ = form.encode(batch, kinds, "upsert", schema.primary_keys, b"")
-        out.update(zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True))
-    return out
-
-
-def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
-    """The rows of a scan with one of some primary keys (a table of the key columns), in no order."""
-    names = keys.column_names
-    found = replace(
-        scan, filter=conjunction(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
-    ).to_arrow()
-    if len(names) == 1 or not found.num_rows:
-        return found
-    # The filter checks columns one by one; Arrow's own join does not support nested columns.
-    numbered = pl.DataFrame(found.select(names)).with_row_index("_lakelog_row")
-    kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
-    return found.take(pa.array(kept["_lakelog_row"].to_numpy()))

@@ -58,10 +58,8 @@ def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) 
     if epoch > 0 and not known:
         raise InvalidRequest(
             f"the checkpoint is at epoch {epoch}, but table {table.name} has never been written by this query "
-            f"({writer}): "
-            f"it is the checkpoint of another table (or the table was made anew). Use a new checkpointLocation, "
-            f"or write to the "
-            f"table that the checkpoint belongs to."
+            f"({writer}): it is the checkpoint of another table (or the table was recreated). Use a new "
+            "checkpointLocation, or write to the table that the checkpoint belongs to."
         )
 
 
@@ -75,7 +73,7 @@ def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> 
         _WARNED.add(warned)
         _LOG.warning(
             "query %s sends epoch %d of table %s again, but has committed epochs up to %d: its checkpoint is an older "
-            "copy, or another process runs the query, too. Epochs %d to %d are not written again, even if they have "
+            "copy, or another process also runs the query. Epochs %d to %d are not written again, even if they have "
             "other rows now; to write such rows, use a new checkpointLocation",
             *(writer, epoch, table.name, newest, epoch, newest),
             extra=fields(table=table.name),
@@ -92,11 +90,11 @@ def check_rows(table: DynamicTable, writer: str, epoch: int, decided: int | None
         return
     raise Fenced(
         f"epoch {epoch} of query {writer} is not committed: it has {sent} rows, but table {table.name} holds this "
-        f"epoch with {decided} rows. The checkpoint is older than the table, or the source splits its rows into other "
-        f"micro-batches than before. Restore the newest checkpoint, or this copy once more with the limits of the "
-        f"source as they were; or start the query with a new checkpointLocation at the first source offset that the "
-        f"table does not have. If the rows of the query differ each time that it runs, set '{CHECK_REPLAYS.key}' to "
-        f"false to keep the rows of the first commit"
+        f"epoch with {decided} rows. The checkpoint is older than the table, or the source now splits its rows into "
+        "other micro-batches. Restore the newest checkpoint, or restore this copy and the former limits of the "
+        "source; or start the query with a new checkpointLocation at the first source offset that the table does "
+        f"not have. If the query is not deterministic, set '{CHECK_REPLAYS.key}' to false, which keeps the rows of "
+        "the first commit"
     )
 
 

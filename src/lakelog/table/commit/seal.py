@@ -25,6 +25,7 @@ from lakelog.logstore.protocol.header import LOG_ONLY
 from lakelog.options.metrics import SEAL_DURATION, SEALS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, state_at
@@ -132,6 +133,7 @@ def seal(committer: Committer) -> Snapshot | None:
         forget_unassigned(table, ready.runs)
         # 5, 6
         append_markers(committer, found.sealed, records, state_at(table.store, snapshot))
+        publish_best_effort(table)
         return snapshot
     return None
 

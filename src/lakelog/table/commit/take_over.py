@@ -115,7 +115,7 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     known = found.state.writers
     if writer not in found.newest() and writer not in table.registered.writers():
         names = ", ".join(sorted({*found.newest(), *table.registered.writers()})) or "none"
-        raise NotFound(f"table {table.name} has no writer '{writer}'; it knows these: {names}")
+        raise NotFound(f"table {table.name} has no writer '{writer}'; its writers: {names}")
     if writer in known and known[writer].ended:
         seal_staged(table)
         return None

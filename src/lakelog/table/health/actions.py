@@ -45,6 +45,8 @@ _AT_REST_MS: Final = 600_000
 """Age of the newest snapshot after which the table is at rest, and even a small expiry is worthwhile."""
 _LATE: Final = 3
 """Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
+_PUBLISHES_MS: Final = 10_000
+"""Minimum age of changes that are not in a log of changes before they are late."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,20 @@ def _healing(figures: TableStats, options: Options, now_ms: int) -> Action | Non
         return None
     gone = [w for w in figures.log.writers if w.is_gone]
     late = [w for w in figures.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
-    if not gone and not late:
+    interval = options.need(COMMIT_INTERVAL).total_seconds()
+    since_ms = figures.log.unpublished_ms
+    waits = since_ms is not None and now_ms - since_ms > max(_ms(_LATE * interval), _PUBLISHES_MS)
+    if not gone and not late and not waits:
         return None
     reasons = []
+    if since_ms is not None and waits:
+        reasons.append(f"changes of {format_age(now_ms - since_ms)} ago are not in the log")
     if gone:
         reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
     if late:
         reasons.append(f"{counted(len(late), 'dead writer')} decided rows that wait for their snapshot")
-    names = ", ".join(w.name for w in (*gone, *late)[:3])
-    return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
+    names = f" ({', '.join(w.name for w in (*gone, *late)[:3])})" if gone or late else ""
+    return _need(HEALING, f"{'; '.join(reasons)}{names}", _by_optimizer(figures.name, HEALING))
 
 
 def _compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:
@@ -186,19 +193,19 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
         where = f"compaction of bucket {bucket.bucket}" + (
             f" of {bucket.partition}" if bucket.partition != "{}" else ""
         )
-        yield Blocker(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
+        yield Blocker(where, f"{bucket.compactor} is compacting it", "nothing: its lease ends a minute after it does")
     if history.held:
         yield Blocker(
             f"expiry of {counted(history.held, 'snapshot')}",
             f"consumer '{history.holder}' has not read them yet",
-            f"let it read on, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
-            f"'consumer.expiration-time'",
+            f"let it continue, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
+            "'consumer.expiration-time'",
         )
     stop = stop_trigger(options)
     if figures.is_keyed and figures.log is not None and figures.most_runs >= stop:
         why = f"a bucket has {figures.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
         yield Blocker(
-            "snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log goes on meanwhile"
+            "snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log still accepts rows"
         )
     if figures.log is not None:
         yield from _log_waits(name, figures.log, options, now_ms)
@@ -213,32 +220,33 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
                 f"the snapshot of {counted(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
                 f"the writer decided the oldest {format_age(now_ms - writer.waiting_ms)} ago and has made no snapshot "
                 f"since",
-                f"start it again, or Table.seal(); lakelog optimize does it {format_age(_ms(timeout))} after its death",
+                f"restart it, or call Table.seal(); lakelog optimize does so {format_age(_ms(timeout))} after its "
+                "death",
             )
         if writer.undecided_ms is not None and not writer.is_gone:
             yield Blocker(
                 f"the rows of batch writer {writer.name}",
                 f"it began {format_age(now_ms - writer.undecided_ms)} ago and has not committed",
-                "nothing while it runs; it counts as dead, and its rows are taken back, when it has not renewed its "
-                f"lease for {format_age(_ms(timeout))}",
+                f"nothing while it runs; if it does not renew its lease for {format_age(_ms(timeout))}, it counts as "
+                "dead and its rows are aborted",
             )
         if writer.kind == STREAM and writer.waiting_ms is None and now_ms - writer.active_ms > _ms(timeout):
             yield Blocker(
                 f"the open epoch of streaming writer {writer.name}, if it has one",
                 f"it has committed nothing for {format_age(now_ms - writer.active_ms)}",
-                f"nothing while its source is quiet; start it again, or if it never comes back: "
-                f"CALL sys.end_writer('{name}', '{writer.name}')",
+                "nothing while its source is quiet; otherwise restart it, or if it will never restart: CALL "
+                f"sys.end_writer('{name}', '{writer.name}')",
             )
     if log.bad_records:
         which = f"{', '.join(log.bad_records[:3])}{', …' if len(log.bad_records) > 3 else ''}"
         yield Blocker(
             "readers of the log that do not skip bad records",
             f"{counted(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
-            f"mend the producer; read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
+            f"fix the producer, and read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
         )
     if log.log_first:
         to_do = f"lakelog follow {name}"
-        yield Blocker("rows that were written to the log first", "a follower makes files of them", to_do)
+        yield Blocker("log-first rows", "they need a follower, which writes them to files", to_do)
 
 
 def _refusal(options: Options) -> str:

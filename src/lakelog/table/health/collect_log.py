@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import OffsetExpired
+from lakelog.errors import NotFound, OffsetExpired
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
 from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
@@ -19,6 +19,7 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER
+from lakelog.table.model.published_links import PublishedLinks
 from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, look
 
 _LOOKED_AT: Final = 64
@@ -38,7 +39,19 @@ def collect_log_stats(table: DynamicTable) -> LogFigures:
         tuple(_reader(reader, moment, found) for found in readers),
         any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.nobodys.items()),
         bad_records=_held(noted_bad_records(table), moment),
+        unpublished_ms=_unpublished_ms(table, moment) if table.publishes else None,
     )
+
+
+def _unpublished_ms(table: DynamicTable, moment: LogView) -> int | None:
+    """The commit time of the oldest snapshot whose changes are not, or not only, in the log."""
+    link, snapshot = PublishedLinks.of(table).last(), moment.snapshot
+    is_clean = not link.attempt and all(end <= link.since.get(b, 0) for b, end in moment.ends.items())
+    if snapshot is None or (is_clean and link.is_at(snapshot)):
+        return None
+    with contextlib.suppress(NotFound):
+        snapshot = table.store.snapshot(min(link.snapshot + 1, snapshot.id))
+    return snapshot.time_millis
 
 
 def _held(records: Iterable[str], moment: LogView) -> tuple[str, ...]:

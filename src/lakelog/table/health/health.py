@@ -33,6 +33,14 @@ class TableHealth:
     figures: TableStats | None
     findings: tuple[Finding, ...] = ()
 
+    def __repr__(self) -> str:
+        said = [
+            f"score {self.score}",
+            *(found.kind for found in self.findings),
+            *(f"needs {n.kind}" for n in self.needs),
+        ]
+        return f"TableHealth({self.table}: {', '.join(said)})"
+
     @property
     def lag(self) -> int | None:
         """Number of records that only the log has; None without a log, and if unknown."""

@@ -132,6 +132,8 @@ class LogFigures:
     trouble: str = ""
     bad_records: tuple[str, ...] = ()
     """Unreadable records that readers have found, as bucket-offset."""
+    unpublished_ms: int | None = None
+    """The time of the oldest snapshot that a log of changes has not got yet; None if it has all."""
 
     @property
     def lag(self) -> int | None:

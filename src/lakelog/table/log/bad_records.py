@@ -66,7 +66,7 @@ class RecordDecoder:
             if self.bucket is not None:
                 table.io.create(f"{_directory(table)}/{self.bucket}-{offset}", str(why).encode())
         if table.options.need(ON_BAD_RECORD) == "error":
-            raise Corrupt(f"{text}: {why}. To go on without it, read with '{ON_BAD_RECORD.key}'='skip'") from None
+            raise Corrupt(f"{text}: {why}. To skip it, read with '{ON_BAD_RECORD.key}'='skip'") from None
         METER.add(BAD_RECORDS, table=table.name)
         _LOG.warning("%s, and is skipped: %s", text, why, extra=fields(table=table.name, bucket=self.bucket))
 

@@ -42,8 +42,8 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
         where = log_factory(log.system).place(log)
         raise NotFound(
             f"the log of table {table.name} ({where}) ends at offset {ends[bucket]} in bucket {bucket}, but rows of "
-            f"the table were in it up to {offset}: it is an older copy, or has lost its end. The rows are in the "
-            f"files. Put the newer log back, or make the table anew to log again"
+            f"the table were in it up to {offset}: it is an older copy or was truncated. The rows are in the files. "
+            "Restore the newer log, or recreate the table to write to a log again"
         )
     _COMPARED.add(client)
 

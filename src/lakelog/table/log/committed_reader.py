@@ -148,9 +148,9 @@ class CommittedReader:
             held = self.reader.first_offsets([bucket])[bucket]
             if self.expired != "earliest":
                 raise OffsetExpired(
-                    f"an epoch that was committed at offset {end} or behind it in bucket {bucket} of the log of table "
-                    f"{self.table_name} begins at offset {first}, which has expired, the first one is {held}: begin "
-                    f"anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'='latest-full'), or go on without the rows "
+                    f"an epoch committed at or after offset {end} in bucket {bucket} of the log of table "
+                    f"{self.table_name} starts at offset {first}, which has expired; the first offset is {held}. "
+                    f"Restart from the newest snapshot ('{EXPIRED_OFFSETS.key}'='latest-full'), or skip the rows in "
                     f"between ('{EXPIRED_OFFSETS.key}'='earliest')"
                 ) from None
             return self.reader.read(bucket, held, end, self.most), held

@@ -119,7 +119,7 @@ def check_lease(table: DynamicTable, writer: str) -> None:
     if kept.is_lost or not kept.renew():
         raise Fenced(
             f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
-            f"({kept.timeout_ms / 1000:g} s), and its rows were taken back: write them again"
+            f"({kept.timeout_ms / 1000:g} s), and its rows were aborted: write them again"
         )
 
 

@@ -128,8 +128,8 @@ class LogPosition:
         if value.get("log") != log_id:
             raise InvalidRequest(
                 f"the position belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
-                f"table was made anew, or this is the position or checkpoint of another table. Begin anew (a query: "
-                f"with a new checkpointLocation)."
+                "table was recreated, or this is the position or checkpoint of another table. Restart (a query: "
+                "with a new checkpointLocation)."
             )
         full, switch = value.get("full"), value.get("switch")
         return LogPosition(

@@ -11,6 +11,7 @@ from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.clients import reader_for
+from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.paimon.types.checked_values import offsets_of, read_as
 from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -39,8 +40,13 @@ def register_follower(table: DynamicTable) -> None:
     """Stores, once, that the table receives rows without a writer, with the start of the log as their lower bound.
 
     Called before the first of them may be written, and when a follower starts. Until its first snapshot, union reads
-    and ``latest-full`` use it to know that such rows are in no file.
+    and ``latest-full`` use it to know that such rows are in no file. Raises InvalidRequest for a log of changes.
     """
+    if table.publishes:
+        raise InvalidRequest(
+            f"the log of table {table.name} has the changes of its files ('{LOG_CONTENT.key}' = '{CHANGES}'): rows "
+            f"cannot be written to the log first. Write them with write_stream or INSERT"
+        )
     if table.log is not None:
         table.registered.register(FOLLOWER, reader_for(table.log).first_offsets())
 
@@ -68,7 +74,9 @@ class NamedReaders:
     def record(self, name: str, offsets: Mapping[int, int]) -> None:
         """Stores a reader's position. Raises InvalidRequest for a name that is not a valid file name."""
         if not name.strip() or "/" in name or "\\" in name:
-            raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or have '/' or '\\'")
+            raise InvalidRequest(
+                f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'"
+            )
         self.io.write(f"{self._root}/{name}", orjson.dumps({str(b): o for b, o in sorted(offsets.items())}))
 
     def list(self) -> Sequence[NamedReader]:

@@ -121,8 +121,8 @@ class LogScan:
         if mode == "specific-offsets":
             return {**reader.end_offsets(), **parse_specific_offsets(options.need(STARTUP_OFFSETS))}
         raise InvalidOption(
-            f"start '{mode}' is not known; use latest-full, latest, earliest, the position of a "
-            f"tail, or a map of bucket → offset"
+            f"unknown start '{mode}': use latest-full, latest, earliest, the position of a tail, or a map of bucket "
+            "→ offset"
         )
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -169,9 +169,9 @@ class LogScan:
         began = value.get(_CONSISTENCY, "eventual")
         if self.is_transactional != (began == "transactional"):
             raise InvalidRequest(
-                f"the position of this read of table {self.table.name} was made with '{LOG_CONSISTENCY.key}'="
-                f"'{began}', and rows of open epochs would come twice or never if it went on otherwise: set it to "
-                f"'{began}', or begin anew (a query: with a new checkpointLocation)"
+                f"the position in table {self.table.name} was created with '{LOG_CONSISTENCY.key}'='{began}'. With "
+                f"another value, rows of open epochs would be duplicated or lost: set it to '{began}', or restart (a "
+                "query: with a new checkpointLocation)"
             )
         return LogPosition.from_json(value, self.location.log_id, self.table.name)
 
@@ -184,9 +184,10 @@ class LogScan:
         for bucket, offset in positions.items():
             if offset < firsts[bucket] and not self._may_miss(bucket, offset):
                 raise OffsetExpired(
-                    f"offset {offset} of bucket {bucket} of the log of table {self.table.name} has expired, the first "
-                    f"one is {firsts[bucket]}: begin anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'="
-                    f"'latest-full'), or go on without the rows between ('{EXPIRED_OFFSETS.key}'='earliest')"
+                    f"offset {offset} of bucket {bucket} of the log of table {self.table.name} has expired; the "
+                    f"first offset is {firsts[bucket]}. Restart from the newest snapshot "
+                    f"('{EXPIRED_OFFSETS.key}'='latest-full'), or skip the rows in between "
+                    f"('{EXPIRED_OFFSETS.key}'='earliest')"
                 )
         return {b: max(o, firsts[b]) for b, o in positions.items()}
 
@@ -250,7 +251,7 @@ class LogScan:
             if not field.nullable and rows.column(field.name).null_count:
                 raise InvalidSchema(
                     f"column '{field.name}' of table {self.table.name} is NOT NULL, but newer messages of its log do "
-                    f"not have it: it was dropped meanwhile; open the table again, or start the query again"
+                    "not have it: it was dropped concurrently. Open the table again, or restart the query"
                 )
         return rows.cast(self.schema)
 

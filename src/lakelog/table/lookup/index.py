@@ -62,13 +62,13 @@ class LookupSpec:
         past = [key for key in self.table.hints if SCAN_OPTIONS.knows(key)]
         if past:
             raise InvalidRequest(
-                f"option '{past[0]}' does not go with a lookup join: it finds the newest rows of {self.table.name}"
+                f"option '{past[0]}' does not apply to a lookup join, which finds the newest rows of {self.table.name}"
             )
         other = [column for column in self.on if column not in schema.primary_keys]
         if other or not self.on:
             raise InvalidRequest(
                 f"a lookup join with table {self.table.name} needs columns of its primary key "
-                f"({', '.join(schema.primary_keys)})" + (f", and '{other[0]}' is none" if other else "")
+                f"({', '.join(schema.primary_keys)})" + (f"; '{other[0]}' is not one of them" if other else "")
             )
 
     @cached_property
@@ -129,7 +129,7 @@ class LookupIndex:
             looked = monotonic_s()
             try:
                 if self._source is None:
-                    raise NotFound("not begun")
+                    raise NotFound("not started")
                 self._take(self._source)
             except NotFound:
                 self._begin()

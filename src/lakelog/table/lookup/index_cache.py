@@ -79,7 +79,7 @@ class LookupTable:
             figures.block_hits, figures.block_loads = self._cache.hits, self._cache.loads
             keep_figures(self.spec.table, self.name, self._worker, figures)
         except LakelogError as failure:
-            _LOG.warning("figures of lookup join %s were not kept: %s", self.name, failure)
+            _LOG.warning("statistics of lookup join %s were not saved: %s", self.name, failure)
 
     def close(self) -> None:
         """Deletes the indexes."""

@@ -126,7 +126,7 @@ class FileSource(LookupSource):
         if newest is None and self._at is None:
             return
         if newest is None or (self._at is not None and store.snapshot(self._at.id) != self._at):
-            raise NotFound(f"table {self.table.name} was rolled back or made anew")
+            raise NotFound(f"table {self.table.name} was rolled back or recreated")
         self._check_buckets(newest)
         for split in self._splits(newest):
             if self.bucket in (None, split.bucket):
@@ -151,8 +151,8 @@ class FileSource(LookupSource):
         now, before = self.table.store.schemas.get(newest.schema_id).num_buckets, self.table.schema.num_buckets
         if now != before:
             raise InvalidRequest(
-                f"table {self.table.name} has {now} buckets now, and had {before} when the query that looks up its "
-                f"rows was started: start it again"
+                f"table {self.table.name} has {now} buckets now, and had {before} when the lookup query started: "
+                "restart the query"
             )
 
 

@@ -73,7 +73,7 @@ def check_name(name: str) -> None:
     """Raises InvalidRequest for a statistics name that is not a valid directory name."""
     if not name.strip() or name.startswith(".") or set("/\\") & set(name):
         raise InvalidRequest(
-            f"'{name}' cannot be the name of a lookup join: it must not be blank or have '/', '\\', '.'"
+            f"'{name}' cannot be the name of a lookup join: it must not be blank or contain '/', '\\' or '.'"
         )
 
 

@@ -29,7 +29,7 @@ _GROUP: Final = 64
 """Maximum number of results in one commit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CompactionSummary:
     """The result of a compaction. True if it changed something.
 
@@ -50,6 +50,13 @@ class CompactionSummary:
 
     def __bool__(self) -> bool:
         return bool(self.snapshots)
+
+    def __repr__(self) -> str:
+        left = "".join(f", {n} buckets {why}" for n, why in ((self.busy, "busy"), (self.lost, "lost")) if n)
+        return (
+            f"CompactionSummary({self.buckets} buckets, {self.files_before} → {self.files_after} files, "
+            f"{self.bytes_before:,} → {self.bytes_after:,} bytes, {self.seconds:.1f} s, {self.snapshot}{left})"
+        )
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -23,6 +23,7 @@ from lakelog.table.maintenance.compaction_task import (
     pack_tasks,
     plan_tasks,
 )
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import existing_partitions, partitions_meeting
 
@@ -78,8 +79,8 @@ def chosen_partitions(
     others = sorted(() if condition is None else condition.columns - set(keys))
     if others:
         raise InvalidRequest(
-            f"a compaction takes whole partitions of table {table.name}, its partition columns are "
-            f"{', '.join(keys) or 'none'}: take {', '.join(others)} out of the condition"
+            f"a compaction of table {table.name} selects whole partitions (partition columns: "
+            f"{', '.join(keys) or 'none'}): remove {', '.join(others)} from the condition"
         )
     live = {entry.partition for entry in table.store.live_entries(table.store.latest_snapshot())}
     found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)
@@ -106,6 +107,7 @@ def run_tasks(
             _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
         METER.add(COMPACTIONS, table=table.name)
         METER.observe(COMPACTION_DURATION, span.seconds, table=table.name)
+        publish_best_effort(table)  # some tables show rows only after a compaction
 
 
 def _run_all(

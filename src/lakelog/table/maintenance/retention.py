@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
 from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
@@ -15,6 +15,7 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
+from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.options.metrics import ORPHANS_REMOVED, PARTITIONS_EXPIRED, SNAPSHOTS_EXPIRED
 from lakelog.options.retention import (
     CONSUMER_EXPIRATION_TIME,
@@ -24,13 +25,15 @@ from lakelog.options.retention import (
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.lookup.stats import forget_figures
 from lakelog.table.maintenance.after_write import compact_best_effort
-from lakelog.table.maintenance.log_expiry import expire_log
+from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.log_view import look
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -47,7 +50,8 @@ def expire_snapshots(
 ) -> list[int]:
     """Expires snapshots by the table's options, or by the arguments instead; returns their ids.
 
-    A snapshot with the newest state of the log stays, regardless of later committers.
+    A snapshot with the newest state of the log stays, regardless of later committers; so do those that a log of changes
+    has not passed yet.
     """
     by_options = snapshot_retention(table.options)
     largest = by_options.largest if retain_max is None else retain_max
@@ -57,7 +61,7 @@ def expire_snapshots(
         by_options.time if older_than is None else older_than,
         by_options.limit if max_deletes is None else max_deletes,
     )
-    gone = table.store.expire_snapshots(keep, lambda: _newest_with_state(table))
+    gone = table.store.expire_snapshots(keep, lambda: _oldest_needed(table))
     METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
     if gone:
         told = fields(table=table.name, snapshot=gone[-1])
@@ -72,7 +76,7 @@ def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
     """
 
     def keep_from() -> int | None:
-        return _newest_with_state(table)
+        return _oldest_needed(table)
 
     free = len(table.store.expirable_snapshots(keep_from))
     consumers = table.store.consumers.list()
@@ -80,6 +84,11 @@ def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
         return free, free, ""
     wanted = len(table.store.expirable_snapshots(keep_from, minds_consumers=False))
     return free, wanted, min(consumers, key=lambda c: c.next_snapshot).name if wanted > free else ""
+
+
+def _oldest_needed(table: DynamicTable) -> int | None:
+    needed = [number for number in (published_from(table), _newest_with_state(table)) if number is not None]
+    return min(needed, default=None)
 
 
 def _newest_with_state(table: DynamicTable) -> int | None:
@@ -101,10 +110,12 @@ def expire_partitions(
     rule = PartitionRule.of(table.options, expiration_time, strategy)
     if rule is None:
         raise InvalidRequest(
-            f"table {table.name} does not say how long partitions live: set '{PARTITION_EXPIRATION_TIME.key}', or give "
-            f"an expiration time"
+            f"table {table.name} has no partition retention: set '{PARTITION_EXPIRATION_TIME.key}', or give an "
+            "expiration time"
         )
     dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
+    if dropped:
+        publish_best_effort(table)
     METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)
     keys = table.schema.partition_keys
     return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
@@ -148,13 +159,41 @@ def roll_back(
 ) -> Snapshot:
     """Makes an older state the newest; exactly one of snapshot, tag and timestamp selects it.
 
-    The rows of a log cannot be taken back. A table with a log therefore requires ``files_only``, which accepts that the
-    log still has rows that the files no longer have. Raises NotFound, InvalidRequest.
+    A log of changes gets the changes back to that state first. The input rows of a log cannot be taken back: such a
+    table requires ``files_only``, which accepts that the log still has rows that the files no longer have. Raises
+    NotFound, InvalidRequest.
     """
     if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
         raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
+    if table.publishes:
+        return _roll_back_both(table, snapshot_id, tag, timestamp_ms)
     _check_log(table, "rolled back", files_only)
     _forget_sealed(table)
+    return _roll_back_files(table, snapshot_id, tag, timestamp_ms)
+
+
+def _roll_back_both(
+    table: DynamicTable, snapshot_id: int | None, tag: str | None, timestamp_ms: int | None
+) -> Snapshot:
+    """Publishes the changes to the older state, then rolls back the files.
+
+    The log never adds up to a snapshot that is about to be removed. If the process dies in between, the next
+    publication returns to the newest snapshot.
+    """
+    rollback = table.store.rollback
+    if tag is not None:
+        target = table.store.tags.get(tag).snapshot
+    else:
+        target = table.store.snapshot(rollback.id_at(timestamp_ms or 0) if snapshot_id is None else snapshot_id)
+    with publishing(table) as publication:
+        publication.run(target)
+        _forget_sealed(table)
+        return rollback.to_snapshot(target.id) if tag is None else rollback.to_tag(tag)
+
+
+def _roll_back_files(
+    table: DynamicTable, snapshot_id: int | None, tag: str | None, timestamp_ms: int | None
+) -> Snapshot:
     if tag is not None:
         return table.store.rollback.to_tag(tag)
     if snapshot_id is not None:
@@ -163,7 +202,15 @@ def roll_back(
 
 
 def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
-    """Replaces main with a branch. A table with a log is refused as in ``roll_back``. Raises NotFound."""
+    """Replaces main with a branch. A table with a log is refused unless ``files_only``. Raises NotFound.
+
+    A log of changes could not go on from snapshots that are no longer there: UnsupportedFeature.
+    """
+    if table.publishes:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log of changes ('log.content' = 'changes'), which does not follow a branch: "
+            f"INSERT OVERWRITE the rows of the branch instead"
+        )
     _check_log(table, "fast-forwarded", files_only)
     _forget_sealed(table)
     table.store.branches.fast_forward(branch)
@@ -177,11 +224,39 @@ def _forget_sealed(table: DynamicTable) -> None:
     table.decided.forget(waiting_epochs(table).sealed)
 
 
+def expire_log(table: DynamicTable) -> None:
+    """Deletes old records of the log that nobody needs any more (``log_floors``).
+
+    Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
+    log on a server. Raises Unavailable, NotFound.
+    """
+    log = table.log
+    if log is None or log.retention_ms is not None or not log_factory(log.system).is_local:
+        return
+    floors = log_floors(table)
+    if floors:
+        LOG_SYSTEMS.create(log.system).expire(log, floors)
+
+
+def log_floors(table: DynamicTable) -> Mapping[int, int]:
+    """Bucket → offset below which no record is needed: all are in the newest snapshot, or taken back.
+
+    Records stay that only the log has (``emit.mode`` = log), that an open writer may have to heal, or that a reader
+    with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
+    NotFound.
+    """
+    moment = look(table)
+    readers = NamedReaders(table.io, table.path).list()
+    sealed = [writer.sealed_up_to for writer in moment.writers.values()]
+    needed = moment.starts([moment.state.offsets, *sealed, *(reader.offsets for reader in readers)])
+    return {bucket: offset for bucket, offset in needed.items() if bucket in moment.state.offsets}
+
+
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
     if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
         raise InvalidRequest(
-            f"table {table.name} has a log, whose rows cannot be {what}: say files_only to change the files alone and "
-            f"let the log be ahead of them"
+            f"table {table.name} has a log, whose rows cannot be {what}: pass files_only to change only the "
+            f"files; the log then stays ahead of them. A log of changes ('log.content' = 'changes') follows a rollback"
         )
 
 

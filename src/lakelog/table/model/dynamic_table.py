@@ -16,9 +16,11 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.filestore.store import FileStore
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
+from lakelog.merge.table_rules import log_content
 from lakelog.options.log import (
     CHANGE_TRACKING,
     CHANGELOG_MODE,
+    CHANGES,
     EMIT_MODE,
     LOG_ENABLED,
     READ_MODE,
@@ -166,17 +168,22 @@ class DynamicTable:
 
     @property
     def changelog_mode(self) -> str:
-        """``all`` or ``upsert``: the contents of the log (``auto``: upsert with a primary key, all without)."""
+        """``all`` or ``upsert``: the changes in the log (``auto``: upsert if it holds keyed rows as written)."""
         mode = self.options.need(CHANGELOG_MODE)
         if mode == "auto":
-            return "upsert" if self.schema.primary_keys else "all"
+            return "upsert" if self.schema.primary_keys and not self.publishes else "all"
         return mode if self.schema.primary_keys else "all"
 
     @property
+    def publishes(self) -> bool:
+        """True if the log gets the changes from snapshot to snapshot (``log.content``), not the rows of writes."""
+        return self.log is not None and log_content(Options(self.schema.options)) == CHANGES
+
+    @property
     def emits_log(self) -> bool:
-        """True if a write fills the log (``emit.mode``, ``change-tracking``)."""
+        """True if a write appends its rows to the log (``emit.mode``, ``change-tracking``, ``log.content``)."""
         mode = self.options.need(EMIT_MODE)
-        if not self.options.need(CHANGE_TRACKING):
+        if not self.options.need(CHANGE_TRACKING) or self.publishes:
             return False
         return self.branch == MAIN_BRANCH and ("log" in mode.split(",") or (mode == "auto" and self.log is not None))
 

@@ -57,8 +57,8 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     factory = log_factory(system)
     if address is not None and not factory.is_local and _is_path(address):
         raise InvalidOption(
-            f"'{LOG_ADDRESS.key}' = '{address}' is the path of a file, which '{LOG_TYPE.key}' = '{system}' does not "
-            f"take: write '{LOG_TYPE.key}' = '{log_system_at(None)}' with it, or give {factory.address}"
+            f"'{LOG_ADDRESS.key}' = '{address}' is a file path, which '{LOG_TYPE.key}' = '{system}' does not "
+            f"support: write '{LOG_TYPE.key}' = '{log_system_at(None)}', or give {factory.address}"
         )
     if address is None and not factory.is_local:
         raise InvalidOption(
@@ -66,8 +66,8 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
         )
     if address is None and "://" in path:
         raise InvalidOption(
-            f"a log of type '{system}' cannot lie in '{path}', it needs a local disk: set '{LOG_ADDRESS.key}' to the "
-            f"servers of another log system, or to a local file with '{LOG_TYPE.key}' = '{system}'"
+            f"a log of type '{system}' cannot be in '{path}' because it needs a local disk: set '{LOG_ADDRESS.key}' "
+            f"to the servers of another log system, or to a local file with '{LOG_TYPE.key}' = '{system}'"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
     return _location(options, system, address or factory.default_address(path), topic, max(1, schema.num_buckets))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.options.log import EMIT_MODE
+from lakelog.options.log import CHANGES, EMIT_MODE, INPUT, LOG_CONTENT
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.paimon.rows.partition import decode_partition
@@ -23,13 +23,14 @@ from lakelog.table.model.dynamic_table import DynamicTable
 def check_overwritable(table: DynamicTable) -> None:
     """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
 
-    An overwrite is not a stream of changes: readers of the log would keep the replaced rows.
+    An overwrite is not a stream of changes: readers of a log of input rows would keep the replaced rows.
     """
     if table.emits_log:
         raise UnsupportedFeature(
-            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE, DROP PARTITION or "
-            f"the expiry of partitions: delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' "
-            f"to change the files alone"
+            f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record an "
+            f"overwrite, TRUNCATE, DROP PARTITION or expiry of partitions: delete by primary key instead, create the "
+            f"table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to change "
+            f"only the files"
         )
 
 
@@ -71,13 +72,16 @@ def overwrite_target(table: DynamicTable, values: Mapping[str, object] | None = 
     """The target of an overwrite with these values of partition columns (text, or of the column's type).
 
     Without values, ``dynamic-partition-overwrite`` decides between the whole table and the partitions of the new rows.
+    Values of some partition columns only mean all partitions that have them, unless the option is set and true.
     Raises InvalidSchema for a column that is no partition column, InvalidRequest for a value that does not fit.
     """
     schema = table.schema
+    is_dynamic = Options(table.options).need(DYNAMIC_PARTITION_OVERWRITE)
     if values:
-        return OverwriteTarget(partition_values(schema, values, table.name))
-    by_rows = bool(schema.partition_keys) and Options(table.options).need(DYNAMIC_PARTITION_OVERWRITE)
-    return OverwriteTarget((), by_rows)
+        chosen = partition_values(schema, values, table.name)
+        is_part = len(chosen) < len(schema.partition_keys)
+        return OverwriteTarget(chosen, is_part and is_dynamic and DYNAMIC_PARTITION_OVERWRITE.key in table.options)
+    return OverwriteTarget((), bool(schema.partition_keys) and is_dynamic)
 
 
 def partition_values(schema: TableSchema, given: Mapping[str, object], table: str) -> tuple[tuple[str, Any], ...]:
@@ -91,7 +95,7 @@ def partition_values(schema: TableSchema, given: Mapping[str, object], table: st
         own = by_fold.get(name.lower())
         if own is None:
             keys = ", ".join(schema.partition_keys) or "none"
-            raise InvalidSchema(f"'{name}' is no partition column of table {table}; its partition columns: {keys}")
+            raise InvalidSchema(f"'{name}' is not a partition column of table {table}; its partition columns: {keys}")
         chosen[own] = _typed(schema, own, value)
     return tuple((name, chosen[name]) for name in schema.partition_keys if name in chosen)
 
@@ -106,7 +110,7 @@ def existing_partitions(
         matching = {p for p in live if target.matches(p, table.schema)}
         if not matching and not if_exists:
             text = ", ".join(f"{k} = {v!r}" for k, v in target.values)
-            raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to go on without it")
+            raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to ignore it")
         found |= matching
     return frozenset(found)
 

@@ -54,9 +54,9 @@ def check_alone(table_name: str, writer: str, run: StreamingRun, others: list[Ot
         if is_first and other.epoch > run.met.get(other.name, -1):
             heard = max(0.0, (now_ms() - other.time_ms) / 1000)
             raise InvalidRequest(
-                f"query {writer} is the second one that streams into table {table_name}: query {other.name} does, too, "
-                f"and committed epoch {other.epoch} {heard:.1f} s ago, after this one had started. Two queries that "
-                f"change the same key have no common order: stop one of them (if '{other.name}' should never come "
-                f"back, end it with CALL sys.end_writer('{table_name}', '{other.name}')), or let both go on, when no "
-                f"key is written by both, with 'write.concurrent-writers'='true'"
+                f"query {writer} is a second stream into table {table_name}: query {other.name} also writes to it "
+                f"and committed epoch {other.epoch} {heard:.1f} s ago, after this query had started. Changes of two "
+                f"queries to the same key have no defined order: stop one of them (if '{other.name}' will never "
+                f"restart, end it with CALL sys.end_writer('{table_name}', '{other.name}')). If no key is written by "
+                "both, allow them with 'write.concurrent-writers'='true'"
             )

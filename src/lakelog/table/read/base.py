@@ -4,32 +4,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
 """Reads rows: from table columns and a filter on them to batches of these columns and ``_row_kind``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableScan(ABC):
     """A lazy batch read of a table or of one view of it. Picklable.
 
-    ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view.
+    ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view. ``max_rows`` is the maximum
+    number of rows of the result as a whole, and ``residual`` a further condition on its rows, as an Arrow expression;
+    ``read`` of a split applies neither.
     """
 
     table: DynamicTable
     columns: tuple[str, ...] | None = None
     filter: Predicate | None = None
+    max_rows: int | None = field(default=None, kw_only=True)
+    residual: pc.Expression | None = field(default=None, kw_only=True)
 
     @property
     def row_schema(self) -> TableSchema:
@@ -56,6 +65,12 @@ class TableScan(ABC):
         """The same scan with a filter on columns of ``row_schema``."""
         return replace(self, filter=filter)
 
+    def limit(self, rows: int) -> Self:
+        """The same scan with at most this many rows, in no defined order. Raises InvalidRequest for less than 0."""
+        if rows < 0:
+            raise InvalidRequest(f"limit({rows}): give 0 or a positive number of rows")
+        return replace(self, max_rows=rows if self.max_rows is None else min(rows, self.max_rows))
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
@@ -64,8 +79,33 @@ class TableScan(ABC):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, batch by batch, in bounded memory."""
-        for split in self.plan():
-            yield from self.read(split)
+        left = self.max_rows
+        for batch in self._matching() if left != 0 else ():
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if left == 0:
+                return
+
+    def _matching(self) -> Iterator[pa.RecordBatch]:
+        """All rows that match ``residual``. Reads its columns, too: those whose names are in its text."""
+        condition = self.residual
+        if condition is None:
+            for split in self.plan():
+                yield from self.read(split)
+            return
+        wanted = self.schema.names
+        also = [name for name in self.row_schema.field_names if name not in wanted and name in str(condition)]
+        whole = self.select([*wanted, *also])
+        for split in whole.plan():
+            for batch in whole.read(split):
+                yield batch.filter(condition).select(wanted)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batches of ``to_batches``."""
+        return self.to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches as an Arrow reader (for DuckDB, polars, pandas)."""
@@ -75,8 +115,46 @@ class TableScan(ABC):
         """All rows in one Arrow table."""
         return self.to_reader().read_all()
 
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame."""
+        return pl.DataFrame(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Raises NotInstalled without pandas."""
+        return pandas_of(self.to_arrow())
+
+    def head(self, rows: int = 5) -> pa.Table:
+        """The first rows that the scan finds, in no defined order, in one Arrow table."""
+        return self.limit(rows).to_arrow()
+
+    def count(self) -> int:
+        """Number of rows. Reads one column."""
+        known = self.row_schema
+        narrow = self.select(known.primary_keys[:1] or known.field_names[:1])
+        return sum(batch.num_rows for batch in narrow.to_batches())
+
+    def __repr__(self) -> str:
+        parts = [self.table.name]
+        if self.columns is not None:
+            parts.append(f"columns: {', '.join(self.columns)}")
+        if self.filter is not None:
+            parts.append(f"filter: {self.filter}")
+        if self.residual is not None:
+            parts.append(f"also: {self.residual}")
+        if self.max_rows is not None:
+            parts.append(f"limit: {self.max_rows}")
+        return f"{type(self).__name__}({'; '.join(parts)})"
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def pandas_of(rows: pa.Table) -> pd.DataFrame:
+    """An Arrow table as a pandas DataFrame. Raises NotInstalled without pandas."""
+    try:
+        return rows.to_pandas()
+    except ModuleNotFoundError as missing:
+        raise NotInstalled("to_pandas() needs: pip install pandas") from missing
 
 
 def without_kind(filter: Predicate | None, kind_column: str = ROW_KIND_COLUMN) -> Predicate | None:

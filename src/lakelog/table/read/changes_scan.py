@@ -45,7 +45,7 @@ def with_row_kind(schema: TableSchema) -> TableSchema:
     return replace(schema, fields=(*schema.fields, ROW_KIND_FIELD))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChangesScan(TableScan):
     """The changes after snapshot ``first`` up to snapshot ``last``, as rows with a column ``_row_kind``.
 
@@ -81,7 +81,7 @@ def plan_changes(
     """The splits of the changes after one snapshot up to another."""
     start, end = (point.id if isinstance(point, Snapshot) else point for point in (first, last))
     if end < start:
-        raise InvalidOption(f"changes from snapshot {start} to {end}: the end is before the begin, swap them")
+        raise InvalidOption(f"changes from snapshot {start} to {end}: the end is before the start. Swap them")
     if start == end:
         return []
     if mode == DIFF:
@@ -146,7 +146,7 @@ def changes_of_options(table: DynamicTable, keeps_deletes: bool = False) -> Chan
 
 def _between_times(table: DynamicTable, start: int, end: int, mode: str, keeps_deletes: bool) -> ChangesScan:
     if end < start:
-        raise InvalidOption(f"changes from {start} to {end} (ms since 1970): the end is before the begin, swap them")
+        raise InvalidOption(f"changes from {start} to {end} (ms since 1970): the end is before the start. Swap them")
     first, last = (id_at_time(table.store, at, with_changelogs=mode != DIFF) for at in (start, end))
     return ChangesScan(table, None, None, first, last, mode, keeps_deletes)
 

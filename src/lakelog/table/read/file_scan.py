@@ -27,7 +27,7 @@ from lakelog.table.runs.sequencing import SequencedRuns, places_of, sequence_run
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan(TableScan):
     """A batch read of the newest state, or of one snapshot.
 
@@ -51,11 +51,13 @@ class Scan(TableScan):
         if given is None:
             return splits
         if self.table.schema.is_keyed:
-            raise InvalidRequest(f"'{SCAN_DATA_FILES.key}' is not for table {self.table.name}: its files are merged")
+            raise InvalidRequest(
+                f"'{SCAN_DATA_FILES.key}' does not apply to table {self.table.name}, whose files must be merged"
+            )
         wanted = {name for name in given.split(",") if name}
         missing = wanted - {f.file_name for split in splits for f in split.files}
         if missing and self.filter is None:  # with a filter, they may have no matching rows
-            raise CommitConflict(f"data file '{min(missing)}' is no part of table {self.table.name} (any more)")
+            raise CommitConflict(f"data file '{min(missing)}' is not (or no longer) part of table {self.table.name}")
         kept = (replace(s, files=tuple(f for f in s.files if f.file_name in wanted), inline_runs=()) for s in splits)
         return [split for split in kept if split.files]
 
@@ -89,6 +91,8 @@ class Scan(TableScan):
         yield from self.table.store.read_split(split, columns=self.columns, filter=self.filter)
 
     def to_arrow(self) -> pa.Table:
+        if self.max_rows is not None or self.residual is not None:
+            return self.to_reader().read_all()
         splits = self.plan()
         with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
             parts = threads.map(lambda split: list(self.read(split)), splits)

@@ -40,7 +40,7 @@ class StreamStart:
     next: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamPlan:
     """One unit of a stream: a snapshot's changes, or its full state; the stream resumes with snapshot ``next``."""
 
@@ -58,8 +58,11 @@ class StreamPlan:
         """All rows in one Arrow table."""
         return pa.Table.from_batches(self.to_batches(), self.stream.schema)
 
+    def __repr__(self) -> str:
+        return f"StreamPlan({self.stream.table.name}: snapshot {self.snapshot_id}, {len(self.splits)} splits)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class FileStream(TableScan):
     """The changes that a stream of the files emits, plan by plan. Rows have a ``_row_kind``.
 
@@ -157,13 +160,14 @@ class FileStream(TableScan):
         earliest, latest = store.change_history.earliest_id(), store.snapshots.latest_id()
         if earliest is not None and snapshot_id < earliest:
             raise NotFound(
-                f"snapshot {snapshot_id} of table {self.table.name} has expired before this stream read it (the oldest "
-                f"is {earliest}): begin anew, keep snapshots longer, or give the stream a 'consumer-id'"
+                f"snapshot {snapshot_id} of table {self.table.name} has expired before this stream read it (the "
+                f"oldest is {earliest}): restart the stream, keep snapshots longer, or give the stream a "
+                "'consumer-id'"
             )
         if snapshot_id > (latest or 0) + 1:
             raise InvalidRequest(
-                f"this stream goes on with snapshot {snapshot_id}, but the newest of table {self.table.name} is "
-                f"{latest}: the table was made anew or rolled back, begin the stream anew"
+                f"this stream is at snapshot {snapshot_id}, but the newest of table {self.table.name} is {latest}: "
+                "the table was recreated or rolled back. Restart the stream without its checkpoint"
             )
         return None
 

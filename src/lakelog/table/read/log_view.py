@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.io.clock import now_ms
@@ -97,6 +97,8 @@ def _look(table: DynamicTable) -> LogView:
     registered = table.registered.all()
     found = waiting_epochs(table)
     state = found.state
+    if table.publishes:  # the log has nothing that the files lack
+        state = replace(state, offsets=ends)
     writers: dict[str, WriterProgress] = {}
     for writer, registration in registered.items():
         own = [r for r in found.waiting if r.writer == writer]
@@ -147,7 +149,7 @@ def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[i
         first = moment.firsts.get(bucket, 0)
         if seen < first and not only_control_records_expired(table, moment.state, bucket, seen):
             raise OffsetExpired(
-                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
-                f"knows it up to {seen} only: what lay between has expired. Keep the log longer "
-                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+                f"bucket {bucket} of the log of table {table.name} starts at offset {first}, but the newest snapshot "
+                f"covers it only up to {seen}: the rows in between have expired. Keep the log longer "
+                f"('log-store.retention'), or read the remaining rows with '{EXPIRED_OFFSETS.key}'='earliest'"
             )

@@ -15,6 +15,7 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.published_links import PublishedLinks
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.log_view import check_held, look
 from lakelog.table.read.union_scan import merged_on_read
@@ -25,8 +26,13 @@ _ROWS: Final = pa.array([DATA, CORRECTION])
 def latest_full(table: DynamicTable) -> LogPosition:
     """The position of a reader that starts with the full newest snapshot and continues in the log after it.
 
-    Raises OffsetExpired as ``check_held``.
+    With ``log.content`` = changes it is the snapshot of the newest link. Raises OffsetExpired as ``check_held``.
     """
+    if table.publishes:
+        link = PublishedLinks.of(table).last()
+        scan = LogScan(table)
+        ends = scan.reader.end_offsets()
+        return LogPosition(scan.held_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
     moment = look(table)
     writers = moment.writers
     check_held(table, moment, (w.sealed_up_to for w in writers.values()))

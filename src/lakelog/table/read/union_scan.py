@@ -107,8 +107,11 @@ def union_scan(table: DynamicTable) -> UnionScan:
 def merged_on_read(table: DynamicTable) -> DynamicTable:
     """The table with its newest files visible; some tables otherwise hide them until they are compacted.
 
-    Called for reads that continue in the log after a snapshot. Rows that wait for a compaction would be in neither.
+    Called for reads that continue in the log after a snapshot. Rows that wait for a compaction would be in neither,
+    unless the log gets the changes of what batch reads show.
     """
+    if table.publishes:
+        return table
     schema = table.schema
     return table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"}))
 

@@ -40,15 +40,15 @@ def check_bucket_mode(table: DynamicTable) -> None:
     schema = table.schema
     if schema.num_buckets == POSTPONE_BUCKET:
         raise UnsupportedFeature(
-            f"table {table.name} has 'bucket' = '{POSTPONE_BUCKET}' (postponed), which is read only: write it with "
-            f"another engine, or make a table with a number of buckets"
+            f"table {table.name} has 'bucket' = '{POSTPONE_BUCKET}' (postponed), which is read-only in lakelog: "
+            "write it with another engine, or create a table with a number of buckets"
         )
     if not has_dynamic_buckets(schema):
         return
     if not set(schema.partition_keys) <= set(schema.primary_keys):
         raise UnsupportedFeature(
-            f"table {table.name} has dynamic buckets and a primary key without the partition columns: a key may move "
-            f"between partitions, which is not supported for writing; add the partition columns to the primary key"
+            f"table {table.name} has dynamic buckets and a primary key without the partition columns: keys can move "
+            "between partitions, which is not supported for writing. Add the partition columns to the primary key"
         )
     if table.log is not None:
         raise UnsupportedFeature(

@@ -39,8 +39,8 @@ def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> No
             named = zip(keys, decode_partition(entry.partition, table.schema), strict=True)
             where = ", ".join(f"{k} = {v!r}" for k, v in named) or "the table"
             raise InvalidRequest(
-                f"table {table.name}: {where} has {entry.total_buckets} buckets, but 'bucket' is {wanted} now: "
-                f"INSERT OVERWRITE it, or call Table.rescale(), before rows are added"
+                f"table {table.name}: {where} has {entry.total_buckets} buckets, but 'bucket' is {wanted} now: run "
+                "INSERT OVERWRITE on it, or call Table.rescale(), before you add rows"
             )
 
 

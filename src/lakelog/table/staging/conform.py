@@ -17,6 +17,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.table.staging.text_length import fit_text
 
 
 def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
@@ -33,7 +34,7 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
             hint = f", did you mean '{near[0]}'?" if near else ""
             raise InvalidSchema(f"table {table} has no column '{name}'{hint or '.'} It has: {', '.join(target.names)}")
         if names.count(name) > 1:
-            raise InvalidSchema(f"column '{name}' is given twice for table {table}")
+            raise InvalidSchema(f"column '{name}' occurs twice in the rows for table {table}")
         have, want = given.field(name).type, target.field(name).type
         if not _castable(have, want):
             raise InvalidSchema(
@@ -52,7 +53,7 @@ def conform(
 ) -> tuple[pa.RecordBatch, np.ndarray]:
     """The batch with exactly the table's columns and types, and the row kinds (int8); defaults replace NULL.
 
-    Without ``defaults``, for rows that were already in the table, NULL stays.
+    Without ``defaults``, for rows that were already in the table, NULL stays, and lengths of text are not checked.
 
     Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is NOT
     NULL, an unknown row kind, a retraction for a table without a primary key.
@@ -60,6 +61,7 @@ def conform(
     check_columns(batch.schema, schema, table)
     target = arrow_schema(schema.fields)
     columns = []
+    padded = schema.padded_columns
     for field in target:
         index = batch.schema.get_field_index(field.name)
         missing = index < 0
@@ -67,12 +69,14 @@ def conform(
         default = default_scalar(schema.field(field.name))
         if defaults and default is not None and column.null_count:
             column = pc.fill_null(column, default)
+        if defaults:
+            column = fit_text(column, schema.field(field.name).type, padded.get(field.name), field.name, table)
         if not field.nullable and column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             what = "primary key" if field.name in schema.primary_keys else "NOT NULL"
             raise InvalidSchema(
-                f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): "
-                f"give it a value or filter the row out"
+                f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): set a "
+                "value, or filter the row out"
             )
         is_key = field.name in schema.primary_keys
         columns.append(_one_zero(column) if is_key and pa.types.is_floating(field.type) else column)
@@ -104,13 +108,13 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
 def _check_retractions(what: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         raise InvalidSchema(
-            f"{what}, which has no primary key and takes only inserts: declare a primary key or filter the "
-            f"retractions out"
+            f"{what}, which has no primary key and accepts only inserts: declare a primary key, or filter out the "
+            "retractions"
         )
     if not engine_of(schema).takes_retractions:
         engine = Options(schema.options).need(MERGE_ENGINE)
         raise InvalidSchema(
-            f"{what}, whose merge engine '{engine}' takes only inserts: filter the retractions out, or set "
+            f"{what}, whose merge engine '{engine}' accepts only inserts: filter out the retractions, or set "
             f"'{IGNORE_DELETE.key}' = 'true'"
         )
 

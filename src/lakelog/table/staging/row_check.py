@@ -229,8 +229,8 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
             table.store.paths.bucket_dir(partition, 0)
         except Corrupt as why:
             raise InvalidSchema(
-                f"rows of table {table.name} have a value of a partition column that no directory can be named after, "
-                f"as a time outside the years 0001 to 9999: {why}. Write NULL or another value"
+                f"rows of table {table.name} have a value in a partition column that cannot be a directory name, "
+                f"such as a time outside the years 0001 to 9999: {why}. Write NULL or another value"
             ) from None
     if schema.is_keyed and not isinstance(engine, PickingEngine):
         names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}

@@ -22,6 +22,7 @@ from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import begin_record
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
+from lakelog.merge.table_rules import check_log_content
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
@@ -107,6 +108,8 @@ class TaskWriter:
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
+        if table.publishes:
+            check_log_content(table.options)
         table.check_identity(LOOK_EVERY_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)

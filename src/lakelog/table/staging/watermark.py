@@ -40,14 +40,14 @@ class EventTime:
             return None
         if name not in table.schema.field_names:
             raise InvalidOption(
-                f"option '{WATERMARK_COLUMN.key}' = '{name}': table {table.name} has no such column; it has "
+                f"option '{WATERMARK_COLUMN.key}' = '{name}': table {table.name} has no such column. Columns: "
                 f"{', '.join(table.schema.field_names)}"
             )
         kind = arrow_schema(table.schema.fields).field(name).type
         if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
             raise InvalidOption(
-                f"option '{WATERMARK_COLUMN.key}' = '{name}': the column is {kind}; name one of TIMESTAMP, DATE, or "
-                f"BIGINT (milliseconds since 1970)"
+                f"option '{WATERMARK_COLUMN.key}' = '{name}': the column is {kind}; name a column of type TIMESTAMP, "
+                "DATE, or BIGINT (milliseconds since 1970)"
             )
         return EventTime(name, round(table.options.need(WATERMARK_DELAY).total_seconds() * 1000))
 

@@ -38,7 +38,7 @@ class MetadataSplit:
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetadataTable(TableScan):
     """A system table with rows from one call; names and types are those of Paimon 1.4."""
 

@@ -43,7 +43,7 @@ def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> 
     read, Unavailable for the log.
     """
     if stop not in (None, "latest") and not isinstance(stop, threading.Event):
-        raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever), 'latest' or an Event")
+        raise InvalidRequest(f"stop={stop!r} is not known; use None (follow without end), 'latest' or an Event")
     is_position = isinstance(start, str) and start.startswith("{")
     position = (
         TailPosition.from_text(str(start), scan) if is_position else _beginning(scan, start_position(scan, start))

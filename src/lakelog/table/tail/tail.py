@@ -77,7 +77,7 @@ class TailPosition:
         except InvalidRequest:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as why:
-            raise InvalidRequest(f"'{text[:80]}' is not the position of a tail: {why}") from why
+            raise InvalidRequest(f"'{text[:80]}' is not a tail position: {why}") from why
 
 
 def _columns(scan: LogScan) -> list[str] | None:
@@ -88,8 +88,8 @@ def _columns(scan: LogScan) -> list[str] | None:
 def _other_changes(scan: LogScan, value: Mapping[str, Any]) -> InvalidRequest:
     had = f"'true' and columns {value.get(_COLUMNS) or 'of the table'}" if _STATE in value else "'false'"
     return InvalidRequest(
-        f"the position of this read of table {scan.table.name} was made with '{NORMALIZE.key}'={had}: go on with the "
-        f"same, or begin anew"
+        f"the position in table {scan.table.name} was created with '{NORMALIZE.key}'={had}: keep this value, or "
+        "restart without the position"
     )
 
 

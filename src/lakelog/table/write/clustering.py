@@ -78,11 +78,11 @@ def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
         raise InvalidRequest(f"unknown order_strategy '{layout.strategy}': use one of {', '.join(STRATEGIES)}")
     if schema.is_keyed:
         raise InvalidRequest(
-            f"rows of table {table.name} lie in the order of its primary key: only a table without one is laid out by "
-            f"columns; 'file-index.bloom-filter.columns' helps to find rows by others"
+            f"rows of table {table.name} are sorted by its primary key: only a table without one can be clustered by "
+            "columns. 'file-index.bloom-filter.columns' speeds up filters on other columns"
         )
     if not layout.columns:
-        raise InvalidSchema("name the columns by which the rows are to lie: order_by => 'a,b'")
+        raise InvalidSchema("name the columns to sort by: order_by => 'a,b'")
     own = {field.name.lower(): field for field in schema.fields}
     found: list[str] = []
     for column in layout.columns:
@@ -94,7 +94,7 @@ def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
         if field.name in schema.partition_keys:
             raise InvalidSchema(f"column '{column}' of table {table.name} is a partition column: leave it out")
         if not isinstance(field.type, AtomicType):
-            raise InvalidSchema(f"rows cannot lie by column '{column}' of table {table.name}: it is nested")
+            raise InvalidSchema(f"rows cannot be sorted by column '{column}' of table {table.name}: it is nested")
         found.append(field.name)
     return ClusteringOrder(layout.strategy, tuple(found))
 

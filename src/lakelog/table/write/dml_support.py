@@ -53,13 +53,13 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
         return
     if ROWKIND_FIELD.key in schema.options:
         raise UnsupportedFeature(
-            f"{action} of table {table.name} is not supported: its column '{schema.options[ROWKIND_FIELD.key]}' says "
-            f"what a row does ('{ROWKIND_FIELD.key}'); INSERT rows of the kind wanted"
+            f"{action} of table {table.name} is not supported: its column '{schema.options[ROWKIND_FIELD.key]}' "
+            f"holds the kind of each row ('{ROWKIND_FIELD.key}'); INSERT rows of the kind wanted"
         )
     if action == "UPDATE" and not rules.newest_wins:
         raise UnsupportedFeature(
-            f"UPDATE of table {table.name} is not supported: its merge engine '{engine}' merges a row that is written "
-            f"again with the old one; INSERT rows that lead to the values wanted"
+            f"UPDATE of table {table.name} is not supported: its merge engine '{engine}' merges a new row with the "
+            "old one. INSERT rows that produce the wanted values"
         )
     if action != "DELETE":
         return

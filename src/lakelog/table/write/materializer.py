@@ -70,7 +70,7 @@ class LogMaterializer:
         not fit the table, CommitConflict and CommitUnknown; the next follower resumes where it stopped.
         """
         if stop not in (None, "latest"):
-            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
+            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow without end) or 'latest'")
         register_follower(self._table)
         last = None if stop is None else self._reader.end_offsets()
         interval = self._table.options.need(COMMIT_INTERVAL).total_seconds()
@@ -124,7 +124,7 @@ class LogMaterializer:
                 self._offsets = {}  # uncommitted records are read again
                 if not isinstance(why, _FollowedElsewhere | IndexReplaced):
                     raise
-        raise CommitConflict(f"table {self._table.name}: other processes keep following its log; one is enough")
+        raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
 
     def _look(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
         """The offsets to resume from; offsets passed by this process count unless another follower was active."""
@@ -177,13 +177,13 @@ class LogMaterializer:
         how = "skip what is gone with skip_missing (--skip-missing on the command line)"
         if first > position:
             raise OffsetExpired(
-                f"the log of table {self._table.name} has expired records that are not in the files yet: bucket "
-                f"{bucket} begins at offset {first}, the follower is at {position}. A longer 'log-store.retention' "
-                f"keeps them; {how}"
+                f"the log of table {self._table.name} expired records that are not in the files yet: bucket {bucket} "
+                f"starts at offset {first}, the follower is at {position}. To avoid this, raise "
+                f"'log-store.retention'; {how}"
             )
         raise NotFound(
-            f"the log of table {self._table.name} ends before offset {position} of bucket {bucket}, where the follower "
-            f"is: it was made anew. Its rows are in the files; to follow the new one, {how}"
+            f"the log of table {self._table.name} ends before offset {position} of bucket {bucket}, the position of "
+            f"the follower: the log was recreated. Its rows are in the files; to follow the new log, {how}"
         )
 
     def _commit(self, ready: ReadyFiles, reached: WriterState) -> Snapshot:

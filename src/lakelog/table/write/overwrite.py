@@ -22,6 +22,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files, pause, seal_staged
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -70,8 +71,9 @@ def commit_overwrite(
         except _MorePartitions:
             continue
         forget_unassigned(table, runs)
+        publish_best_effort(table)
         return snapshot
-    raise CommitConflict(f"table {table.name}: other writers keep adding partitions to those overwritten; try again")
+    raise CommitConflict(f"table {table.name}: other writers add partitions that the overwrite covers. Try again")
 
 
 def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
@@ -106,7 +108,9 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         prepare=lambda latest: carried_state(table.store, latest),
         first_try=True,
     )
-    return table.store.commit(request)
+    made = table.store.commit(request)
+    publish_best_effort(table)
+    return made
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
@@ -188,7 +192,7 @@ class OverwriteWriter:
     def write(self, rows: Any) -> None:
         """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
         if not self._open or self._result is not None:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is done: open a new writer")
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
         try:
             for batch in batches_of(rows):
                 self._task.write(batch)
@@ -202,7 +206,9 @@ class OverwriteWriter:
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
         if not self._open:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is done or has failed: open a new writer")
+            raise InvalidRequest(
+                f"this overwrite of table {self._table.name} is complete or has failed: open a new writer"
+            )
         if self._result is None:
             self._result = self._task.finish()
         try:
@@ -274,7 +280,7 @@ def _nothing_else(
 ) -> Mapping[str, str]:
     known = {e.identifier for e in seen}
     if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
-        raise CommitConflict(f"table {table.name} was written to while it was rescaled: try again")
+        raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
     return carried_state(table.store, latest)
 
 

@@ -20,6 +20,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files_of
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -35,7 +36,7 @@ def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) ->
     Raises UnsupportedFeature for a table with a primary key, or with a log that the write would not fill.
     """
     if table.schema.is_keyed:
-        raise UnsupportedFeature(f"table {table.name} has a primary key: its rows change by writing them again")
+        raise UnsupportedFeature(f"table {table.name} has a primary key: change its rows by writing them again")
     check_overwritable(table)
     seal_decided(table)
     return [file.file_name for split in Scan(table, filter=condition).plan() for file in split.files]
@@ -56,7 +57,7 @@ def commit_rewrite(
     entries = [e for e in table.store.live_entries(latest) if e.file.file_name in wanted]
     if missing := wanted - {e.file.file_name for e in entries}:
         raise CommitConflict(
-            f"data file '{min(missing)}' of table {table.name} was replaced by another commit meanwhile; do it again"
+            f"data file '{min(missing)}' of table {table.name} was replaced by another commit. Try again"
         )
     # 2
     ready = level0_files_of(table, [EpochRecord(writer, 0, now_ms(), tuple(results))], latest)
@@ -75,10 +76,12 @@ def commit_rewrite(
         index=index,
     )
     try:
-        return table.store.commit(request)
+        made = table.store.commit(request)
     except CommitConflict:
         ready.made.delete(ready.table)
         raise
+    publish_best_effort(table)
+    return made
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:

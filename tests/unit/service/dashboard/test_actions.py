@@ -82,6 +82,7 @@ def test_a_demo_that_ends_says_why(tmp_path: Path) -> None:
     demo = DemoProcess(str(tmp_path), command, tmp_path / "output.txt")
     assert demo._process.wait(60) == 1
     assert "a query of the demo failed" in demo.trouble()
+    assert demo.trouble().endswith("run: lakelog doctor")
 
     class Empty:
         """A lake without catalogs."""

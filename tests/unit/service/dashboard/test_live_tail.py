@@ -6,7 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 
-from lakelog.service.dashboard.live_tail import tail_events
+from lakelog.service.dashboard.live.live_tail import tail_events
 from log_tables import make
 
 

@@ -17,10 +17,11 @@ import pytest
 
 from dashboards import PASSWORD, RunningDashboard, csrf_of, running_dashboard
 from lakelog import connect
-from lakelog.errors import Unavailable
+from lakelog.errors import LakelogError, Unavailable
+from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.grid import RecordsRequest, RowsRequest
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.terminals import Terminals
+from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
 from lakelog.service.terminal.execution import Execution
 from lakelog.service.terminal.protocol.config import Limits
 
@@ -100,6 +101,25 @@ def test_a_wide_table_is_shown_page_by_page(dashboard: RunningDashboard) -> None
         assert (len(found["columns"]), found["column_count"]) == (1_000, WIDE)
 
 
+@pytest.mark.parametrize("kind", SYSTEM_TABLES)
+def test_every_system_table_is_shown(dashboard: RunningDashboard, kind: str) -> None:
+    with dashboard.client(accept="text/html") as client:
+        page = client.get(f"/tables/d.log/files?kind={kind}")
+        assert "this preview" not in page.text
+        found = client.get(f"/api/v1/tables/d.log/system/{kind}").json()
+    for column in found["columns"]:
+        assert f">{column}<" in page.text
+    rows_of = {"files": 2, "partitions": 1, "buckets": 1, "schemas": 1}
+    assert len(found["rows"]) >= rows_of.get(kind, 0)
+
+
+def test_a_fault_of_a_preview_is_told_as_such(warehouse: Path) -> None:
+    previews = Previews({"warehouse": str(warehouse)})
+    with pytest.raises(LakelogError, match="failed inside the dashboard: TypeError"):
+        asyncio.run(previews.grid(RowsRequest(7, 10)))  # type: ignore[arg-type]
+    previews.close()
+
+
 def test_a_preview_has_so_much_time(warehouse: Path) -> None:
     previews = Previews({"warehouse": str(warehouse)}, time_s=0.01)
     with pytest.raises(Unavailable, match="was not read within"):
@@ -126,9 +146,9 @@ def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:
         previews = Previews({"warehouse": str(warehouse)})
         for _ in range(2):
             assert len((await previews.grid(RowsRequest("d.log", 5))).rows) == 5
-            assert previews._process is not None
-            previews._process.kill()
-            previews._process.wait()
+            assert previews._readers._process is not None
+            previews._readers._process.kill()
+            previews._readers._process.wait()
         previews.close()
 
     asyncio.run(program())

@@ -68,7 +68,7 @@ class Actions:
         with self._lock:
             for other in self._known.values():
                 if (other.table, other.kind, other.writer, other.state) == (table, kind, writer, RUNNING):
-                    raise AlreadyExists(f"{kind} of {table} runs already, started by {other.user}")
+                    raise AlreadyExists(f"{kind} of {table} is already running, started by {other.user}")
             action = Action(next(self._numbers), table, kind, identity.user, now_ms(), writer)
             self._known[action.id] = action
             for old in [one for one in self._known.values() if one.state != RUNNING][:-_KEPT]:

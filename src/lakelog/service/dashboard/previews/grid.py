@@ -116,9 +116,9 @@ _KINDS = {kind.__name__: kind for kind in (RowsRequest, SystemRequest, RecordsRe
 
 def to_json(request: Request) -> dict[str, Any]:
     """Plain values."""
-    return {"kind": type(request).__name__, **asdict(request)}
+    return {"request": type(request).__name__, "fields": asdict(request)}
 
 
 def from_json(given: dict[str, Any]) -> Request:
     """The reverse of ``to_json``."""
-    return _KINDS[given.pop("kind")](**given)
+    return _KINDS[given["request"]](**given["fields"])

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -24,9 +25,10 @@ _MODULE: Final = "lakelog.service.dashboard.previews.process"
 _OVER_MEMORY: Final = "OverMemory"
 _MEMORY: Final = 256 << 20
 _TIME_S: Final = 10.0
+_START_S: Final = 60.0
+"""Maximum seconds until the processes of previews are ready; their imports take 2 s of CPU time."""
 _AT_ONCE: Final = 2
 _WAITING: Final = 32
-_ANSWER_BYTES: Final = 16 << 20
 
 
 class Previews:
@@ -36,14 +38,13 @@ class Previews:
     """
 
     def __init__(self, connection: dict[str, Any], memory_bytes: int = _MEMORY, time_s: float = _TIME_S) -> None:
-        self._config = {"connect": connection, "memory_bytes": memory_bytes, "time_s": time_s}
+        self._readers = _Readers({"connect": connection, "memory_bytes": memory_bytes, "time_s": time_s})
         self._memory_bytes, self._time_s = memory_bytes, time_s
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        # A preview has one thread from end to end: each await would wait for a round of a busy event loop.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "preview")
+        self._asked: set[socket.socket] = set()
         self._waiting = 0
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
 
     async def grid(self, request: Request, who: str = "") -> Grid:
         """The grid of a user's request. Raises the errors of reading, and Unavailable beyond the limits or if too many
@@ -54,8 +55,8 @@ class Previews:
         self._waiting += 1
         turn = self._turns.setdefault(who, asyncio.Lock())
         try:
-            async with turn, self._places:
-                answer = await self._ask(request)
+            async with turn:
+                answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, request)
         finally:
             self._waiting -= 1
         if "grid" in answer:
@@ -63,66 +64,86 @@ class Previews:
         if answer["error"] == _OVER_MEMORY:
             raise Unavailable(
                 f"this preview needs more than {self._memory_bytes >> 20} MiB of memory: values or pages of the file "
-                f"are very large; query single columns in the Terminal, or lakelog head {request.table}"
+                f"are very large. Query single columns in the Terminal, or lakelog head {request.table}"
             )
         kind: type[LakelogError] = getattr(errors, answer["error"], LakelogError)
         raise kind(answer["why"])
 
     def warm(self) -> None:
-        """Starts the parent process of the previews unless it runs; returns at once."""
-        with self._lock:
-            self._start()
+        """Starts the processes of the previews unless they run; returns at once."""
+        self._readers.start()
 
     def close(self) -> None:
-        """Ends that process."""
-        with self._lock:
-            if self._control is not None:
-                self._control.close()
-            if self._process is not None:
-                self._process.kill()
-                self._process.wait()
-            self._process = self._control = None
+        """Ends those processes, and the previews that are being read."""
+        self._readers.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for asked in list(self._asked):
+            with contextlib.suppress(OSError):
+                asked.shutdown(socket.SHUT_RDWR)
 
-    async def _ask(self, request: Request) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, Any]:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                await asyncio.to_thread(self._hand_over, theirs)
-            reader, writer = await asyncio.open_connection(sock=ours, limit=_ANSWER_BYTES)
-            writer.write(orjson.dumps(to_json(request)) + b"\n")
+                self._readers.hand_over(theirs)
+            ours.settimeout(self._time_s + 1)
+            self._asked.add(ours)
             try:
-                body = await asyncio.wait_for(_whole(reader), self._time_s + 1)
+                ours.sendall(orjson.dumps(to_json(request)) + b"\n")
+                with ours.makefile("rb") as answer:
+                    body = answer.read()
             except TimeoutError:
                 body = b""
-                self.close()  # it has not forked; the next preview starts another one
+                self._readers.end()  # no child has taken it; the next preview starts other ones
             except OSError:
                 body = b""  # the system has killed it
             finally:
-                writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
+                self._asked.discard(ours)
         if not body:
             raise Unavailable(
                 f"this preview was not read within {self._time_s:g} s: its files are very large, or the storage is "
-                f"slow; query single columns in the Terminal, or lakelog head {request.table}"
+                f"slow. Query single columns in the Terminal, or lakelog head {request.table}"
             )
         return orjson.loads(body)  # type: ignore[no-any-return]
 
-    def _hand_over(self, client: socket.socket) -> None:
-        with self._lock:
+
+class _Readers:
+    """The parent of the processes that read, with the socket over which it gets those of the requests. Thread-safe."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._is_ready = self._is_closed = False
+        self._handing_over = threading.Lock()
+
+    def hand_over(self, client: socket.socket) -> None:
+        """Gives the socket of a request to a process that is ready. Raises Unavailable."""
+        with self._handing_over:
             for is_last in (False, True):
-                control = self._start()
                 try:
+                    control = self.start()
+                    if not self._is_ready:
+                        self._is_ready = bool(control.recv(1))
                     socket.send_fds(control, [b"\n"], [client.fileno()])
                     return
                 except OSError as gone:
-                    self._process = None
+                    self.end()
                     if is_last:
-                        raise Unavailable(f"the process that reads previews has ended: {gone}") from gone
+                        why = f"the process that reads previews has ended, or did not start in {_START_S:g} s: {gone}"
+                        raise Unavailable(f"{why}; load the page again") from gone
 
-    def _start(self) -> socket.socket:
-        if self._process is None or self._process.poll() is not None or self._control is None:
+    def start(self) -> socket.socket:
+        """Starts the parent unless it runs; returns at once."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None and self._control is not None:
+                return self._control
+            if self._is_closed:
+                raise Unavailable("the dashboard is being stopped")
+            self._end()
             self._control, theirs = socket.socketpair()
+            self._control.settimeout(_START_S)
             with theirs:
                 own = str(Path(lakelog.__file__).parents[1])
                 paths = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -135,11 +156,26 @@ class Previews:
                     start_new_session=True,
                 )
             self._control.sendall(orjson.dumps(self._config) + b"\n")
-        return self._control
+            return self._control
 
+    def end(self) -> None:
+        """Ends the parent and the processes that are ready; the next request starts others."""
+        with self._lock:
+            self._end()
 
-async def _whole(reader: asyncio.StreamReader) -> bytes:
-    parts = []
-    while part := await reader.read(1 << 16):
-        parts.append(part)
-    return b"".join(parts)
+    def close(self) -> None:
+        """Ends them for good."""
+        with self._lock:
+            self._is_closed = True
+            self._end()
+
+    def _end(self) -> None:
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for the start
+            self._control.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._control = None
+        self._is_ready = False

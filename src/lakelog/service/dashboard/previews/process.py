@@ -1,12 +1,14 @@
 """The parent process of the previews: ``python -m lakelog.service.dashboard.previews.process``.
 
-It has imported the readers and opened nothing. For each socket that it receives over stdin, it forks a child. The child
-reads a request from the socket, writes the answer and ends. Its memory and time are limited, so a small file that
-decompresses to gigabytes affects only the child. The parent ends with its stdin, that is, with the dashboard.
+It has imported all parts that read, and opened nothing. Its children are forked before they are needed: each waits for
+a socket from stdin, reads a request from that socket, writes the answer and ends, and the parent forks another one. The
+memory and time of a child are limited, so a small file that decompresses to gigabytes affects only the child. All of
+them end when stdin is closed, that is, with the dashboard.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -14,58 +16,81 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import orjson
 
 from lakelog.errors import LakelogError
 from lakelog.lake import connect
 from lakelog.lake.plain_rows import JSON_OPTIONS
+from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.service.dashboard.previews.grid import from_json
 from lakelog.service.dashboard.previews.reads import read_grid
 
 OVER_MEMORY: Final = "OverMemory"
+_CHILDREN: Final = 3
+"""Number of children: two answer at a time, and one is ready while an ended one is replaced."""
+_IS_OVER: Final = 3
+"""Exit code of a child that has seen the end of stdin."""
 _LOOK_S: Final = 0.01
-_LONG_S: Final = 0.3
-_NICE: Final = 10
+_LONG_S: Final = 0.1
+"""CPU seconds after which a child gets a lower priority: a usual preview needs a tenth of that."""
+_NICE: Final = 5
 _KIB: Final = 1024
 
 
 def main() -> None:
-    """Forks children until the dashboard has ended."""
+    """Keeps children ready until the dashboard has ended."""
     control = socket.socket(fileno=0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the children
     with control.makefile("rb", buffering=0) as first:
         config = orjson.loads(first.readline())
+    for parts in (CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES):
+        parts.preload()
+    control.sendall(b"\n")
+    gc.freeze()  # a collection in a child would copy the pages of all objects made so far
+    children = 0
     while True:
-        mark, sockets, _, _ = socket.recv_fds(control, 1, 1)
-        if not mark:
+        while children < _CHILDREN:
+            if os.fork() == 0:
+                _serve(control, config)
+            children += 1
+        _, status = os.wait()
+        children -= 1
+        if os.waitstatus_to_exitcode(status) == _IS_OVER:
             return
-        if os.fork() == 0:
+
+
+def _serve(control: socket.socket, config: Mapping[str, Any]) -> NoReturn:
+    """Answers the next request, and ends this process."""
+    code = _IS_OVER
+    try:
+        mark, sockets, _, _ = socket.recv_fds(control, 1, 1)
+        if mark:
+            code = 0
             control.close()
-            try:
-                _answer(socket.socket(fileno=sockets[0]), config)
-            finally:
-                os._exit(0)
-        os.close(sockets[0])
+            _answer(socket.socket(fileno=sockets[0]), config)
+    finally:
+        os._exit(code)
 
 
 def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, config["time_s"])  # its default action ends the process in any state
     most = _taken() + config["memory_bytes"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (4 * most, 4 * most))
     threading.Thread(target=_watch, args=(client, most), daemon=True).start()
-    request = from_json(orjson.loads(client.makefile("rb").readline()))
     try:
+        request = from_json(orjson.loads(client.makefile("rb").readline()))
         with connect(**config["connect"]) as lake:
             answer = orjson.dumps({"grid": vars(read_grid(lake, request))}, default=str, option=JSON_OPTIONS)
     except LakelogError as failure:
         answer = orjson.dumps({"error": type(failure).__name__, "why": str(failure)})
     except (MemoryError, OSError) as failure:
         answer = orjson.dumps({"error": OVER_MEMORY, "why": str(failure)})
+    except Exception as failure:  # a fault of lakelog: without an answer, it would look like a slow read
+        why = f"this preview failed inside the dashboard: {type(failure).__name__}: {failure}"
+        answer = orjson.dumps({"error": LakelogError.__name__, "why": why})
     client.sendall(answer)
 
 

@@ -198,7 +198,7 @@ def _table(dashboard: Dashboard, name: str) -> Table:
 
 def _plain(name: str) -> str:
     if "$" in name:
-        raise InvalidRequest(f"'{name}' is a view of a table; open the table and choose it there")
+        raise InvalidRequest(f"'{name}' is a view of a table: open the table and choose it there")
     return name
 
 

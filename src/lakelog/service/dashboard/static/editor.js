@@ -1,6 +1,6 @@
 // The Terminal's editor: CodeMirror with SQL of Spark and lakelog, completion, and marks where a statement is wrong.
 import {
-  Compartment, EditorView, HighlightStyle, Prec, SQLDialect, basicSetup, indentWithTab, keymap, setDiagnostics, snippetCompletion, sql, syntaxHighlighting, tags,
+  Compartment, EditorView, HighlightStyle, Prec, SQLDialect, basicSetup, keymap, setDiagnostics, snippetCompletion, sql, syntaxHighlighting, tags,
 } from "./vendor/codemirror.js";
 
 const KEYWORDS = `add after all alter analyze and anti array as asc between branch by cache call case cast catalog catalogs change clear column columns
@@ -52,10 +52,11 @@ export function makeEditor(place, text, { changed, run, snippets, columnsOf }) {
     } })];
   };
 
+  // Tab moves the focus on, as everywhere on the page; Ctrl+] indents
   const view = new EditorView({
     doc: text, root: shadow, parent: shadow,
     extensions: [
-      Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => { run(); return true; } }])), keymap.of([indentWithTab]),
+      Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => { run(); return true; } }])),
       basicSetup, language.of(support()), theme, syntaxHighlighting(colours), EditorView.lineWrapping,
       EditorView.contentAttributes.of({ "aria-label": "Statements", spellcheck: "false", autocapitalize: "off" }),
       EditorView.updateListener.of((update) => { if (update.docChanged) { changed(update.state.doc.toString()); learn(); } }),

@@ -112,7 +112,7 @@ class Statement {
 
   end({ state, rows, elapsed_ms: elapsed, message, error, truncated }) {
     const facts = [duration(elapsed)];
-    if (rows !== null && rows !== undefined) facts.push(`${count(rows)} rows${truncated ? ", truncated" : ""}`);
+    if (rows !== null && rows !== undefined) facts.push(`${count(rows)} ${rows === 1 ? "row" : "rows"}${truncated ? ", truncated" : ""}`);
     if (message) facts.push(message);
     this.say(state, facts.join(" · "));
     this.tools.replaceChildren();

@@ -38,7 +38,7 @@ class ClockCheck(Check):
                 continue  # the check of the tables reports it
             newest = max(newest, 0 if snapshot is None else snapshot.time_millis)
         if newest > clock.now_ms() + _WARN_MS:
-            yield self._judged(newest - clock.now_ms(), "the clock of who has made the newest snapshot")
+            yield self._judged(newest - clock.now_ms(), "the clock of the newest snapshot's writer")
 
     def _judged(self, skew_ms: int, whose: str) -> Finding:
         if abs(skew_ms) <= _WARN_MS:
@@ -46,4 +46,4 @@ class ClockCheck(Check):
         told = f"{whose} is {abs(skew_ms) / 1000:.0f} s {'ahead of' if skew_ms > 0 else 'behind'} this machine's"
         if abs(skew_ms) <= _FAIL_MS:
             return self.warned(told, _TO_DO)
-        return self.failed(f"{told}: leases and retention go by these clocks", _TO_DO)
+        return self.failed(f"{told}: leases and retention depend on these clocks", _TO_DO)

@@ -12,7 +12,7 @@ from lakelog.options.option import Options
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
-    "kafka": ("confluent-kafka",),
+    "kafka": ("confluent-kafka", "kafka-python"),
     "pulsar": ("pulsar-client", "urllib3"),
     "s3": ("obstore",),
     "hdfs": ("hdfs-native",),

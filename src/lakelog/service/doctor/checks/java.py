@@ -9,16 +9,11 @@ import subprocess
 from collections.abc import Iterator
 from typing import Final
 
+from lakelog.io.machine import install_java, java_program
 from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.service.servers.server_process import java_program
 
 _OLDEST: Final = 17
 _PATIENCE_S: Final = 30.0
-_INSTALL: Final = (
-    ("brew", "brew install openjdk@17 && export JAVA_HOME=$(brew --prefix openjdk@17)"),
-    ("apt-get", "sudo apt-get update && sudo apt-get install -y openjdk-17-jre-headless"),
-    ("dnf", "sudo dnf install -y java-17-openjdk-headless"),
-)
 
 
 class JavaCheck(Check):
@@ -32,28 +27,21 @@ class JavaCheck(Check):
         where = f"JAVA_HOME={home}" if home else "the path"
         found = shutil.which(program)
         if found is None:
-            yield self.failed(f"no Java in {where}: reads and writes with Spark cannot work", _install())
+            yield self.failed(f"no Java in {where}: reads and writes with Spark cannot work", install_java())
             return
         try:
             done = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
-            yield self.failed(f"{found} (from {where}) cannot be run: {why}", _install())
+            yield self.failed(f"{found} (from {where}) cannot be run: {why}", install_java())
             return
         told = done.stdout + done.stderr
         version = re.search(r'version "((\d+)[^"]*)"', told)
         if done.returncode or version is None:
-            last = (told.strip().splitlines() or ["it says nothing"])[-1]
-            yield self.failed(f"{found} (from {where}) is broken: {last}", _install())
+            last = (told.strip().splitlines() or ["no output"])[-1]
+            yield self.failed(f"{found} (from {where}) is broken: {last}", install_java())
         elif int(version[2]) < _OLDEST:
             yield self.failed(
-                f"Java {version[1]} at {found} (from {where}): Spark needs {_OLDEST} or newer", _install()
+                f"Java {version[1]} at {found} (from {where}): Spark needs {_OLDEST} or newer", install_java()
             )
         else:
             yield self.passed(f"Java {version[1]} at {found} (from {where})")
-
-
-def _install() -> str:
-    for program, command in _INSTALL:
-        if shutil.which(program):
-            return command
-    return "install a JDK or JRE 17 or newer, or set JAVA_HOME to one"

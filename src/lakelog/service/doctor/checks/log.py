@@ -20,13 +20,15 @@ class LogCheck(Check):
         if factory.is_local and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
                 f"tables in an object store or in HDFS cannot have an {factory.name} log",
-                "give tables with a log 'log-store.address', and look at it: lakelog doctor --address …",
+                "set 'log-store.address' for tables with a log, and check it: lakelog doctor --address …",
             )
         elif factory.is_local:
             with around.trial() as (_, place):
                 yield from self._probed(around, factory.default_address(place))
         elif not around.address:
-            yield self.failed(f"where is the log on {factory.name}?", f"give --address: {factory.address}")
+            yield self.failed(
+                f"the address of the log on {factory.name} is missing", f"give --address: {factory.address}"
+            )
         else:
             yield from self._probed(around, around.address)
 

@@ -12,11 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
-OLDEST: Final = (4, 2)
-BELOW: Final = (4, 4)
-"""The tested versions of PySpark: from the first, below the second."""
 _PATIENCE_S: Final = 60.0
 _ASK: Final = "import sys, lakelog; print('%d.%d' % sys.version_info[:2], lakelog.__version__)"
 
@@ -31,10 +29,12 @@ class SparkCheck(Check):
         try:
             version = metadata.version("pyspark")
         except metadata.PackageNotFoundError:
-            yield self.failed("PySpark is not installed", "pip install lakelog")
+            yield self.failed(
+                "PySpark is not installed: only the parts without Spark work", "pip install 'lakelog[spark]'"
+            )
             return
-        wanted = f">={_text(OLDEST)},<{_text(BELOW)}"
-        if OLDEST <= _numbers(version) < BELOW:
+        wanted = f">={_text(PYSPARK_OLDEST)},<{_text(PYSPARK_BELOW)}"
+        if PYSPARK_OLDEST <= _numbers(version) < PYSPARK_BELOW:
             yield self.passed(f"PySpark {version}, Python {sys.version_info[0]}.{sys.version_info[1]}")
         else:
             yield self.failed(f"PySpark {version} is not one of {wanted}", f"pip install 'pyspark{wanted}'")
@@ -50,12 +50,12 @@ class SparkCheck(Check):
         except OSError:
             # PySpark's own directory has no such file
             if not (Path(home) / "jars").is_dir():
-                yield self.failed(f"SPARK_HOME={home} is no Spark: it has no jars", "unset SPARK_HOME")
+                yield self.failed(f"SPARK_HOME={home} is not a Spark installation: it has no jars", "unset SPARK_HOME")
             return
         found = re.search(r"Spark (\d+\.\d+\S*)", release)
         if found is not None and _numbers(found[1]) != _numbers(version):
             yield self.failed(
-                f"SPARK_HOME={home} is Spark {found[1]}, PySpark is {version}: the session would be of the former",
+                f"SPARK_HOME={home} is Spark {found[1]}, PySpark is {version}: the session would use the former",
                 "unset SPARK_HOME, or install the PySpark of that version",
             )
 
@@ -65,7 +65,7 @@ class SparkCheck(Check):
             return
         found = shutil.which(program)
         if found is None:
-            yield self.failed(f"PYSPARK_PYTHON={program} is no program", "unset PYSPARK_PYTHON, or name a Python")
+            yield self.failed(f"PYSPARK_PYTHON={program} is not a program", "unset PYSPARK_PYTHON, or name a Python")
             return
         try:
             done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)

@@ -54,9 +54,9 @@ class StorageCheck(Check):
             return
         told = f"'{path}' has {free / (1 << 30):.1f} GiB of free space"
         if free < _NONE:
-            yield self.failed(told, "make room: what is written there will fail")
+            yield self.failed(told, "free disk space: writes will fail")
         elif free < _LITTLE:
-            yield self.warned(told, "make room: compactions write new files before they delete old ones")
+            yield self.warned(told, "free disk space: compactions write new files before they delete old ones")
         else:
             yield self.passed(told)
 

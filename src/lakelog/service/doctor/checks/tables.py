@@ -26,14 +26,14 @@ class TablesCheck(Check):
         for table in list_tables(around):
             if monotonic_s() - begun > _LONG_S:
                 yield self.warned(
-                    f"the first {seen} tables were looked at: the others would take too long", "lakelog health"
+                    f"only the first {seen} tables were checked: the others would take too long", "lakelog health"
                 )
                 break
             seen += 1
             try:
                 health = table.health()
             except LakelogError as why:
-                yield self.failed(f"table {table.name} cannot be looked at", str(why))
+                yield self.failed(f"table {table.name} cannot be checked", str(why))
                 continue
             finally:
                 close_clients()

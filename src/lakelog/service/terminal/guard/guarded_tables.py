@@ -82,16 +82,16 @@ class GuardedTables(CatalogTables):
         )
         if hidden:
             raise NotAllowed(
-                f"the address of the log of table {identifier} needs the role {Privilege.ADMIN.word} to be changed: "
-                f"'{hidden[0]}' would be sent there; ask an administrator"
+                f"the address of the log of table {identifier} can be changed only with the role "
+                f"{Privilege.ADMIN.word}, because '{hidden[0]}' would be sent there. Ask an administrator"
             )
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
         """Creates a database, also for a CREATE TABLE in an unknown one. Raises NotAllowed."""
         if self._role < Privilege.ADMIN and name != DEFAULT_DATABASE:
             raise NotAllowed(
-                f"database '{name}' does not exist, and making one needs the role {Privilege.ADMIN.word}, these "
-                f"statements run as {self._role.word}: use a database that is there, or ask an administrator"
+                f"database '{name}' does not exist, and creating one needs the role {Privilege.ADMIN.word}; these "
+                f"statements run as {self._role.word}. Use an existing database, or ask an administrator"
             )
         super().create_database(name, if_not_exists, catalog)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
@@ -19,6 +19,13 @@ from lakelog.table.model.log_options import by_canonical_key
 
 _A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")
 _REMOTE_DATABASES: Final = ("postgresql", "mysql", "mariadb")
+_DATABASE_URL: Final = re.compile(
+    r"[\w+]+://(?:[^:/?#@]*(?::[^/?#@]*)?@)?(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d+)?(?:/[^/?#]*)?(?:\?(?P<query>[^#]*))?",
+    re.ASCII,
+)
+"""A URL that all parsers read alike, with a host: without one, a driver connects to a socket in a directory."""
+_DATABASE_PARAMETERS: Final = ("application_name", "charset", "connect_timeout", "sslmode")
+"""Its parameters that name no file. MySQL's driver even has one that lets its server ask for any file."""
 _WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
 
 
@@ -32,12 +39,12 @@ def check_options(given: Mapping[str, str], files: bool) -> None:
         if key.startswith(PROPERTIES_PREFIX):
             _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
         elif key.startswith(HADOOP_PREFIX):
-            raise NotAllowed(f"option '{key}' cannot be given here: it may load classes and name files; {_WHY}")
+            raise NotAllowed(f"option '{key}' cannot be set here: it may load classes and name files; {_WHY}")
     address = given.get(LOG_ADDRESS.key)
     if address is not None and not files and _is_local_log(given.get(LOG_TYPE.key), address):
         raise NotAllowed(
-            f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, the "
-            f"log then lies in its table's directory; or {_WHY}"
+            f"option '{LOG_ADDRESS.key}' names a file on the server, which is not allowed here: leave it out to keep "
+            f"the log in its table's directory; or {_WHY}"
         )
 
 
@@ -45,7 +52,7 @@ def check_hints(given: Mapping[str, str]) -> None:
     """Checks options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
     key = next((key for key in given if key.startswith(PROPERTIES_PREFIX)), None)
     if key is not None:
-        raise NotAllowed(f"option '{key}' cannot be given to one statement here: it belongs to the table")
+        raise NotAllowed(f"option '{key}' cannot be set for one statement here: it belongs to the table")
 
 
 def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
@@ -61,8 +68,8 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
     is_served = options.get(CATALOG_TYPE.key, "").lower() == "rest"
     if _is_local(warehouse) and not is_served:
         raise NotAllowed(
-            f"the warehouse of catalog '{name}' is a directory of the server, which is refused here: give a URI such "
-            f"as 's3://bucket/warehouse', or {_WHY}"
+            f"the warehouse of catalog '{name}' is a directory on the server, which is not allowed here: give a URI "
+            f"such as 's3://bucket/warehouse', or {_WHY}"
         )
     uri = options.get(CATALOG_URI.key, "")
     if uri and urlsplit(uri).scheme.partition("+")[0] not in (*_REMOTE_DATABASES, "http", "https"):
@@ -70,11 +77,31 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
             f"'{CATALOG_URI.key}' of catalog '{name}' is a database in a file of the server or of an unknown kind, "
             f"which is refused here: give the URL of a PostgreSQL or of a REST catalog, or {_WHY}"
         )
+    _check_database(name, CATALOG_URI.key, uri)
     lock = options.get(STORAGE_LOCK_ADDRESS.key)
     if lock is not None and urlsplit(lock).scheme.partition("+")[0] not in _REMOTE_DATABASES:
         raise NotAllowed(f"'{STORAGE_LOCK_ADDRESS.key}' of catalog '{name}' names a file of the server: {_WHY}")
+    _check_database(name, STORAGE_LOCK_ADDRESS.key, lock or "")
     if options.get(STORAGE_LOCK.key, "none").lower() == "file":
         raise NotAllowed(f"'{STORAGE_LOCK.key}' = 'file' of catalog '{name}' writes files of the server: {_WHY}")
+
+
+def _check_database(name: str, key: str, url: str) -> None:
+    """Checks that the URL of a database names no socket and no file. Raises NotAllowed."""
+    if url.partition(":")[0].partition("+")[0] not in _REMOTE_DATABASES:
+        return
+    found = _DATABASE_URL.fullmatch(url)
+    if found is None:
+        raise NotAllowed(
+            f"'{key}' of catalog '{name}' names no host, or has characters that need an escape such as '%2F'; a socket "
+            f"of the server is refused here: write 'postgresql+psycopg://user:password@host/database', or {_WHY}"
+        )
+    given = {parameter for parameter, _ in parse_qsl(found["query"] or "", keep_blank_values=True)}
+    if refused := sorted(given.difference(_DATABASE_PARAMETERS)):
+        raise NotAllowed(
+            f"the parameter '{refused[0]}' of '{key}' of catalog '{name}' may name files of the server, which is "
+            f"refused here; these may be given: {', '.join(_DATABASE_PARAMETERS)}; or {_WHY}"
+        )
 
 
 def _check_property(key: str, name: str, value: str) -> None:
@@ -82,12 +109,14 @@ def _check_property(key: str, name: str, value: str) -> None:
     allowed = sorted(other for other in known if known[other] != FILE)
     if name not in allowed:
         raise NotAllowed(
-            f"option '{key}' cannot be given here: options of the log's client may load libraries, run programs or "
-            f"name files; these may be given: {', '.join(allowed)}; files of certificates "
-            f"have to be set by a program or by `lakelog sql`, and statements here then use them"
+            f"option '{key}' cannot be set here: options of the log's client may load libraries, run programs or "
+            f"name files. Allowed: {', '.join(allowed)}. Certificate files must be set by a program or by `lakelog "
+            "sql`; statements here then use them"
         )
     if known[name] == VALUE_OR_FILE and _A_FILE.search(value):
-        raise NotAllowed(f"option '{key}' names a file of the server, which would be sent away: give the value itself")
+        raise NotAllowed(
+            f"option '{key}' names a file on the server, which would be sent to another machine: give the value itself"
+        )
 
 
 def _is_local_log(system: str | None, address: str) -> bool:

@@ -105,7 +105,7 @@ def _check_brackets(source: SourceText, tokens: Sequence[Token]) -> None:
             opened.append(token)
         elif token.text in _CLOSING.values():
             if not opened or _CLOSING[opened[-1].text] != token.text:
-                raise source.error(token.start, f"'{token.text}' closes nothing")
+                raise source.error(token.start, f"'{token.text}' has no opening bracket")
             opened.pop()
     if opened:
         raise source.error(opened[-1].start, f"'{opened[-1].text}' is not closed")

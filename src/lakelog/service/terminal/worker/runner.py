@@ -103,7 +103,8 @@ class Runner:
                 raise InvalidRequest("the text has no statement: write one, such as SHOW TABLES")
             if len(statements) > limits.max_statements:
                 raise InvalidRequest(
-                    f"the text has {len(statements)} statements, {limits.max_statements} are the most: send it in parts"
+                    f"the text has {len(statements)} statements; the maximum is {limits.max_statements}. Send it in "
+                    "parts"
                 )
         except LakelogError as wrong:
             self._tell(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())

@@ -92,7 +92,7 @@ class Streams:
             running = len(self._running)
         if running >= self._limits.max_streams:
             raise InvalidRequest(
-                f"{running} streaming statements run already in this terminal, more are not allowed: cancel one first"
+                f"{running} streaming statements run in this terminal, which is the maximum: cancel one first"
             )
 
     def _rows(self, stream: _Stream, table: pa.Table) -> None:

@@ -69,7 +69,7 @@ def _run(
     strategy = order_strategy.lower()
     if strategy != UNORDERED:
         if not full or compact_strategy is False:
-            raise InvalidRequest("order_strategy writes all files again: leave out full and compact_strategy")
+            raise InvalidRequest("order_strategy rewrites all files: leave out full and compact_strategy")
         return _answer(_sort(table, engine, ClusteringOrder(strategy, order_by), chosen))
     if order_by:
         raise InvalidRequest("order_by needs an order_strategy: write 'order' or 'zorder'")

@@ -54,8 +54,7 @@ def read_lookup_time(source: SourceText, tokens: Sequence[Token], start: int) ->
         if not first.is_word(*_NOW) or last > at or last + 2 >= len(rest) or not rest[last + 2].is_symbol(")"):
             raise source.error(
                 first.start,
-                "expected the time at which a row is read here, PROCTIME() or current_timestamp(), or a column that is "
-                "one of these",
+                "expected the processing time: PROCTIME(), current_timestamp(), or a column defined as one of these",
             )
         return LookupTime(start, rest[last + 2].end)
     if last == at and first.is_word("CURRENT_TIMESTAMP", "LOCALTIMESTAMP"):
@@ -98,9 +97,9 @@ def check_time(
     if origin is _Origin.STORED:
         raise query.source.error(
             time.start,
-            f"'{text}' is a value of the row, such as an event time: a lookup join finds the rows of the table at the "
-            f"time of reading, not those of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is "
-            f"PROCTIME() AS … in a query before the join",
+            f"'{text}' is a column of the row, such as an event time: a lookup join reads the table as of now, not "
+            "as of another time. Write FOR SYSTEM_TIME AS OF PROCTIME(), or a column that is PROCTIME() AS … in a "
+            "query before the join",
         )
 
 

@@ -130,7 +130,7 @@ class LookupJoins:
             if name not in own and len(join.before) > 1:
                 raise self._query.source.error(
                     start,
-                    f"write the name of its relation before column '{column.name}' in the condition of a lookup join",
+                    f"qualify column '{column.name}' with its relation in the condition of a lookup join",
                 )
             edits.append(Edit(start, start, quoted_name(join.alias if name in own else join.before[0]) + "."))
         return edited(self._query.source.script, edits, span.start, span.end)
@@ -172,7 +172,7 @@ class LookupJoins:
             depth += tokens[at].is_symbol(")") - tokens[at].is_symbol("(")
             if depth == 0 and tokens[at].is_word("FROM") and not (at and tokens[at - 1].is_word("DISTINCT")):
                 return tokens[at].end
-        raise self._query.source.error(join.start, "a lookup join belongs behind FROM")
+        raise self._query.source.error(join.start, "a lookup join must follow FROM")
 
     def _star_edits(self, select: exp.Select, begin: int) -> list[Edit]:
         """Edits that expand ``*`` to its relations, without the columns that the rewrite adds."""
@@ -192,7 +192,7 @@ class LookupJoins:
             if before.is_word("SELECT", "DISTINCT", "ALL") or before.is_symbol(","):
                 if behind.is_word("EXCEPT", "REPLACE") or merges or not all(names):
                     raise self._query.source.error(
-                        tokens[at].start, "write the columns, or the names of the relations before *, in a lookup join"
+                        tokens[at].start, "list the columns, or qualify * with a relation, in a lookup join"
                     )
                 out.append(Edit(tokens[at].start, tokens[at].end, ", ".join(f"{quoted_name(n)}.*" for n in names)))
         return out
@@ -205,12 +205,12 @@ class LookupJoins:
         if not isinstance(join, exp.Join) or not isinstance(select, exp.Select):
             raise source.error(
                 place,
-                f"rows are looked up in table '{read.reference.name}' by a join: write FROM stream AS s JOIN "
+                f"table '{read.reference.name}' can only be looked up in a join: write FROM stream AS s JOIN "
                 f"{read.reference.name} FOR SYSTEM_TIME AS OF PROCTIME() AS d ON s.k = d.k",
             )
         kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
         if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER") or method:
-            raise source.error(place, "a lookup join is an INNER JOIN or a LEFT JOIN")
+            raise source.error(place, "a lookup join must be an INNER JOIN or a LEFT JOIN")
         relations = list(relations_of(select))
         before = [
             relation.alias_or_name for relation in relations[: next(i for i, r in enumerate(relations) if r is node)]
@@ -219,7 +219,7 @@ class LookupJoins:
             raise source.error(place, "each relation before a lookup join needs a name: write (…) AS name")
         alias = node.alias_or_name if node is not None else ""
         if len({name.lower() for name in (*before, alias)}) <= len(before):
-            raise source.error(place, f"two relations of this query are called alike: give '{alias}' another name")
+            raise source.error(place, f"two relations of this query have the same name: rename '{alias}'")
         check_time(self._session, self._query, select, read.time, relations[: len(before)])
         start, on, end = self._places(read)
         if on is None:
@@ -237,7 +237,7 @@ class LookupJoins:
             raise source.error(
                 on[0].start,
                 f"a lookup join finds rows of '{read.reference.name}' by columns of its primary key ({keys}): write "
-                f"{alias}.{read.schema.primary_keys[0]} = … here, and further conditions behind AND",
+                f"{alias}.{read.schema.primary_keys[0]} = … here, and further conditions after AND",
             )
         return _Join(read, select, alias, tuple(before), side == "LEFT", start, end, condition)
 

@@ -30,6 +30,6 @@ class AlterDatabase(ParsedStatement):
         if session.own_database(self.name) is not None:
             raise self.source.error(
                 self.source.start,
-                f"a lakelog database has a name and nothing to alter: set properties on the tables of '{self.name}'",
+                f"a lakelog database has no properties: set them on the tables of '{self.name}'",
             )
         return session.engine.pass_through(self.source.text)

@@ -42,8 +42,8 @@ class CreateCatalog(ParsedStatement):
         except UnsupportedStatement as refused:
             place = str(refused).partition(": ")[0]
             raise UnsupportedStatement(
-                f"{place}: the options of catalog '{name}' are not understood from here on: write CREATE CATALOG "
-                f"{name} WITH ('warehouse' = '…', 'catalog.type' = '…', …)"
+                f"{place}: the options of catalog '{name}' are invalid from here: write CREATE CATALOG {name} WITH "
+                "('warehouse' = '…', 'catalog.type' = '…', …)"
             ) from None
         return cls(cursor.source, name, if_not_exists, options)
 
@@ -55,7 +55,8 @@ class CreateCatalog(ParsedStatement):
         kind = options.pop(_TYPE, PROVIDERS[0])
         if kind.lower() not in PROVIDERS:
             raise InvalidOption(
-                f"catalog '{self.name}' of type '{kind}' is not lakelog's: set Spark's 'spark.sql.catalog.{self.name}'"
+                f"catalog '{self.name}' of type '{kind}' is not a lakelog catalog: set Spark's "
+                f"'spark.sql.catalog.{self.name}'"
             )
         session.create_catalog(self.name, options)
         return empty_result()

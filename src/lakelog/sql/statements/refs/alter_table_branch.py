@@ -34,7 +34,7 @@ class AlterTableBranch(TableStatement):
         place = cursor.take()
         verb = place.text.upper()
         if verb not in ("CREATE", "DROP", "DELETE") or cursor.at_words("OR"):
-            cursor.fail("a branch is created or dropped: CALL sys.fast_forward makes main what a branch is", place)
+            cursor.fail("a branch can be created or dropped; CALL sys.fast_forward moves main to a branch", place)
         cursor.expect_words("BRANCH")
         only_if = cursor.accept_words("IF", "EXISTS") or cursor.accept_words("IF", "NOT", "EXISTS")
         branch, snapshot, tag = cursor.name_part("a branch"), None, None
@@ -44,7 +44,7 @@ class AlterTableBranch(TableStatement):
             else:
                 snapshot = cursor.integer("the id of a snapshot, or a tag in quotes")
         if cursor.at_words("RETAIN") or cursor.at_words("WITH"):
-            cursor.fail("a branch is kept until it is dropped, and its snapshots as the table's options say")
+            cursor.fail("a branch is kept until it is dropped; the table's options set the retention of its snapshots")
         cursor.expect_end()
         return cls(cursor.source, name, verb, branch, snapshot, tag, only_if)
 

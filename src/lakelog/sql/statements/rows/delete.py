@@ -36,7 +36,7 @@ class Delete(ParsedStatement):
         """Deletes rows; for a condition on partitions only, no rows are read. Raises NotFound,
         UnsupportedFeature.
         """
-        found = session.own_table(self.table.name)
+        found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = found

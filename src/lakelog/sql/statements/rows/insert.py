@@ -20,6 +20,7 @@ from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
 from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
@@ -74,12 +75,12 @@ class Insert(ParsedStatement):
         place = cursor.peek()
         by_name = columns is None and cursor.accept_words("BY", "NAME")
         if evolves and not by_name:
-            cursor.fail("new columns get the names of the query's: write WITH SCHEMA EVOLUTION … BY NAME", place)
+            cursor.fail("new columns take their names from the query: write WITH SCHEMA EVOLUTION … BY NAME", place)
         condition = None
         place = cursor.peek()
         if cursor.accept_words("REPLACE", "WHERE"):
             if overwrite or partition is not None:
-                cursor.fail("REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION", place)
+                cursor.fail("REPLACE WHERE selects the rows to replace: write INSERT INTO without PARTITION", place)
             condition = read_fragment(cursor, "a condition", *_QUERY_WORDS)
         first = cursor.peek()
         if first is None or not _at_query(cursor, 0):
@@ -114,7 +115,9 @@ class Insert(ParsedStatement):
                 self._check_free(columns, values)
             if self.condition is not None:
                 return self._replace(session, identifier, schema, self.condition, columns)
-            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
+            match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
+            match = FieldMatch.NAME if self.by_name else match
+            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
 
     def _replace(
         self,
@@ -138,7 +141,9 @@ class Insert(ParsedStatement):
         if not session.engine.is_spark_relation(self.name.sql):
             raise session.no_table(self.name)
         if self.options:
-            raise self.source.error(self.name.end, f"OPTIONS(…) here are for a lakelog table, '{self.name}' is Spark's")
+            raise self.source.error(
+                self.name.end, f"OPTIONS(…) here needs a lakelog table, and '{self.name}' is a Spark table"
+            )
         source = self.source
         if self.query.script is not source.script:  # the query is not a part of the text
             plan = plan_query(session, source)
@@ -150,7 +155,7 @@ class Insert(ParsedStatement):
         """Checks that a column has its value from PARTITION or from the query. Raises InvalidSchema for both."""
         both = next((column for column in columns if column in values), None)
         if both is not None:
-            raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is in PARTITION and in the query, too")
+            raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is both in PARTITION and in the query")
 
     def _own_columns(self, schema: TableSchema, given: Sequence[str]) -> tuple[str, ...]:
         """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""

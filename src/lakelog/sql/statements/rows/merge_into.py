@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments
+from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments, read_path
 from lakelog.sql.dml.merge import Merge
+from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.runtime.context import SessionContext
@@ -73,27 +74,41 @@ class MergeInto(ParsedStatement):
             clauses.append(_when(cursor, table))
         if not clauses:
             cursor.fail_expected("WHEN MATCHED or WHEN NOT MATCHED")
+        _check_conditions(cursor, clauses)
         cursor.expect_end()
         return cls(cursor.source, table, source, alias, on, tuple(clauses), evolves)
 
     def run(self, session: SessionContext) -> object:
         """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
-        found = session.own_table(self.table.name)
+        found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = found
         whole = tuple(schema.field_names)
-        if self.evolves and any(when.values is None for when in self.clauses):
-            schema, whole = with_schema_evolution(session, identifier, schema, f"SELECT * FROM {self.source_text}")
+        if self.evolves:
+            query = f"SELECT * FROM {self.source_text}"
+            schema, whole = with_schema_evolution(session, identifier, schema, query, self._named)
         target = resolve_target(session, identifier, self.table, schema, {when.action for when in self.clauses})
 
+        plain = [self._clause(when, schema, whole) for when in self.clauses]
+        both = f"{target.relation} CROSS JOIN (SELECT * FROM {self.source_text}) AS {quoted_name(self.alias)}"
+        cast = cast_nested(session, schema, str(self.table.name), both, plain)
+
         def clauses(kind: str) -> list[Clause]:
-            return [self._clause(when, schema, whole) for when in self.clauses if when.kind == kind]
+            return [clause for when, clause in zip(self.clauses, cast, strict=True) if when.kind == kind]
 
         on = self._short(qualified(self.on, self.table, None))
         parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
         merge = Merge(target, self.source_text, self.alias, on, **parts)
         return change_rows(session, identifier, merge, self.table.options)
+
+    @property
+    def _named(self) -> Collection[str] | None:
+        """The columns that the clauses set by name; None if a clause takes all columns of the source."""
+        given = [when.values for when in self.clauses if when.action != DELETE]
+        if any(values is None for values in given):
+            return None
+        return {path[0].lower() for values in given for path in values or ()}
 
     def _short(self, text: str) -> str:
         """An expression without the database in column names of a source that is a plain table name."""
@@ -143,7 +158,7 @@ def _when(cursor: TokenStream, table: DmlTarget) -> When:
     actions: dict[str, Callable[[], Mapping[Path, str] | None]] = {
         UPDATE: lambda: _update(cursor, table),
         DELETE: dict,
-        INSERT: lambda: _insert(cursor),
+        INSERT: lambda: _insert(cursor, table),
     }
     allowed = (INSERT,) if kind == MISSING else (UPDATE, DELETE)
     action = next((a for a in allowed if cursor.accept_words(a)), None)
@@ -159,11 +174,11 @@ def _update(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
     return None if cursor.accept_symbol("*") else read_assignments(cursor, table, "WHEN")
 
 
-def _insert(cursor: TokenStream) -> Mapping[Path, str] | None:
+def _insert(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
     place = cursor.peek()
-    columns = cursor.names_in_parentheses("a column")
+    columns = _insert_columns(cursor, table)
     cursor.expect_words("VALUES")
     cursor.expect_symbol("(")
     values = [read_fragment(cursor, "a value", comma=True)]
@@ -175,6 +190,30 @@ def _insert(cursor: TokenStream) -> Mapping[Path, str] | None:
     if len({c.lower() for c in columns}) < len(columns):
         cursor.fail("INSERT names a column twice", place)
     return {(column,): value for column, value in zip(columns, values, strict=True)}
+
+
+def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
+    """``(a, t.b)``: columns of the target, with or without its name."""
+    cursor.expect_symbol("(")
+    found: list[str] = []
+    while not found or cursor.accept_symbol(","):
+        place = cursor.peek()
+        path = read_path(cursor, table)
+        if len(path) > 1:
+            cursor.fail(f"INSERT takes whole columns, '{'.'.join(path)}' is a part of one", place)
+        found += path
+    cursor.expect_symbol(")", " after a column")
+    return found
+
+
+def _check_conditions(cursor: TokenStream, clauses: Sequence[When]) -> None:
+    """Raises UnsupportedStatement for a clause behind one of its kind that takes all rows."""
+    for at, clause in enumerate(clauses):
+        if clause.condition is None and any(later.kind == clause.kind for later in clauses[at + 1 :]):
+            cursor.fail(
+                f"a WHEN {clause.kind} clause without a condition takes all rows: give it a condition with AND, or "
+                f"write it after the other WHEN {clause.kind} clauses"
+            )
 
 
 def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: DmlTarget) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.sql.dml.assignments import Path, own_values, read_assignments
+from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.runtime.context import SessionContext
@@ -39,7 +40,7 @@ class Update(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
-        found = session.own_table(self.table.name)
+        found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = found
@@ -47,6 +48,6 @@ class Update(ParsedStatement):
         values = own_values(schema, self.table, given)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [UPDATE])
-        return change_rows(
-            session, identifier, RowsWhere(target, Clause(UPDATE, condition, values)), self.table.options
-        )
+        clause = Clause(UPDATE, condition, values)
+        (cast,) = cast_nested(session, schema, str(self.table.name), target.relation, [clause])
+        return change_rows(session, identifier, RowsWhere(target, cast), self.table.options)

@@ -34,7 +34,7 @@ class AddPartition(TableStatement):
             clauses.append(clause)
             cursor.accept_symbol(",")
         if cursor.at_words("LOCATION"):
-            cursor.fail("LOCATION is not supported: a partition lies in its table's directory")
+            cursor.fail("LOCATION is not supported: a partition is always in its table's directory")
         cursor.expect_end()
         return cls(cursor.source, name, tuple(clauses))
 
@@ -45,5 +45,5 @@ class AddPartition(TableStatement):
             given = clause.own_values(schema, self.name)
             missing = [name for name in keys if name not in given]
             if missing:
-                raise InvalidSchema(f"a partition of table '{self.name}' needs a value of '{missing[0]}', too")
+                raise InvalidSchema(f"a partition of table '{self.name}' also needs a value of '{missing[0]}'")
         return empty_result()

@@ -36,7 +36,8 @@ class Binlog(TableScan):
         splits = self._log.plan()
         if any(isinstance(split, DiffSplit) for split in splits):
             raise UnsupportedFeature(
-                "$binlog has no form for the comparison of two states: read $audit_log, or the modes delta or changelog"
+                "$binlog does not support the comparison of two snapshots: read $audit_log, or the modes delta or "
+                "changelog"
             )
         return splits
 

@@ -27,8 +27,9 @@ _FAILURES_WIDE: Final = 50
 _BEARER_FAILURES: Final = 20
 _PROVEN_S: Final = 600.0
 """Seconds for which an address with a right token is not refused because of the guesses of others behind it."""
-_HASHES: Final = 2
-"""Number of passwords hashed at a time: each takes 64 MiB (Argon2id) and a core for about 50 ms."""
+_HASHES: Final = 1
+"""Number of passwords hashed at a time: each takes 64 MiB (Argon2id) and a core for about 50 ms, so a flood of logins
+leaves memory and a core to pages."""
 _HASHES_WAITING: Final = 64
 
 

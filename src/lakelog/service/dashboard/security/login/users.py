@@ -62,17 +62,19 @@ class Users:
             mode = self.path.stat().st_mode
             lines = self.path.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
-            raise NotFound(f"no users file {self.path}; make one: lakelog users add NAME --file {self.path}") from None
+            raise NotFound(
+                f"no users file {self.path}; create one: lakelog users add NAME --file {self.path}"
+            ) from None
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InvalidRequest(f"others may read {self.path}: chmod 600 {self.path}")
+            raise InvalidRequest(f"other users can read {self.path}: chmod 600 {self.path}")
         return {user.name: user for user in map(_user_of, enumerate(lines, 1)) if user is not None}
 
     def put(self, name: str, role: Privilege, password: str) -> None:
         """Adds a user, or changes password and role of one. Raises InvalidRequest for an invalid name or password."""
         if not _NAME.fullmatch(name) or name == TOKEN_USER:
-            raise InvalidRequest(f"'{name}' is no name for a user: letters, digits and . _ @ -, at most 64")
+            raise InvalidRequest(f"'{name}' is not a valid user name: use letters, digits and . _ @ -, at most 64")
         if len(password) < _SHORTEST:
-            raise InvalidRequest(f"a password has at least {_SHORTEST} characters")
+            raise InvalidRequest(f"a password needs at least {_SHORTEST} characters")
         users = self.read() if self.path.exists() else {}
         self._write({**users, name: User(name, role, self._hasher.hash(password))})
 

@@ -56,7 +56,7 @@ class Limits:
             try:
                 body = await asyncio.wait_for(self._read(receive, most), self._body_s)
             except TimeoutError:
-                why = f"the body of a request comes within {self._body_s:g} s"
+                why = f"the body of a request must arrive within {self._body_s:g} s"
                 await refuse(scope, receive, send, 408, why, connection="close")
                 return
         if len(body) > most:

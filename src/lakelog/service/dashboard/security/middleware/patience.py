@@ -1,12 +1,14 @@
-"""Limits on the time of a request's head and on the number of connections, against idle and slow clients."""
+"""Limits on the time of a request's head, against idle and slow clients."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lakelog.service.dashboard.security.middleware.connections import LimitedListener
 
 HEAD_S: Final = 10.0
 """Maximum seconds from the connection, or the first byte after an answer, to the end of a request's head. Also from an
@@ -14,16 +16,22 @@ answer to the end of a body that came too late for it."""
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's HTTP with a time limit for a request's head; uvicorn limits only the pause between requests."""
+    """uvicorn's HTTP with a time limit for a request's head; uvicorn limits only the pause between requests.
+
+    It tells the listener which connections have a running request.
+    """
 
     _overdue: asyncio.TimerHandle | None = None
+    _number = -1
+
+    def __init__(self, listener: LimitedListener, **more: Any) -> None:
+        super().__init__(**more)
+        self._listener = listener
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Starts to wait for the first request. Called by asyncio."""
         super().connection_made(transport)
-        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            transport.abort()  # it has sent no request yet, but uses a file descriptor
-            return
+        self._number = transport.get_extra_info("socket").fileno()
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
@@ -44,7 +52,9 @@ class PatientProtocol(H11Protocol):
 
     def _wait_for_head(self) -> None:
         is_answered = self.conn.our_state is h11.DONE
-        if self.conn.their_state is not h11.IDLE and not is_answered:
+        is_running = self.conn.their_state is not h11.IDLE and not is_answered
+        self._listener.set_busy(self._number, is_running)
+        if is_running:
             self._stop_waiting()
         elif self._overdue is None:
             self._overdue = self.loop.call_later(HEAD_S, self.transport.close)

@@ -29,7 +29,9 @@ class Streams:
         """The events until the session ends. Raises InvalidRequest if the session has reached its limit of streams."""
         key = identity.session.key if identity.session else f"program {identity.user}"
         if self._open[key] >= self._most:
-            raise InvalidRequest(f"this session follows {self._most} logs or texts already: close one of their pages")
+            raise InvalidRequest(
+                f"this session already follows {self._most} logs or statements: close one of their pages"
+            )
         self._open[key] += 1
         return self._events(key, identity.session is not None, events)
 

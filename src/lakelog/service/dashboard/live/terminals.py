@@ -32,7 +32,7 @@ class Terminals:
         """The same. Raises NotFound."""
         found = self.of(identity)
         if found is None:
-            raise NotFound("no statement was run in this session yet")
+            raise NotFound("no statement has run in this session")
         return found
 
     def open(self, identity: Identity) -> Terminal:
@@ -75,8 +75,8 @@ class Terminals:
         if not idle:
             raise InvalidRequest(
                 f"{len(self._open)} terminals are open, {own} of them of user '{user}'; the limit is {_MOST}, and "
-                f"{_MOST - 1} for one user: close one ('End the session' in it), "
-                f"or wait until one has been idle for half an hour"
+                f"{_MOST - 1} for one user. Close one ('End the session'), or wait until one was idle for half an "
+                "hour"
             )
         longest = max(idle, key=lambda key: idle[key].idle_s)
         self._open.pop(longest).close()

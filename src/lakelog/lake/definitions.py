@@ -1,0 +1,154 @@
+"""The methods of ``Lake`` that create, rename and drop databases and tables; no SQL and no Spark needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.lazy_engine import LazyEngine
+from lakelog.lake.table import Table
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
+from lakelog.paimon.types.types import DataType
+from lakelog.sql.parse import Session
+from lakelog.sql.syntax.type_parser import parse_type_text
+from lakelog.table.open import identifier_of
+
+Columns = Sequence[tuple[str, DataType, str | None]]
+
+
+class LakeDefinitions:
+    """Definitions of databases and tables."""
+
+    _tables: CatalogTables
+    _engine: LazyEngine
+    _session: Session
+
+    def table(self, name: str) -> Table:
+        """The table of this name."""
+        raise NotImplementedError
+
+    def create_table(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        primary_key: str | Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Creates a table, and its database if missing; returns the table.
+
+        ``schema`` is an Arrow schema, anything with one (an Arrow table, a polars or pandas DataFrame, a polars
+        schema), or a map of column names to types: SQL text (``"bigint not null"``), Arrow or polars types. Columns of
+        ``primary_key`` become NOT NULL. ``options`` are table options, as in TBLPROPERTIES. With ``if_not_exists`` an
+        existing table is returned unchanged. Raises AlreadyExists, InvalidSchema, InvalidOption, UnsupportedFeature for
+        a type that tables do not have.
+        """
+        identifier = self._session.identifier(name)
+        texts = {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (options or {}).items()
+        }
+        made = new_schema(
+            columns_of(schema),
+            _names(primary_key),
+            _names(partition_by),
+            self._tables.canonical_options(texts, "table"),
+            comment,
+            now_ms(),
+        )
+        self._session.create_table(identifier, made, if_not_exists)
+        return self.table(name)
+
+    def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        """Creates a database (``db`` or ``catalog.db``). Raises AlreadyExists, InvalidRequest for a bad name."""
+        catalog, database = self._database(name)
+        self._tables.create_database(database, if_not_exists, catalog)
+
+    def drop_table(self, name: str, if_exists: bool = False, purge: bool = False) -> None:
+        """Drops a table with its files, and its log if lakelog made it; ``purge`` as in DROP TABLE. Raises NotFound."""
+        identifier = self._session.identifier(name)
+        if self._session.exists(identifier):
+            self._engine.uncache_table(identifier)
+        self._tables.drop_table(identifier, if_exists, purge)
+
+    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drops a database, with ``cascade`` with its tables. Raises NotFound, InvalidRequest if it has tables."""
+        catalog, database = self._database(name)
+        self._tables.drop_database(database, if_exists, cascade, catalog)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Renames a table within its catalog; a bare ``new_name`` stays in the database.
+
+        Raises AlreadyExists, NotFound, and InvalidRequest for another catalog.
+        """
+        old = self._session.identifier(name)
+        given = identifier_of(new_name, old.database)
+        catalog = self._session.catalogs.need(given.catalog) if given.catalog else old.catalog
+        self._tables.rename_table(old, Identifier(given.database, given.table, catalog))
+
+    def table_exists(self, name: str) -> bool:
+        """Returns whether a table of this name exists, readable or not. Raises InvalidRequest for an invalid name."""
+        try:
+            self._tables.open(self._session.identifier(name))
+        except NotFound:
+            return False
+        except InvalidRequest:
+            raise
+        except LakelogError:
+            return True
+        return True
+
+    def _database(self, name: str) -> tuple[str, str]:
+        """The catalog and the database of ``db`` or ``catalog.db``."""
+        found = identifier_of(name, "")
+        if found.catalog:
+            raise InvalidRequest(f"'{name}' is not a database name: write 'db' or 'catalog.db'")
+        catalog = self._session.catalogs.need(found.database) if found.database else self._session.current_catalog
+        return catalog, found.table
+
+
+def columns_of(schema: Any) -> Columns:
+    """(name, type, comment) of the columns of a schema of any kind. Raises InvalidSchema for anything else."""
+    if isinstance(schema, pl.LazyFrame):
+        schema = schema.collect_schema()
+    if isinstance(schema, Mapping):
+        return [(str(name), _type_of(str(name), kind), None) for name, kind in schema.items()]
+    if isinstance(schema, pa.Schema):
+        return fields_from_arrow(schema)
+    if isinstance(getattr(schema, "schema", None), pa.Schema):  # an Arrow table, batch, reader or data set
+        return fields_from_arrow(schema.schema)
+    if hasattr(schema, "__arrow_c_schema__"):
+        return fields_from_arrow(pa.schema(schema))
+    if hasattr(schema, "__arrow_c_stream__"):
+        return fields_from_arrow(pa.RecordBatchReader.from_stream(schema).schema)
+    raise InvalidSchema(
+        f"{type(schema).__name__} is not a schema: give an Arrow schema, a DataFrame, or a map such as "
+        f"{{'id': 'bigint', 'name': 'string'}}"
+    )
+
+
+def _type_of(name: str, kind: Any) -> DataType:
+    if isinstance(kind, str):
+        return parse_type_text(kind)
+    if isinstance(kind, pa.DataType):
+        return type_from_arrow(kind)
+    try:
+        return type_from_arrow(pl.DataFrame(schema={name: kind}).to_arrow().schema.field(0).type)
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as why:
+        raise InvalidSchema(
+            f"column '{name}': {kind!r} is not a type; write SQL text such as 'bigint', an Arrow or a polars type"
+        ) from why
+
+
+def _names(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)

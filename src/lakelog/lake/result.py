@@ -1,0 +1,141 @@
+"""The result of ``Lake.sql``: one set of methods for the rows of every statement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.lake.plain_rows import plain_rows
+from lakelog.table.read.base import pandas_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN: Final = 20
+"""Rows that ``show`` and a notebook display, as Spark does."""
+_WIDTH: Final = 20
+"""Characters after which ``show`` cuts a value, as Spark does."""
+
+
+class Result(Protocol):
+    """The rows of a statement: a Spark DataFrame for a query on Spark, a ``TableResult`` for any other.
+
+    These methods exist on both. Anything else is a method of the DataFrame or of a pyarrow Table.
+    """
+
+    def show(self, n: int = _SHOWN, truncate: bool | int = True) -> None:
+        """Prints the first ``n`` rows. ``truncate`` cuts long values, at 20 characters or at this number."""
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in one Arrow table."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Raises NotInstalled without pandas."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Other methods of the DataFrame or the Arrow table."""
+
+
+class TableResult:
+    """The rows of a statement in this process, with all attributes of their pyarrow Table."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def show(self, n: int = _SHOWN, truncate: bool | int = True) -> None:
+        """Prints the first ``n`` rows, as Spark's ``show`` does; nothing for a statement without columns."""
+        if self._rows.num_columns:
+            sys.stdout.write(self._text(n, _WIDTH if truncate is True else int(truncate)) + "\n")
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in one Arrow table."""
+        return self._rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Raises NotInstalled without pandas."""
+        return pandas_of(self._rows)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame."""
+        return pl.DataFrame(self._rows)
+
+    toArrow, toPandas = to_arrow, to_pandas  # noqa: N815 - the names of Spark's DataFrame
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._rows, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._rows[key]
+
+    def __len__(self) -> int:
+        return int(self._rows.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The columns, as pyarrow's Table has them."""
+        return iter(self._rows.columns)
+
+    def __eq__(self, other: object) -> bool:
+        rows = other.to_arrow() if isinstance(other, TableResult) else other
+        return bool(self._rows.equals(rows)) if isinstance(rows, pa.Table) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as pyarrow's Table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return self._text(_SHOWN, 0) if self._rows.num_columns else "no rows"
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        return table_html(self._rows)
+
+    def _text(self, n: int, width: int) -> str:
+        names, rows = self._rows.column_names, [tuple(map(_shown, row)) for row in plain_rows(self._rows.slice(0, n))]
+        cut = [[value if not 0 < width < len(value) else f"{value[: width - 3]}..." for value in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(names, *cut, strict=True)]
+        line = f"+{'+'.join('-' * size for size in widths)}+"
+        body = [f"|{'|'.join(v.rjust(size) for v, size in zip(row, widths, strict=True))}|" for row in (names, *cut)]
+        more = [f"only the first {n} of {len(self)} rows"] if len(self) > n else []
+        return "\n".join([line, body[0], line, *body[1:], line, *more])
+
+
+def table_html(rows: pa.Table) -> str:
+    """The first rows of an Arrow table as HTML."""
+    if not rows.num_columns:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in rows.column_names)
+    cells = ("".join(f"<td>{escape(_shown(value))}</td>" for value in row) for row in plain_rows(rows.slice(0, _SHOWN)))
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    more = f"<div>only the first {_SHOWN} of {rows.num_rows} rows</div>" if rows.num_rows > _SHOWN else ""
+    return f"<table><tr>{head}</tr>{body}</table>{more}"
+
+
+def with_methods(result: Any) -> Any:
+    """A result of the engine with the methods of ``Result``; a StreamingQuery is returned unchanged.
+
+    A Spark DataFrame stays what it is: it gets the names that it lacks as attributes of this object.
+    """
+    if result is None or isinstance(result, pa.Table):
+        return TableResult(pa.table({}) if result is None else result)
+    if not hasattr(type(result), "toArrow"):
+        return result
+    result.to_arrow, result.to_pandas = result.toArrow, result.toPandas
+    result.to_polars = lambda: pl.DataFrame(result.toArrow())
+    return result
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else str(value)

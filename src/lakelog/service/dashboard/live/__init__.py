@@ -1,0 +1,1 @@
+"""Connections that stay open: event streams, tails of logs, terminals."""

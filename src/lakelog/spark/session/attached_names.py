@@ -1,0 +1,376 @@
+"""Spark's own methods that take the name of a table, in a session that a lake is attached to.
+
+``spark.table``, ``read.table``, ``readStream.table``, ``writeStream.toTable``, ``insertInto``, ``saveAsTable``,
+``writeTo``, ``mergeInto``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they do with a catalog's,
+or say in one line what to write instead. The methods are replaced on PySpark's classes once; without an attached lake,
+and for all other names, they are Spark's. Spark Connect's classes do not know their session, so there only
+``spark.sql`` and ``spark.table`` are replaced.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import catalog as spark_catalog
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from lakelog.errors import UnsupportedStatement
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.spark.session.table_writer import TableWriterV2
+
+_LAKE: Final = "_lakelog_attached"
+_SPARK_ONLY: Final[ContextVar[bool]] = ContextVar("spark_only", default=False)
+"""True while lakelog asks Spark for its own relations."""
+
+
+class AttachedLake(Protocol):
+    """The tables of a lake, by the names of its SQL session."""
+
+    def run(self, text: str, **frames: Any) -> list[Any]:
+        """Runs a statement with ``{name}`` as a reference to one of the frames."""
+
+    def has(self, name: str) -> bool:
+        """Returns whether a table has this name."""
+
+    def full(self, name: str) -> str:
+        """The name with its catalog."""
+
+    def databases(self) -> Sequence[str]:
+        """The databases of the current catalog."""
+
+    def tables(self, database: str | None) -> Sequence[tuple[str, str]]:
+        """(database, table) of a database, None: the current one."""
+
+    def schema(self, name: str) -> TableSchema:
+        """The columns of a table."""
+
+    def read_stream(self, name: str) -> DataFrame:
+        """A streaming DataFrame of a table's changes."""
+
+    def attach_to(self, session: SparkSession) -> None:
+        """Attaches another lake of the same warehouse to a session."""
+
+
+@contextmanager
+def spark_only() -> Iterator[None]:
+    """In this block the methods know Spark's relations alone."""
+    token = _SPARK_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _SPARK_ONLY.reset(token)
+
+
+def attach_names(spark: SparkSession, lake: AttachedLake) -> None:
+    """Makes the names of the lake's tables known to the methods of a session."""
+    setattr(spark, _LAKE, lake)
+    spark.table = functools.partial(_table, spark)  # type: ignore[method-assign]
+    if isinstance(spark, SparkSession):
+        spark.newSession = functools.partial(_new_session, spark)  # type: ignore[method-assign]
+        _replace_methods()
+
+
+def detach_names(spark: SparkSession) -> None:
+    """Makes the session forget them."""
+    for name in (_LAKE, "table", "newSession"):
+        vars(spark).pop(name, None)
+
+
+def _lake_of(session: Any) -> AttachedLake | None:
+    return None if _SPARK_ONLY.get() else vars(session).get(_LAKE)
+
+
+def _own(session: Any, name: Any) -> AttachedLake | None:
+    """The attached lake if the name is one of its tables, and of no temporary view."""
+    lake = _lake_of(session)
+    if lake is None or not isinstance(name, str):
+        return None
+    with spark_only():
+        if "." not in name and session.catalog.tableExists(name):
+            return None
+    return lake if lake.has(name) else None
+
+
+def _table(spark: SparkSession, tableName: str) -> DataFrame:
+    lake = _own(spark, tableName)
+    if lake is None:
+        found: DataFrame = type(spark).table(spark, tableName)
+        return found
+    frame: DataFrame = lake.run(f"SELECT * FROM {tableName}")[0]
+    return frame
+
+
+def _new_session(spark: SparkSession) -> SparkSession:
+    session = type(spark).newSession(spark)
+    lake = _lake_of(spark)
+    if lake is not None:
+        lake.attach_to(session)
+    return session
+
+
+@functools.cache
+def _replace_methods() -> None:
+    for owner, session_of, methods in _METHODS:
+        for name, replaced in methods.items():
+            if hasattr(owner, name):  # some are newer than the oldest PySpark
+                setattr(owner, name, _method(getattr(owner, name), replaced, session_of))
+
+
+def _method(spark: Callable[..., Any], own: Callable[..., Any], session_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(spark)
+    def method(self: Any, *arguments: Any, **more: Any) -> Any:
+        lake = _lake_of(session_of(self))
+        return spark(self, *arguments, **more) if lake is None else own(lake, spark, self, *arguments, **more)
+
+    return method
+
+
+def _read_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
+    own = _own(self._spark, tableName)
+    return spark(self, tableName) if own is None else self.format("lakelog").load(own.full(tableName))
+
+
+def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
+    own = _own(self._spark, tableName)
+    if own is None:
+        return spark(self, tableName)
+    # the rows of a stream have a column more than the table
+    return self.schema(own.read_stream(tableName).schema).format("lakelog").load(own.full(tableName))
+
+
+def _to_table(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    tableName: str,
+    format: str | None = None,
+    **more: Any,
+) -> Any:
+    own = _own(self._spark, tableName)
+    if own is None:
+        return spark(self, tableName, format, **more)
+    return self.start(own.full(tableName), "lakelog", **more)
+
+
+def _insert_into(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    tableName: str,
+    overwrite: bool | None = None,
+) -> None:
+    own = _own(self._spark, tableName)
+    if own is None:
+        spark(self, tableName, overwrite)
+        return
+    own.run(f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {tableName} SELECT * FROM {{rows}}", rows=self._df)
+
+
+def _save_as_table(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: str | Sequence[str] | None = None,
+    **options: Any,
+) -> None:
+    database = name.rpartition(".")[0]
+    if _own(self._spark, name) is None and format != "lakelog" and database not in lake.databases():
+        spark(self, name, format, mode, partitionBy, **options)
+        return
+    keys = [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or ())
+    writer = TableWriterV2(lake.run, self._df, name).partitionedBy(*keys).tableProperties(options)
+    exists = lake.has(name)
+    if mode == "append" and exists:
+        writer.append()
+    elif mode == "overwrite":
+        writer.createOrReplace()
+    elif mode in ("append", "error", "errorifexists"):
+        writer.create()
+    elif mode != "ignore":
+        raise UnsupportedStatement(
+            f"saveAsTable('{name}') needs its mode as an argument for a lakelog table: "
+            f"saveAsTable('{name}', mode='append'), or 'overwrite', 'error', 'ignore'"
+        )
+    elif not exists:
+        writer.create()
+
+
+def _write_to(lake: AttachedLake, spark: Callable[..., Any], self: Any, table: str) -> Any:
+    if _own(self.sparkSession, table) is None and table.rpartition(".")[0] not in lake.databases():
+        return spark(self, table)
+    return TableWriterV2(lake.run, self, table)
+
+
+def _merge_into(lake: AttachedLake, spark: Callable[..., Any], self: Any, table: str, condition: Any) -> Any:
+    if _own(self.sparkSession, table) is None:
+        return spark(self, table, condition)
+    raise UnsupportedStatement(
+        f"mergeInto('{table}', …) takes columns, which a lakelog table cannot: write "
+        f"lake.table('{table}').merge(frame, 't.id = s.id').whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()"
+    )
+
+
+def _named(name: str, database: str | None) -> str:
+    return name if database is None else f"{database}.{name}"
+
+
+def _table_exists(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    tableName: str,
+    dbName: str | None = None,
+) -> bool:
+    return lake.has(_named(tableName, dbName)) or bool(spark(self, tableName, dbName))
+
+
+def _database_exists(lake: AttachedLake, spark: Callable[..., Any], self: Any, dbName: str) -> bool:
+    return dbName in lake.databases() or bool(spark(self, dbName))
+
+
+def _set_database(lake: AttachedLake, spark: Callable[..., Any], self: Any, dbName: str) -> None:
+    if dbName in lake.databases():
+        lake.run(f"USE `{dbName}`")
+    else:
+        spark(self, dbName)
+
+
+def _list_databases(lake: AttachedLake, spark: Callable[..., Any], self: Any, pattern: str | None = None) -> list[Any]:
+    own = lake.run("SHOW DATABASES" + ("" if pattern is None else f" LIKE '{pattern}'"))[0].column(0).to_pylist()
+    found = [spark_catalog.Database(name, "lakelog", None, "") for name in own]
+    return [*found, *(database for database in spark(self, pattern) if database.name not in own)]
+
+
+def _list_tables(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    dbName: str | None = None,
+    pattern: str | None = None,
+) -> list[Any]:
+    if dbName is not None and dbName not in lake.databases():
+        return list(spark(self, dbName, pattern))
+    own = [_entry(database, name) for database, name in lake.tables(dbName)]
+    views = [view for view in spark(self, None, pattern) if view.isTemporary]
+    return [*own, *views] if pattern is None else [*_matching(lake, dbName, pattern), *views]
+
+
+def _matching(lake: AttachedLake, database: str | None, pattern: str) -> list[Any]:
+    shown = lake.run(f"SHOW TABLES{'' if database is None else f' IN `{database}`'} LIKE '{pattern}'")[0]
+    return [_entry(row["namespace"], row["tableName"]) for row in shown.to_pylist()]
+
+
+def _entry(database: str, name: str) -> Any:
+    return spark_catalog.Table(name, "lakelog", [database], None, "MANAGED", False)
+
+
+def _get_table(lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str) -> Any:
+    if not lake.has(tableName):
+        return spark(self, tableName)
+    *_, database, name = lake.full(tableName).split(".")
+    return _entry(database, name)._replace(description=lake.schema(tableName).comment)
+
+
+def _list_columns(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    tableName: str,
+    dbName: str | None = None,
+) -> list[Any]:
+    name = _named(tableName, dbName)
+    if not lake.has(name):
+        return list(spark(self, tableName, dbName))
+    schema = lake.schema(name)
+    types: Mapping[str, str] = dict(lake.run(f"SELECT * FROM {name} LIMIT 0")[0].dtypes)
+    return [
+        spark_catalog.Column(
+            f.name, f.description, types[f.name], f.type.nullable, f.name in schema.partition_keys, False, False
+        )
+        for f in schema.fields
+    ]
+
+
+def _drop_table(
+    lake: AttachedLake,
+    spark: Callable[..., Any],
+    self: Any,
+    tableName: str,
+    ifExists: bool = False,
+    purge: bool = False,
+) -> None:
+    if lake.has(tableName):
+        lake.run(f"DROP TABLE {tableName}{' PURGE' if purge else ''}")
+    else:
+        spark(self, tableName, ifExists, purge)
+
+
+def _say(text: str) -> Callable[..., Any]:
+    """A method that Spark does for its own tables, and ``text`` says what to write for a lakelog table."""
+
+    def method(
+        lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str, *more: Any, **named: Any
+    ) -> Any:
+        if not lake.has(tableName):
+            return spark(self, tableName, *more, **named)
+        raise UnsupportedStatement(f"'{tableName}' is a lakelog table: write {text.format(tableName)}")
+
+    return method
+
+
+def _run(text: str) -> Callable[..., Any]:
+    """A method that is one statement for a lakelog table."""
+
+    def method(
+        lake: AttachedLake, spark: Callable[..., Any], self: Any, tableName: str, *more: Any, **named: Any
+    ) -> Any:
+        if not lake.has(tableName):
+            return spark(self, tableName, *more, **named)
+        lake.run(text.format(tableName))
+        return None
+
+    return method
+
+
+_METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable[..., Any]]]]] = (
+    (DataFrameReader, lambda reader: reader._spark, {"table": _read_table}),
+    (DataStreamReader, lambda reader: reader._spark, {"table": _read_stream}),
+    (DataStreamWriter, lambda writer: writer._spark, {"toTable": _to_table}),
+    (DataFrameWriter, lambda writer: writer._spark, {"insertInto": _insert_into, "saveAsTable": _save_as_table}),
+    (ClassicFrame, lambda frame: frame.sparkSession, {"writeTo": _write_to, "mergeInto": _merge_into}),
+    (
+        Catalog,
+        lambda catalog: catalog._sparkSession,
+        {
+            "tableExists": _table_exists,
+            "databaseExists": _database_exists,
+            "setCurrentDatabase": _set_database,
+            "listDatabases": _list_databases,
+            "listTables": _list_tables,
+            "getTable": _get_table,
+            "listColumns": _list_columns,
+            "dropTable": _drop_table,
+            "truncateTable": _run("TRUNCATE TABLE {}"),
+            "refreshTable": _run("REFRESH TABLE {}"),
+            "cacheTable": _run("CACHE TABLE {}"),
+            "uncacheTable": _run("UNCACHE TABLE {}"),
+            "analyzeTable": _run("ANALYZE TABLE {} COMPUTE STATISTICS"),
+            "listPartitions": _say("spark.sql('SHOW PARTITIONS {}')"),
+            "getTableProperties": _say("spark.sql('SHOW TBLPROPERTIES {}')"),
+            "getCreateTableString": _say("spark.sql('SHOW CREATE TABLE {}')"),
+            "recoverPartitions": _say("nothing: the partitions of {} are always known"),
+            "isCached": _say("spark.sql('CACHE TABLE {}'), which does nothing if it is cached"),
+        },
+    ),
+)

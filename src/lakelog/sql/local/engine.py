@@ -1,0 +1,356 @@
+"""Runs simple statements on rows in this process: INSERT … VALUES, UPDATE, DELETE, MERGE of Arrow rows, SELECT.
+
+Called without PySpark or Java. ``NeedsSpark`` is the answer to a statement that is not certain to mean the same as in
+Spark. Rows pass as Arrow batches; a MERGE holds its source and the rows that match it in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from lakelog.catalog.base import Identifier
+from lakelog.filestore.skipping.predicate import In, Predicate
+from lakelog.io.names import new_uuid
+from lakelog.options.log import READ_MODE, SCAN_DATA_FILES
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import DataField
+from lakelog.sql.dml.merge import Merge
+from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
+from lakelog.sql.local.expressions import NeedsSpark, column_of, condition_of, literal_of, parsed, values_of
+from lakelog.sql.runtime.ports import Tables
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.table.maintenance.retention import expire_best_effort
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.open import scan_of
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
+from lakelog.table.write.table_writer import TableWriter, batches_of
+
+_KEYS_IN_FILTER = 10_000
+"""Maximum number of keys of a MERGE's source that are looked for in the statistics of files."""
+
+
+class LocalEngine:
+    """The part of ``Engine`` that needs no Spark; a missing method means that Spark runs it."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._frames: dict[str, pa.Table] = {}
+
+    @contextmanager
+    def named(self, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """Names of Arrow rows for the duration of a block. Raises NeedsSpark for other frames, InvalidRequest."""
+        names = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
+        for name, rows in frames.items():
+            if hasattr(type(rows), "isStreaming"):
+                raise NeedsSpark
+            found = batches_of(rows)
+            read = found if isinstance(found, pa.RecordBatchReader) else None
+            self._frames[names[name]] = read.read_all() if read else pa.Table.from_batches(found, rows.schema)
+        try:
+            yield names
+        finally:
+            for view in names.values():
+                self._frames.pop(view, None)
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Nothing: values get their types here when they are written."""
+        return {}
+
+    def run_query(self, plan: QueryPlan) -> pa.Table:
+        """Rows of a SELECT of columns from one table, with WHERE and LIMIT. Raises NeedsSpark."""
+        tree = parsed(plan.text)
+        if not isinstance(tree, exp.Select) or len(plan.sources) != 1 or plan.lookups or plan.lasting:
+            raise NeedsSpark
+        (source,) = plan.sources
+        given = {name for name, value in tree.args.items() if value}
+        place = tree.args.get("from_") or tree.args.get("from")
+        if source.counts or given - {"expressions", "from_", "from", "where", "limit", "kind", "hint"} or place is None:
+            raise NeedsSpark
+        relation = place.this
+        if (
+            not isinstance(relation, exp.Table)
+            or relation.name != source.view
+            or {name for name, value in relation.args.items() if value} - {"this", "alias"}
+        ):
+            raise NeedsSpark
+        table = self._tables.open(source.table).with_hints(source.options)
+        if table.reads_log:
+            raise NeedsSpark
+        scan, alias = scan_of(table), relation.alias_or_name
+        names = _selected(tree, scan.row_schema, alias)
+        where, limit = tree.args.get("where"), tree.args.get("limit")
+        condition = condition_of(None if where is None else where.this.sql("spark"), scan.row_schema, alias)
+        scan = scan.where(condition).select(list(dict.fromkeys(column for column, _ in names)))
+        if limit is not None:
+            if not isinstance(limit.expression, exp.Literal) or not str(limit.expression.this).isdigit():
+                raise NeedsSpark
+            scan = scan.limit(int(limit.expression.this))
+        rows = scan.to_arrow()
+        return pa.Table.from_arrays([rows[column] for column, _ in names], names=[label for _, label in names])
+
+    def insert(
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: Mapping[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
+    ) -> None:
+        """Writes rows of literals, or the rows of a simple SELECT with the types of the table. Raises NeedsSpark."""
+        target = self._tables.open(table).with_hints(options)
+        target.check_writable()
+        if overwrite or partition or target.reads_log:
+            raise NeedsSpark
+        fields = [target.schema.field(name) for name in columns or target.schema.field_names]
+        tree = parsed(plan.text)
+        rows = _literal_rows(tree, fields) if isinstance(tree, exp.Values) else self.run_query(plan)
+        wanted = arrow_schema(fields)
+        if rows.num_columns != len(fields) or [f.type for f in rows.schema] != [f.type for f in wanted]:
+            raise NeedsSpark
+        with TableWriter(target) as writer:
+            writer.write(rows.rename_columns(wanted.names))
+
+    def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> None:
+        """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
+        target = self._tables.open(table).with_hints({**options, READ_MODE.key: "file"})
+        target.check_writable()
+        if isinstance(change, RowsWhere):
+            condition = condition_of(change.clause.condition, target.schema, change.target.alias)
+            values = values_of(change.clause.values, target.schema, change.target.alias)
+            if set(values) & {*change.target.keys, *change.target.newer}:
+                raise NeedsSpark
+            if change.target.keys:
+                _write(target, _changes(target, change, condition, values))
+            else:
+                _rewrite(target, change, condition, values)
+        elif isinstance(change, Merge) and change.target.keys and not change.extra:
+            _write(target, self._merged(target, change))
+        else:
+            raise NeedsSpark
+
+    def _merged(self, target: DynamicTable, change: Merge) -> list[pa.Table]:
+        """The changes of a MERGE whose condition is that all columns of the primary key are equal."""
+        clauses = (*change.matched, *change.missing)
+        words = change.source.split()  # name [AS alias]
+        source = self._frames.get(words[0]) if len(words) <= 3 else None
+        if source is None or len(change.matched) > 1 or len(change.missing) > 1 or any(c.condition for c in clauses):
+            raise NeedsSpark
+        rows = _typed_source(source, target.schema)
+        keys = list(target.schema.primary_keys)
+        if _equal_keys(change, target.schema) != set(keys) or not set(keys) <= set(rows.column_names):
+            raise NeedsSpark
+        if rows.select(keys).group_by(keys).aggregate([]).num_rows < len(rows) or any(rows[k].null_count for k in keys):
+            raise NeedsSpark  # which row of a key wins, and the error for NULL, are Spark's
+        found = _rows_of_keys(target, rows, keys)
+        pairs = _numbered(found, keys, "_old").join(_numbered(rows, keys, "_new"), keys, join_type="inner")
+        old, new = found.take(pairs["_old"]), rows.take(pairs["_new"])
+        changes: list[pa.Table] = []
+        for clause in change.matched:
+            if clause.action == DELETE:
+                changes.append(_of_kind(old, "-D"))
+                continue
+            values = _merge_values(clause.values, target.schema, change, has_old=True)
+            if set(values) & set(change.target.newer):
+                raise NeedsSpark
+            sides = {name: value for name, value in values.items() if name not in keys or value != ("s", name)}
+            if set(sides) & set(keys):
+                raise NeedsSpark
+            if change.target.tells_before:
+                changes.append(_of_kind(old, "-U"))
+            changes.append(_of_kind(_assembled(target.schema, sides, old, new), "+U"))
+        for clause in change.missing:
+            values = _merge_values(clause.values, target.schema, change, has_old=False)
+            left = rows.filter(
+                pc.invert(pc.is_in(pa.array(range(len(rows)), pa.int64()), pairs["_new"].combine_chunks()))
+            )
+            changes.append(_of_kind(_assembled(target.schema, values, None, left), "+I"))
+        return changes
+
+
+def _selected(tree: exp.Select, schema: TableSchema, alias: str) -> list[tuple[str, str]]:
+    """(column, label) of each item of a SELECT."""
+    found: list[tuple[str, str]] = []
+    for item in tree.expressions:
+        if isinstance(item, exp.Star) and not any(item.args.values()):
+            found += [(name, name) for name in schema.field_names]
+            continue
+        column = column_of(item.unalias(), schema, alias)
+        if column is None:
+            raise NeedsSpark
+        found.append((column.name, item.alias_or_name))
+    return found
+
+
+def _literal_rows(tree: exp.Values, fields: list[DataField]) -> pa.Table:
+    rows = [item.expressions if isinstance(item, exp.Tuple) else [item] for item in tree.expressions]
+    if tree.args.get("alias") or any(len(row) != len(fields) for row in rows):
+        raise NeedsSpark
+    if any(len({type(node) for node in column} & {exp.Cast, exp.Literal}) > 1 for column in zip(*rows, strict=True)):
+        raise NeedsSpark  # date'…' beside '…' is an error in Spark
+    wanted = arrow_schema(fields)
+    columns = [
+        pa.array([literal_of(row[at], field) for row in rows], wanted.field(at).type) for at, field in enumerate(fields)
+    ]
+    return pa.Table.from_arrays(columns, names=wanted.names)
+
+
+def _changes(
+    target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]
+) -> Iterator[pa.Table]:
+    """The changes of the rows of a table with a primary key that match."""
+    for batch in Scan(target, filter=condition).to_batches():
+        old = pa.Table.from_batches([batch])
+        if change.clause.action == DELETE:
+            yield _of_kind(old, "-D")
+            continue
+        if change.target.tells_before:
+            yield _of_kind(old, "-U")
+        yield _of_kind(_with_values(old, values), "+U")
+
+
+def _rewrite(target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]) -> None:
+    """Replaces the files of a table without a primary key that may have matching rows."""
+    names = files_to_rewrite(target, condition)
+    if not names:
+        return
+    writer = new_uuid()
+    task = TaskWriter(target, writer, 0, lane=0, replaces=True)
+    try:
+        for batch in Scan(target.with_hints({SCAN_DATA_FILES.key: ",".join(names)})).to_batches():
+            rows = pa.Table.from_batches([batch])
+            matches = pc.scalar(True) if condition is None else condition.to_arrow(rows.schema)
+            is_match = pc.coalesce(matches, pc.scalar(False))
+            parts = [rows.filter(~is_match)]
+            if change.clause.action != DELETE:
+                parts.append(_with_values(rows.filter(is_match), values))
+            for part in parts:
+                for kept in part.to_batches():
+                    task.write(kept)
+        commit_rewrite(target, writer, [task.finish()], names)
+    except BaseException:
+        task.close()
+        raise
+    expire_best_effort(target)
+
+
+def _with_values(rows: pa.Table, values: Mapping[str, Any]) -> pa.Table:
+    columns = [
+        rows[field.name] if field.name not in values else _column(rows, values[field.name], field.type)
+        for field in rows.schema
+    ]
+    return pa.Table.from_arrays(columns, names=rows.column_names)
+
+
+def _column(rows: pa.Table, value: Any, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if isinstance(value, DataField):
+        return rows[value.name]
+    return pa.repeat(pa.scalar(value, kind), len(rows)) if value is not None else pa.nulls(len(rows), kind)
+
+
+def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
+    return rows.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar(kind), len(rows)))
+
+
+def _write(target: DynamicTable, changes: Iterable[pa.Table]) -> None:
+    with TableWriter(target) as writer:
+        for rows in changes:
+            if len(rows):
+                writer.write(rows)
+
+
+def _typed_source(source: pa.Table, schema: TableSchema) -> pa.Table:
+    """The source's columns that the table has, in its types; only conversions that change no value."""
+    kinds = {field.name.lower(): field for field in arrow_schema(schema.fields)}
+    columns, names = [], []
+    for name, column in zip(source.column_names, source.columns, strict=True):
+        field = kinds.get(name.lower())
+        if field is None or field.name in names:
+            raise NeedsSpark
+        same = column.type == field.type or (_is_text(column.type) and _is_text(field.type))
+        if not same and not (pa.types.is_integer(column.type) and pa.types.is_integer(field.type)):
+            raise NeedsSpark
+        try:
+            columns.append(column.cast(field.type))
+        except pa.ArrowInvalid:
+            raise NeedsSpark from None
+        names.append(field.name)
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _equal_keys(change: Merge, schema: TableSchema) -> set[str]:
+    """The columns that a condition ``t.a = s.a AND …`` compares."""
+    tree, found = parsed(change.on), set()
+    for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if not isinstance(part, exp.EQ):
+            raise NeedsSpark
+        sides = {side.table.lower(): side for side in (part.this, part.expression) if isinstance(side, exp.Column)}
+        both = [sides.get(alias.lower()) for alias in (change.target.alias, change.alias)]
+        if None in both or len({side.name.lower() for side in both if side is not None}) != 1:
+            raise NeedsSpark
+        column = column_of(both[0], schema, change.target.alias) if both[0] is not None else None
+        found.add("" if column is None else column.name)
+    return found
+
+
+def _rows_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows of the table with one of the values of the first key column."""
+    values = pc.unique(rows[keys[0]])
+    few = len(values) <= _KEYS_IN_FILTER
+    scan = Scan(target, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
+    parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
+    return pa.Table.from_batches(parts, scan.schema)
+
+
+def _numbered(rows: pa.Table, keys: list[str], name: str) -> pa.Table:
+    return rows.select(keys).append_column(name, pa.array(range(len(rows)), pa.int64()))
+
+
+def _merge_values(given: Mapping[str, str], schema: TableSchema, change: Merge, has_old: bool) -> dict[str, Any]:
+    """New values by column: a literal, or (side, column) with side ``t`` or ``s``."""
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        column, node = schema.field(name), parsed(text)
+        if isinstance(node, exp.Column):
+            side = {change.alias.lower(): "s", change.target.alias.lower(): "t"}.get(node.table.lower())
+            other = column_of(node, schema, node.table)
+            if side is None or other is None or (side == "t" and not has_old):
+                raise NeedsSpark
+            if other.type.with_nullable(True) != column.type.with_nullable(True):
+                raise NeedsSpark
+            found[name] = (side, other.name)
+        else:
+            found[name] = literal_of(node, column)
+    return found
+
+
+def _assembled(schema: TableSchema, values: Mapping[str, Any], old: pa.Table | None, new: pa.Table) -> pa.Table:
+    columns, wanted = [], arrow_schema(schema.fields)
+    for field in wanted:
+        value = values.get(field.name)
+        if isinstance(value, tuple):
+            side = new if value[0] == "s" else old
+            if side is None or value[1] not in side.column_names:
+                raise NeedsSpark
+            columns.append(side[value[1]])
+        elif field.name in values or old is None:
+            columns.append(_column(new, value, field.type))
+        else:
+            columns.append(old[field.name])
+    return pa.Table.from_arrays(columns, names=wanted.names)

@@ -1,0 +1,120 @@
+"""Conditions and values that this process evaluates as Spark does; anything else is refused.
+
+A condition is one of a scan's filter, with literals of the column's own kind. A value is such a literal or a column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lakelog.errors import InvalidRequest, InvalidSchema
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.syntax.literals import BITS, literal_value
+
+_TEXTS: Final = {
+    "CHAR": ".*",
+    "VARCHAR": ".*",
+    "DATE": r"\d{4}-\d\d-\d\d",
+    "TIMESTAMP": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?",
+    "TIMESTAMP_LTZ": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?",
+}
+"""Type → the texts that Spark and Python read alike."""
+_NUMBERS: Final = (*BITS, "DECIMAL", "DOUBLE")
+
+
+class NeedsSpark(Exception):
+    """A statement, or a part of one, that this process does not evaluate."""
+
+
+def parsed(text: str) -> exp.Expr:
+    """The tree of an expression or a query. Raises NeedsSpark if it cannot be parsed."""
+    try:
+        return sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError):
+        raise NeedsSpark from None
+
+
+def column_of(node: exp.Expr, schema: TableSchema, alias: str) -> DataField | None:
+    """The column that ``name`` or ``alias.name`` refers to; None for anything else."""
+    if not isinstance(node, exp.Column) or len(node.parts) > 2 or isinstance(node.this, exp.Star):
+        return None
+    if node.table and node.table.lower() != alias.lower():
+        return None
+    return next((field for field in schema.fields if field.name.lower() == node.name.lower()), None)
+
+
+def literal_of(node: exp.Expr, column: DataField) -> Any:
+    """The value of a literal in a column. Raises NeedsSpark if Spark would convert it in another way, or refuse it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Null):
+        return None
+    inner = node.this if isinstance(node, exp.Neg | exp.Cast) else node
+    root = column.type.root if isinstance(column.type, AtomicType) else ""
+    if isinstance(node, exp.Cast):
+        fits = node.to.sql("spark") == root and root in ("DATE", "TIMESTAMP") and isinstance(inner, exp.Literal)
+    elif isinstance(node, exp.Boolean):
+        fits = root == "BOOLEAN"
+    else:
+        fits = isinstance(inner, exp.Literal) and (root in _TEXTS if inner.is_string else root in _NUMBERS)
+    if not fits or (inner.is_string and not re.fullmatch(_TEXTS.get(root, ""), str(inner.this), re.DOTALL)):
+        raise NeedsSpark
+    if root == "DOUBLE" and "e" in str(inner.this).lower():
+        raise NeedsSpark  # a double, which has a zero with a sign; other numbers are decimals, which do not
+    try:
+        found = literal_value(column, node)
+    except InvalidRequest:
+        raise NeedsSpark from None
+    return found + 0.0 if isinstance(found, float) else found
+
+
+def condition_of(text: str | None, schema: TableSchema, alias: str) -> Predicate | None:
+    """The predicate of a condition. Raises NeedsSpark, InvalidSchema for an unknown column."""
+    if text is None:
+        return None
+    tree = parsed(text)
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between):
+        sides = (node.this, node.args.get("expression"), *node.expressions, node.args.get("low"), node.args.get("high"))
+        columns = [found for side in sides if side is not None and (found := column_of(side, schema, alias))]
+        others = [side for side in sides if side is not None and not isinstance(side, exp.Column)]
+        if len(columns) != 1 or len(others) + 1 != sum(side is not None for side in sides):
+            raise NeedsSpark
+        for other in others:
+            if literal_of(other, columns[0]) is None:
+                raise NeedsSpark
+    for column in tree.find_all(exp.Column):
+        if column.table and column.table.lower() != alias.lower():
+            raise NeedsSpark
+        column.set("table", None)
+    try:
+        return parse_filter(tree.sql(dialect="spark"), schema)
+    except InvalidSchema:
+        raise
+    except InvalidRequest:
+        raise NeedsSpark from None
+
+
+def values_of(given: Mapping[str, str], schema: TableSchema, alias: str) -> dict[str, Any]:
+    """New values by column: literals as Python values, and ``DataField`` for a column of the same type.
+
+    Raises NeedsSpark.
+    """
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        column, node = schema.field(name), parsed(text)
+        while isinstance(node, exp.Paren):
+            node = node.this
+        other = column_of(node, schema, alias)
+        if other is not None and other.type.with_nullable(True) != column.type.with_nullable(True):
+            raise NeedsSpark
+        found[name] = other if other is not None else literal_of(node, column)
+    return found

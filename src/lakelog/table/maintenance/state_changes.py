@@ -1,0 +1,194 @@
+"""The changes of a table between two snapshots, as rows with kinds, bucket by bucket (RFC 14).
+
+Keyed tables: the two merged states are compared, for the keys in the files that were committed in between. Tables
+without a key: the rows of added and removed files, as a multiset.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from lakelog.errors import NotFound
+from lakelog.filestore.read.changes import KIND_FIELD
+from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
+from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
+from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
+from lakelog.logstore.formats import log_format
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.option import Options
+from lakelog.options.retention import RECORD_EXPIRE_TIME
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD
+from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, Snapshot
+from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_MOST_KEYS: Final = 100_000
+"""Maximum number of keys that are looked up in a bucket; for more, its two states are compared as a whole."""
+
+StateChanges = Iterator[tuple[int, pa.RecordBatch]]
+"""(bucket, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
+
+
+def state_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+    """The changes that turn the rows of one snapshot into those of another one, which may be older.
+
+    Memory is bounded; tables without a key keep 16 bytes per row of rewritten files. Raises NotFound if expiry has
+    removed one of the snapshots.
+    """
+    if table.schema.is_keyed:
+        return _keyed_changes(table, before, after)
+    return _multiset_changes(table, before, after)
+
+
+def _keyed_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+    store, names = table.store, list(table.schema.field_names)
+    touched = _touched_files(table, before, after)
+    old, new = (store.plan(0 if snapshot is None else snapshot) for snapshot in (before, after))
+    for split in plan_diff(old, new, _id_of(after)):
+        files = None if touched is None else touched.get((split.partition, split.bucket))
+        if touched is not None and files is None:
+            continue
+        on_keys = None if files is None else _keys_of(table, split.partition, split.bucket, files)
+        for batch in read_diff(store.files, split, names, on_keys, keeps_deletes=True, keeps_before=True):
+            yield split.bucket, batch
+
+
+def _id_of(snapshot: Snapshot | None) -> int:
+    return 0 if snapshot is None else snapshot.id
+
+
+def _touched_files(
+    table: DynamicTable, before: Snapshot | None, after: Snapshot | None
+) -> dict[BucketKey, list[DataFileMeta]] | None:
+    """(Partition, bucket) → the files that have every key whose row may differ; None if a commit is unknown."""
+    out: dict[BucketKey, list[DataFileMeta]] = defaultdict(list)
+    try:
+        between = _snapshots_between(table, before, after)
+    except NotFound:
+        return None
+    for snapshot in between:
+        for entry in table.store.manifests.delta(snapshot):
+            if snapshot.commit_kind != COMPACT or _is_shown_by_compaction(table, entry.file):
+                out[entry.partition, entry.bucket].append(entry.file)
+    return out
+
+
+def _snapshots_between(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> list[Snapshot]:
+    """The snapshots after the older and up to the newer one. Raises NotFound if one of them has expired."""
+    first, last = sorted((_id_of(before), _id_of(after)))
+    if first and first not in table.store.snapshots.chain_ids():
+        raise NotFound(f"snapshot {first} of table {table.name} has expired")
+    return [table.store.snapshot(number) for number in range(first + 1, last + 1)]
+
+
+def _is_shown_by_compaction(table: DynamicTable, file: DataFileMeta) -> bool:
+    """True if a compaction that adds or removes this file may change what a batch read shows."""
+    if Options(table.schema.options).get_typed(RECORD_EXPIRE_TIME) is not None:
+        return True
+    return skips_level_zero(table.schema) and file.level == 0
+
+
+def _keys_of(table: DynamicTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> Predicate | None:
+    """A condition that the rows of all keys of the files meet; None: any row may."""
+    keys = table.schema.trimmed_primary_keys
+    kinds = arrow_schema(table.schema.select(keys))
+    if sum(f.row_count for f in files) > _MOST_KEYS or any(pa.types.is_floating(kind) for kind in kinds.types):
+        return None  # -0.0 is a key of its own, but equals 0.0 in a condition
+    batches = [batch for file in files for batch in table.store.files.read(partition, bucket, file, keys, True)]
+    if not batches:
+        return None
+    rows = pa.Table.from_batches(batches)
+    return conjunction(In(name, tuple(rows.column(name).unique().to_pylist())) for name in keys)
+
+
+def _multiset_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+    store = table.store
+    try:
+        steps = _snapshots_between(table, before, after) if _id_of(before) <= _id_of(after) else None
+    except NotFound:
+        steps = None
+    if steps is None:
+        yield from _exchanged(table, before, after)
+        return
+    for snapshot in steps:
+        if snapshot.commit_kind == APPEND:
+            added = [e for e in store.manifests.delta(snapshot) if e.kind == ADD]
+            for entry in sorted(added, key=lambda e: (e.bucket, e.file.min_sequence_number)):
+                split = Split(entry.partition, entry.bucket, entry.total_buckets, (entry.file,), False)
+                yield from _marked(table, split, "+I")
+        elif snapshot.commit_kind != COMPACT:
+            previous = snapshot.id - 1
+            yield from _exchanged(table, store.snapshot(previous) if previous else None, snapshot)
+
+
+def _exchanged(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+    """The rows of the files that only one of two states has; rows in both are left out."""
+    old, new = (_files_of(table, snapshot) for snapshot in (before, after))
+    gone, added = [s for s in old if s not in new], [s for s in new if s not in old]
+    for bucket in sorted({s.bucket for s in (*gone, *added)}):
+        sides = [[s for s in splits if s.bucket == bucket] for splits in (gone, added)]
+        if all(sides):
+            yield from _surplus(table, *sides)
+            continue
+        for kind, splits in zip(("-D", "+I"), sides, strict=True):
+            for split in splits:
+                yield from _marked(table, split, kind)
+
+
+def _files_of(table: DynamicTable, snapshot: Snapshot | None) -> list[Split]:
+    """The files of a state, each with its deletion vector."""
+    splits = table.store.plan(0 if snapshot is None else snapshot)
+    return [
+        replace(s, files=(f,), snapshot_id=None, vectors=tuple(v for v in s.vectors if v.data_file == f.file_name))
+        for s in splits
+        for f in s.files
+    ]
+
+
+def _surplus(table: DynamicTable, gone: Sequence[Split], added: Sequence[Split]) -> StateChanges:
+    """The rows that one side has more often than the other: first those that are gone, then the new ones."""
+    counts = pl.concat(
+        [_hashes(table, splits).with_columns(pl.lit(sign).alias("n")) for splits, sign in ((gone, -1), (added, 1))]
+    )
+    net = counts.group_by("a", "b").agg(pl.col("n").sum()).filter(pl.col("n") != 0)
+    for kind, sign, splits in (("-D", -1, gone), ("+I", 1, added)):
+        wanted = net.filter(pl.col("n") * sign > 0).with_columns(pl.col("n") * sign)
+        left = {(a, b): n for a, b, n in wanted.iter_rows()}
+        for split in splits:
+            for bucket, batch in _marked(table, split, kind):
+                chosen = []
+                for row, hashed in enumerate(_hash_of(table, batch).iter_rows()):
+                    if left.get(hashed, 0):
+                        left[hashed] -= 1
+                        chosen.append(row)
+                if chosen:
+                    yield bucket, batch.take(pa.array(chosen))
+
+
+def _hashes(table: DynamicTable, splits: Iterable[Split]) -> pl.DataFrame:
+    parts = [_hash_of(table, batch) for split in splits for _, batch in _marked(table, split, "+I")]
+    return pl.concat(parts) if parts else pl.DataFrame(schema={"a": pl.UInt64, "b": pl.UInt64})
+
+
+def _hash_of(table: DynamicTable, rows: pa.RecordBatch) -> pl.DataFrame:
+    """128 bits of each row, in columns ``a`` and ``b``: two hashes of its value in the log."""
+    plain = rows.select(table.schema.field_names)
+    kinds = np.full(rows.num_rows, INSERT, dtype=np.int8)
+    records, _ = log_format(Options({}).need(DATA_FORMAT)).encode(plain, kinds, "all", (), b"")
+    values = pl.Series("value", pl.from_arrow(records.values))
+    return pl.DataFrame({"a": values.hash(1), "b": values.hash(2)})
+
+
+def _marked(table: DynamicTable, split: Split, kind: str) -> StateChanges:
+    for batch in table.store.read_split(split):
+        if batch.num_rows:
+            yield split.bucket, batch.append_column(KIND_FIELD, pa.array([kind] * batch.num_rows, pa.string()))

@@ -1,0 +1,203 @@
+"""Statements on rows without Spark: INSERT … VALUES, UPDATE, DELETE, MERGE and simple SELECTs, by Arrow alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog import Lake
+from lakelog.errors import InvalidSchema, NotInstalled
+
+_COLUMNS = (
+    "(id bigint not null, name string, n int, x double, price decimal(10, 2), day date, at timestamp_ntz, ok boolean)"
+)
+_ROWS = (
+    "insert into db.t values (1, 'a', 10, 1.5, 1.25, date'2024-01-01', '2024-01-01 10:00:00', true), "
+    "(2, 'b', -20, 2, -3, date'2024-01-02', null, false), (3, null, null, null, null, null, null, null)"
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    with lakelog.connect(tmp_path / "warehouse") as opened:
+        yield opened
+        assert not opened._engine.is_started
+
+
+@pytest.fixture(params=["keyed", "keyed with a log", "without a key", "without a key, several files"])
+def filled(request: pytest.FixtureRequest, lake: Lake) -> Lake:
+    keyed = request.param.startswith("keyed")
+    options = {"bucket": 2, "log-store.enabled": request.param.endswith("log")} if keyed else {"bucket": -1}
+    key = "'primary-key' = 'id', " if keyed else ""
+    given = ", ".join(f"'{k}' = '{str(v).lower()}'" for k, v in options.items())
+    lake.sql(f"create table db.t {_COLUMNS} tblproperties ({key}{given})")
+    if request.param.endswith("files"):
+        for line in _ROWS.removeprefix("insert into db.t values ").split("), ("):
+            lake.sql(f"insert into db.t values ({line.strip('()')})")
+    else:
+        lake.sql(_ROWS)
+    return lake
+
+
+def rows(lake: Lake, columns: str = "id, name, n", where: str = "") -> list[tuple]:
+    found = lake.sql(f"select {columns} from db.t {where}").to_polars().rows()
+    return sorted(found, key=lambda row: row[0])
+
+
+def test_literals_are_inserted_with_the_types_of_the_columns(filled: Lake) -> None:
+    found = filled.table("db.t").scan(filter="id = 1").to_polars().rows()
+    assert [str(value) for value in found[0]] == [
+        "1", "a", "10", "1.5", "1.25", "2024-01-01", "2024-01-01 10:00:00", "True",
+    ]  # fmt: skip
+    filled.sql("insert into db.t (name, id) values ('c', 4)")
+    assert rows(filled) == [(1, "a", 10), (2, "b", -20), (3, None, None), (4, "c", None)]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("id = 2", [2]),
+        ("t.id >= 2 and name is not null", [2]),
+        ("not (n > 0)", [2]),
+        ("n in (10, -20) and day between '2024-01-02' and date'2024-02-01'", [2]),
+        ("name like 'b%' or x = 1.5", [1, 2]),
+        ("price < 0", [2]),
+        ("ok", [1]),
+        ("at = '2024-01-01 10:00:00'", [1]),
+    ],
+)
+def test_a_select_has_columns_a_condition_and_a_limit(filled: Lake, where: str, expected: list[int]) -> None:
+    found = filled.sql(f"select id as key, * from db.t where {where}").to_arrow()
+    assert sorted(found["key"].to_pylist()) == expected
+    assert found.column_names == ["key", "id", "name", "n", "x", "price", "day", "at", "ok"]
+    assert filled.sql("select id from db.t limit 2").to_arrow().num_rows == 2
+
+
+def test_rows_are_updated_and_deleted(filled: Lake) -> None:
+    table = filled.table("db.t")
+    table.update({"name": "'new'", "n": "7", "price": "2.5"}, "id >= 2")
+    assert rows(filled, "id, name, n, cast_free".replace(", cast_free", "")) == [
+        (1, "a", 10),
+        (2, "new", 7),
+        (3, "new", 7),
+    ]
+    filled.sql("update db.t as u set name = null, n = u.n where u.n = 10")
+    assert rows(filled) == [(1, None, 10), (2, "new", 7), (3, "new", 7)]
+    table.delete("name = 'new' and id = 2")
+    assert rows(filled) == [(1, None, 10), (3, "new", 7)]
+    table.delete("id = 99")
+    filled.sql("delete from db.t")
+    assert rows(filled) == []
+
+
+def test_the_log_tells_what_has_changed(lake: Lake) -> None:
+    lake.create_table(
+        "db.t",
+        {"id": "bigint", "n": "int"},
+        primary_key="id",
+        options={"log-store.enabled": True, "log.changelog-mode": "all", "bucket": 1},
+    )
+    lake.sql("insert into db.t values (1, 10), (2, -20), (3, null)")
+    lake.table("db.t").update({"n": "1"}, "id = 1")
+    lake.table("db.t").delete("id = 2")
+    changes = pl.concat(pl.DataFrame(batch) for batch in lake.table("db.t").tail("earliest", stop="latest"))
+    told = changes.select("id", "n", "_row_kind").rows()[3:]
+    assert told == [(1, 10, "-D"), (1, 1, "+I"), (2, -20, "-D")]
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_arrow_rows_are_merged_by_the_primary_key(lake: Lake, log: bool) -> None:
+    lake.sql(
+        f"create table db.t {_COLUMNS} tblproperties ('primary-key' = 'id', 'log-store.enabled' = '{str(log).lower()}')"
+    )
+    lake.sql(_ROWS)
+    table = lake.table("db.t")
+    new = pl.DataFrame({"id": [2, 4], "name": ["B", "D"], "n": [1, 2]}, schema_overrides={"n": pl.Int32})
+    (
+        table.merge(new, "t.id = s.id")
+        .whenMatchedUpdate({"name": "s.name", "n": "5"})
+        .whenNotMatchedInsert({"id": "s.id", "name": "s.name"})
+        .execute()
+    )
+    assert rows(lake) == [(1, "a", 10), (2, "B", 5), (3, None, None), (4, "D", None)]
+    assert rows(lake, "id, ok", "where id = 2") == [(2, False)]
+    table.merge(pa.table({"id": [1, 9]}), "s.id = t.id").whenMatchedDelete().execute()
+    assert [row[0] for row in rows(lake)] == [2, 3, 4]
+    whole = table.scan(filter="id = 2").to_arrow().set_column(1, "name", pa.array(["all"]))
+    table.merge(whole, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert rows(lake) == [(2, "all", 5), (3, None, None), (4, "D", None)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select id + 1 from db.t",
+        "select count(*) from db.t",
+        "select id from db.t order by id",
+        "select id from db.t where n + 1 = 2",
+        "select id from db.t where name = 1",
+        "select id from db.t where n = '10'",
+        "select id from db.t where price = 1.255",
+        "select upper(name) from db.t",
+        "select a.id from db.t a join db.t b on a.id = b.id",
+        "select distinct id from db.t",
+        "select id from (select * from db.t)",
+        "update db.t set n = n + 1",
+        "update db.t set n = 1.5",
+        "update db.t set n = '5'",
+        "update db.t set name = 5",
+        "update db.t set id = 5 where id = 1",
+        "update db.t set n = cast(1.5 as int)",
+        "delete from db.t where length(name) = 1",
+        "insert into db.t (id, n) values (7, 1 + 1)",
+        "insert into db.t (id, n) values (7, 3000000000)",
+        "insert into db.t (id, day) values (7, '20240131')",
+        "insert into db.t (id) select max(id) from db.t",
+        "insert overwrite db.t values (1, 'a', 1, 1, 1, null, null, true)",
+        "merge into db.t using (select 1 as id) s on t.id = s.id when matched then delete",
+        "explain select * from db.t",
+    ],
+)
+def test_whatever_is_not_certain_to_mean_the_same_needs_java_and_changes_nothing(lake: Lake, statement: str) -> None:
+    lake.sql(f"create table db.t {_COLUMNS} tblproperties ('primary-key' = 'id', 'bucket' = '1')")
+    lake.sql(_ROWS)
+    before = rows(lake)
+    with pytest.raises(NotInstalled, match=r"Spark needs Java 17 or newer.*Run: "):
+        lake.sql(statement)
+    assert rows(lake) == before
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        lambda t: t.merge(pa.table({"id": [1, 1]}), "t.id = s.id").whenMatchedDelete(),
+        lambda t: t.merge(pa.table({"id": [1, None]}), "t.id = s.id").whenMatchedDelete(),
+        lambda t: t.merge(pa.table({"id": [1.0]}), "t.id = s.id").whenMatchedDelete(),
+        lambda t: t.merge(pa.table({"id": [1], "n": [2**40]}), "t.id = s.id").whenMatchedUpdate({"n": "s.n"}),
+        lambda t: t.merge(pa.table({"id": [1]}), "t.id = s.id").whenMatchedUpdate({"id": "9"}),
+        lambda t: t.merge(pa.table({"id": [1]}), "t.id = s.id and t.n > 3").whenMatchedDelete(),
+        lambda t: t.merge(pa.table({"n": [1]}), "t.n = s.n").whenMatchedDelete(),
+        lambda t: t.merge(pa.table({"id": [1]}), "t.id = s.id").whenMatchedDelete("t.n > 3"),
+        lambda t: t.merge(pa.table({"id": [1]}), "t.id = s.id").whenNotMatchedBySourceDelete(),
+    ],
+)
+def test_a_merge_that_is_not_certain_to_mean_the_same_needs_java(lake: Lake, merge) -> None:
+    lake.sql(f"create table db.t {_COLUMNS} tblproperties ('primary-key' = 'id', 'bucket' = '1')")
+    lake.sql(_ROWS)
+    before = rows(lake)
+    with pytest.raises(NotInstalled):
+        merge(lake.table("db.t")).execute()
+    assert rows(lake) == before
+
+
+def test_an_unknown_column_is_the_error_that_it_is(lake: Lake) -> None:
+    lake.sql(f"create table db.t {_COLUMNS}")
+    with pytest.raises(InvalidSchema, match="'idd'"):
+        lake.sql("insert into db.t (idd) values (1)")

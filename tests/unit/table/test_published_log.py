@@ -1,0 +1,178 @@
+"""Logs with ``log.content`` = changes: what statements append, what is refused, and who catches up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable, UnsupportedFeature
+from lakelog.lake.describe import describe
+from lakelog.lake.table import Table
+from lakelog.options.option import Options
+from lakelog.service.optimizer.runner import RunContext, run_action
+from lakelog.table.health.actions import HEALING, plan_actions
+from lakelog.table.health.collect import collect_table_stats
+from lakelog.table.maintenance import publish
+from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.model.published_links import PublishedLinks
+from lakelog.table.write.overwrite import OverwriteWriter
+
+SUM = "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'"
+
+
+def make(tmp_path: Path, options: str = SUM, key: str = ", primary key (p, id)") -> Table:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        f"create table db.t (p int, id int, n int{key}) using lakelog partitioned by (p) tblproperties "
+        f"('log-store.enabled' = 'true', 'bucket' = '1', {options})"
+    )
+    return lake.table("db.t")
+
+
+def arrow(*rows: tuple[int, int, int]) -> pa.Table:
+    p, numbers, n = (pa.array(column, pa.int32()) for column in zip(*rows, strict=True))
+    return pa.table({"p": p, "id": numbers, "n": n})
+
+
+def write(table: Table, *rows: tuple[int, int, int]) -> None:
+    with table.writer() as writer:
+        writer.write(arrow(*rows))
+
+
+def told(table: Table, start: Any = "earliest") -> list[tuple[Any, ...]]:
+    tail = table.tail(start, stop="latest")
+    return [(r.pop("_row_kind"), *r.values()) for batch in tail for r in batch.to_pylist()]
+
+
+def overwrite(table: Table) -> None:
+    with OverwriteWriter(table.logical, overwrite_target(table.logical, {"p": 1})) as writer:
+        writer.write(arrow((1, 1, 7), (1, 9, 9)))
+
+
+STATEMENTS: dict[str, tuple[Callable[[Table], object], list[tuple[Any, ...]]]] = {
+    "overwrite": (overwrite, [("-U", 1, 1, 3), ("+U", 1, 1, 7), ("-D", 1, 2, 1), ("+I", 1, 9, 9)]),
+    "truncate": (Table.truncate, [("-D", 1, 1, 3), ("-D", 1, 2, 1), ("-D", 2, 1, 5)]),
+    "drop partition": (lambda t: t.drop_partitions([{"p": 2}]), [("-D", 2, 1, 5)]),
+    "roll back": (lambda t: t.rollback_to(1), [("-U", 1, 1, 3), ("+U", 1, 1, 1)]),
+    "compact": (Table.compact, []),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_appends_its_exact_changes(tmp_path: Path, name: str) -> None:
+    table = make(tmp_path)
+    write(table, (1, 1, 1), (1, 2, 1), (2, 1, 5))
+    write(table, (1, 1, 2))
+    before = len(told(table))
+    statement, wanted = STATEMENTS[name]
+    statement(table)
+    assert sorted(told(table)[before:]) == sorted(wanted)
+
+
+def test_rows_that_an_overwrite_keeps_are_no_changes_of_a_table_without_a_key(tmp_path: Path) -> None:
+    table = make(tmp_path, "'log.content' = 'changes', 'bucket-key' = 'id'", key="")
+    write(table, (1, 1, 1), (1, 1, 1), (1, 2, 2), (2, 3, 3))
+    before = len(told(table))
+    with OverwriteWriter(table.logical, overwrite_target(table.logical, {"p": 1})) as writer:
+        writer.write(arrow((1, 1, 1), (1, 5, 5)))
+    assert sorted(told(table)[before:]) == [("+I", 1, 5, 5), ("-D", 1, 1, 1), ("-D", 1, 2, 2)]
+
+
+def test_rows_of_a_first_row_table_are_told_when_a_read_shows_them(tmp_path: Path) -> None:
+    table = make(tmp_path, "'merge-engine' = 'first-row'")
+    write(table, (1, 1, 1))
+    write(table, (1, 1, 2), (1, 2, 2))
+    assert sorted(told(table)) == [("+I", 1, 1, 1), ("+I", 1, 2, 2)]
+
+
+def test_the_next_commit_appends_what_a_log_that_was_away_has_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    write(table, (1, 1, 1))
+
+    def away(*_: Any) -> Any:
+        raise Unavailable("the log is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "appender_of", away)
+        write(table, (1, 1, 1))
+        assert table.scan().to_arrow().column("n").to_pylist() == [2]
+        assert told(table) == [("+I", 1, 1, 1)]
+        with pytest.raises(Unavailable, match="the log is away"):
+            table.seal()
+    write(table, (1, 1, 1))
+    assert told(table) == [("+I", 1, 1, 1), ("-U", 1, 1, 1), ("+U", 1, 1, 3)]
+    assert told(table, "latest-full") == [("+I", 1, 1, 3)]
+
+
+def test_maintenance_appends_missing_changes_and_health_shows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "publish", lambda _: False)
+        write(table, (1, 1, 1))
+    assert told(table) == []
+    figures = collect_table_stats(table.logical)
+    now = table.logical.store.latest_snapshot().time_millis + 60_000  # type: ignore[union-attr]
+    assert "are not in the log" in plan_actions(figures, Options(table.logical.schema.options), now)[0].reason
+    run_action(table.logical, HEALING, RunContext(lambda: False))
+    assert told(table) == [("+I", 1, 1, 1)]
+    found = plan_actions(collect_table_stats(table.logical), Options(table.logical.schema.options), now)
+    assert HEALING not in [action.kind for action in found]
+
+
+def test_snapshots_that_the_log_has_not_got_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path, f"{SUM}, 'snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '1'")
+    write(table, (1, 1, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "publish", lambda _: False)
+        for _ in range(4):
+            write(table, (1, 1, 1))
+        link = PublishedLinks.of(table.logical).last()
+        assert link.snapshot in table.logical.store.snapshots.chain_ids()
+    table.seal()
+    assert told(table)[1:] == [("-U", 1, 1, 1), ("+U", 1, 1, 5)]
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    assert len(table.logical.store.snapshots.chain_ids()) == 1
+
+
+def test_a_log_whose_snapshot_is_gone_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    write(table, (1, 1, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "publish", lambda _: False)
+        write(table, (1, 1, 1))
+    store = table.logical.store
+    store.io.delete(store.paths.snapshot(1))
+    with pytest.raises(Corrupt, match="adds up to snapshot 1, which no longer exists"):
+        table.seal()
+    write(table, (1, 1, 1))
+    assert table.scan().to_arrow().column("n").to_pylist() == [3]
+
+
+def test_what_contradicts_a_log_of_changes_is_refused_by_name(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for options in ({"emit.mode": "log"}, {"emit.mode": "file"}, {"change-tracking": "false"}):
+        (key,) = options
+        writer = table.writer(options=options)
+        with pytest.raises(InvalidOption, match=f"'{key}' = .* does not go with 'log.content' = 'changes'"):
+            writer.write(arrow((1, 1, 1)))
+    with pytest.raises(InvalidRequest, match="cannot be written to the log first"):
+        list(table.follow(stop="latest"))
+    with pytest.raises(UnsupportedFeature, match="does not follow a branch"):
+        table.fast_forward("b")
+    rows = {name: value for name, value, _ in describe(table.logical, extended=True)}
+    assert rows["log content"] == "changes" and rows["changelog mode"] == "all"
+
+
+def test_a_table_of_input_rows_names_the_content_that_takes_overwrites(tmp_path: Path) -> None:
+    table = make(tmp_path, "'log.content' = 'input'")
+    with pytest.raises(UnsupportedFeature, match="make the table with 'log.content' = 'changes'"):
+        table.truncate()
