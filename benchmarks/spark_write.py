@@ -3,7 +3,7 @@
 usage: spark_write.py [--scale 1] [--rounds 3] [--batches 3] [--ways insert,insert-none,format] [--inputs DIR]
 
 All ways take turns in one warm session. ``insert`` is lake.sql with ``write.shuffle`` = auto, ``insert-none`` with
-none, ``format`` the plain data source.
+none, ``format`` the plain data source; ``json`` and ``arrow`` are ``insert`` into a table with an embedded log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from workload_input import Shape, make_input
 from lakelog import Lake, connect
 
 _CREATE = """create table bench.{name} (id bigint, grp int, amount double, name string, payload string, ts timestamp,
-primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = 'true')"""
+primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = 'true'{more})"""
+_LOG = ", 'log-store.enabled' = 'true', 'log-store.data-format' = '{}'"
+_WITH_LOG = {"json": _LOG.format("debezium-json"), "arrow": _LOG.format("arrow")}
 Write = Callable[[Any, str, str], None]
 """(frame, name of its view, name of the table) → None."""
 
@@ -86,6 +88,7 @@ def ways(lake: Lake, place: Path, chosen: list[str]) -> dict[str, Write]:
         "insert": inserting(""),
         "insert-none": inserting("/*+ OPTIONS('write.shuffle'='none') */"),
         "format": by_format,
+        **dict.fromkeys(_WITH_LOG, inserting("")),
     }
     return {"parquet": plain, **{way: known[way] for way in chosen}}
 
@@ -113,7 +116,7 @@ def main() -> None:
             for way, write in ways(lake, Path(place), given.ways.split(",")).items():
                 name = f"{way.replace('-', '_')}_{number}"
                 if way != "parquet":
-                    lake.sql(_CREATE.format(name=name))
+                    lake.sql(_CREATE.format(name=name, more=_WITH_LOG.get(way, "")))
                 # the first round warms up, with batches only
                 for view in list(inputs)[0 if number else 1 :]:
                     cost = Cost() if number == 0 else costs.setdefault((view.split("_")[0], way), Cost())
@@ -121,8 +124,10 @@ def main() -> None:
                         write(lake.spark.table(view), view, name)
                 if way != "parquet":
                     runs = sum(len(s.files) for s in lake.table(f"bench.{name}").scan().plan())
+                    log = lake.table(f"bench.{name}").logical.log
+                    size = 0 if log is None else os.path.getsize(log.address)
                     lake.sql(f"drop table bench.{name} purge")
-                    print(json.dumps({"way": way, "round": number, "files": runs}), flush=True)
+                    print(json.dumps({"way": way, "round": number, "files": runs, "log_bytes": size}), flush=True)
     for (step, way), cost in costs.items():
         print(json.dumps({"step": step, "way": way, **cost.figures(costs[step, "parquet"])}))
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from lakelog import connect
 from lakelog.lake.table import Table
-from lakelog.logstore.base import Records
+from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.record_batch.batch import parse_batches
 from lakelog.logstore.record_batch.decoder import decode
 from lakelog.logstore.record_batch.encoder import encode
 from lakelog.table.commit import take_over
 from lakelog.table.log.lease_keeper import drop_lease
+from record_batches import PlainRecord, write_batch
 
 
 def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
@@ -66,6 +67,19 @@ def expire_records(database: sqlite3.Connection, bucket: int, below: int) -> Non
         (batch,) = encode(Records(keys, values, headers.to_pylist()), time_ms)
         row = (bucket, below, batch.count, time_ms, batch.to_bytes())
         database.execute("insert into batches (bucket, first, count, ts, data) values (?, ?, ?, ?, ?)", row)
+
+
+def append_foreign(log: LogLocation, bucket: int, foreign: list[PlainRecord]) -> None:
+    """Appends records to an embedded log as another producer may write them: without headers, for example.
+
+    Their offsets count from the end of the log.
+    """
+    nothing = pa.nulls(len(foreign), pa.large_binary())
+    appender = appender_for(log)
+    first = appender.append(bucket, Records(nothing, nothing, b"")).offsets()[0].as_py()
+    database = appender._database  # type: ignore[attr-defined]
+    data = write_batch(foreign, 0)
+    database.execute("update batches set data = ? where bucket = ? and first = ?", (data, bucket, first))
 
 
 def folded(table: Table, start: str = "earliest") -> list[tuple[int, str]]:

@@ -31,7 +31,8 @@ from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newes
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write import materializer as follower
 from lakelog.table.write.materializer import LogMaterializer
-from log_tables import expire_records
+from log_tables import append_foreign, expire_records
+from record_batches import PlainRecord
 
 
 def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
@@ -99,12 +100,8 @@ def test_a_table_without_a_key_has_every_row_once(tmp_path) -> None:
 def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp_path) -> None:
     table = make(tmp_path)
     value = b'{"before":null,"after":{"id":7,"name":"plain"},"op":"c"}'
-    values = pa.array([value, None], pa.large_binary())
     assert table.logical.log is not None
-    with sqlite3.connect(table.logical.log.address) as log:
-        appender = appender_for(table.logical.log)
-        appender.append(1, Records(pa.array([b'{"id":7}'] * 2, pa.large_binary()), values, NOBODYS_HEADER))
-        log.execute("update records set header = null")
+    append_foreign(table.logical.log, 1, [PlainRecord(n, 0, b'{"id":7}', v) for n, v in enumerate((value, None))])
     assert [b.to_pylist() for b in table.tail("earliest", stop="latest")] == [
         [{"id": 7, "name": "plain", "_row_kind": "+I"}]
     ]

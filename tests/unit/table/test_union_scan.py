@@ -14,8 +14,6 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidRequest, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
-from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import level0_files_of, seal
@@ -23,8 +21,9 @@ from lakelog.table.log.register import register_follower, register_writer
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import files, rows, silence, trim
+from log_tables import append_foreign, files, rows, silence, trim
 from log_tables import make as make_table
+from record_batches import PlainRecord
 
 UNION = {"read.mode": "union"}
 USED = {"form": "debezium-json"}
@@ -316,10 +315,7 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
     """A row as any producer of debezium-json writes it, with no header or one of nobody."""
     value = f'{{"before":null,"after":{{"id":{number},"name":"foreign"}},"op":"c"}}'.encode()
     key = f'{{"id":{number}}}'.encode()
-    appender = appender_for(handle.log)
-    columns = (pa.array([part], pa.large_binary()) for part in (key, value))
-    appender.append(bucket, Records(*columns, [header]))
-    appender.flush()
+    append_foreign(handle.log, bucket, [PlainRecord(0, 0, key, value, [] if header is None else [("lakelog", header)])])
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
