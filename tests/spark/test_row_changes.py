@@ -18,6 +18,7 @@ KINDS = {
     "told": (KEYED, "", "'bucket' = '1', 'changelog-producer' = 'input'"),
     "vectors": (KEYED, "", "'bucket' = '1', 'deletion-vectors.enabled' = 'true'"),
     "rows": ("", "", "'bucket' = '-1'"),
+    "published": ("", "", "'bucket' = '-1', 'log-store.enabled' = 'true', 'log.content' = 'changes'"),
     "partitioned": ("", "partitioned by (n)", "'bucket' = '-1'"),
     "bucketed": ("", "", "'bucket' = '2', 'bucket-key' = 'id', 'deletion-vectors.enabled' = 'true'"),
 }

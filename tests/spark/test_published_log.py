@@ -1,0 +1,70 @@
+"""A log of changes on Spark: streams in, statements, and a stream out that ends with the rows of the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from pyspark.sql import Row
+
+from lakelog import Lake
+
+TOTALS = """create table db.totals (id int, n bigint, primary key (id)) using lakelog tblproperties
+    ('log-store.enabled' = 'true', 'bucket' = '2', 'merge-engine' = 'aggregation',
+     'fields.n.aggregate-function' = 'sum', 'commit.interval' = '100 ms')"""
+
+
+def told(lake: Lake, checkpoint: Path, **options: str) -> Counter[tuple[int, int]]:
+    """The net rows of a stream that reads the table to its end."""
+    net: Counter[tuple[int, int]] = Counter()
+
+    def take(frame, _: int) -> None:
+        rows: list[Row] = frame.collect()
+        net.update((r.id, r.n) for r in rows if r["_row_kind"] in ("+I", "+U"))
+        net.subtract((r.id, r.n) for r in rows if r["_row_kind"] in ("-U", "-D"))
+
+    frame = lake.read_stream("db.totals", options={"read.mode": "log", "scan.startup.mode": "latest-full", **options})
+    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert min(net.values()) >= 0
+    return +net
+
+
+def rows(lake: Lake) -> Counter[tuple[int, int]]:
+    return Counter((r["id"], r["n"]) for r in lake.sql("select id, n from db.totals").toArrow().to_pylist())
+
+
+def test_a_stream_into_a_table_of_totals_is_told_as_changes_of_the_totals(lake, tmp_path) -> None:
+    lake.sql("create database db")
+    lake.sql(TOTALS)
+    source = lake.spark.readStream.schema("id int, n bigint").json(str(tmp_path / "in"))
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        lines = [f'{{"id": {i}, "n": {number + 1}}}' for i in range(number, 4)]
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines))
+        query = source.writeStream.format("lakelog").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start("db.totals").awaitTermination()
+        lake.table("db.totals").seal()
+        assert told(lake, tmp_path / "out", **{"log.consistency": "transactional"}) is not None
+    assert rows(lake) == Counter({(0, 1): 1, (1, 3): 1, (2, 6): 1, (3, 6): 1})
+    assert told(lake, tmp_path / "new") == rows(lake)
+
+
+def test_statements_on_spark_are_told(lake, tmp_path) -> None:
+    lake.sql("create database db")
+    lake.sql(TOTALS)
+    lake.sql("insert into db.totals values (1, 1), (2, 2)")
+    first = told(lake, tmp_path / "out")
+    lake.sql("insert into db.totals values (1, 5)")
+    lake.sql("insert overwrite db.totals values (2, 2), (3, 3)")
+    lake.sql("insert into db.totals values (3, 3)")
+    assert rows(lake) == Counter({(2, 2): 1, (3, 6): 1})
+    more = told(lake, tmp_path / "new")
+    assert more == rows(lake) and first == Counter({(1, 1): 1, (2, 2): 1})
+    lake.sql("truncate table db.totals")
+    tail = lake.table("db.totals").tail("earliest", stop="latest")
+    net: Counter[int] = Counter()
+    for batch in tail:
+        for row in batch.to_pylist():
+            net[row["id"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
+    assert not +net
