@@ -143,11 +143,13 @@ class Directories(Catalog):
 
     def _delete_in_place(self, path: str) -> None:
         # snapshots first, so that no reader finds one without its files; the schema last, so that an interrupted
-        # drop can be repeated, and a new table never finds files of the old one
+        # drop can be repeated, and a new table never finds files of the old one; the newest schema tells whose it is
         self._io.delete_dir(f"{path}/snapshot")
         for status in self._io.list(path):
             if status.is_dir and status.name != "schema":
                 self._io.delete_dir(status.path)
+        for schema_id in self._schema_ids(path):
+            self._io.delete(f"{path}/schema/schema-{schema_id}")
         self._io.delete_dir(path)
 
     def _delete_dropped(self, database: str) -> None:
@@ -169,7 +171,8 @@ class Directories(Catalog):
         AlreadyExists, UnsupportedFeature.
         """
         self._io.rename_dir(before.path, target)
-        if self._has_schema(before, target):
+        # without a schema: another DROP has deleted what was moved (``_delete_dropped``)
+        if self._has_schema(before, target) or not self._schema_ids(target):
             return
         try:
             self._io.rename_dir(target, before.path)

@@ -187,10 +187,25 @@ def test_a_drop_that_is_slower_than_another_leaves_the_table_that_was_created_me
         rename(path, new_path)
 
     monkeypatch.setattr(io, "rename_dir", paused)
-    with pytest.raises(NotFound, match=r"shop\.orders was dropped, or renamed, by somebody else"):
+    with pytest.raises(NotFound, match=r"shop\.orders was dropped or renamed"):
         shop.drop_table(ORDERS)
     assert shop.load_table(ORDERS).schema == other
     assert io.read(f"{shop.table_path(ORDERS)}/bucket-0/data-1.parquet") == b"1"
+
+
+def test_a_drop_whose_table_another_drop_cleans_away_is_done(
+    shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.create_table(ORDERS, SCHEMA)
+    rename = io.rename_dir
+
+    def cleaned(path: str, new_path: str) -> None:
+        rename(path, new_path)
+        shop.drop_table(ORDERS, if_exists=True)
+
+    monkeypatch.setattr(io, "rename_dir", cleaned)
+    shop.drop_table(ORDERS)
+    assert io.list(shop.database_path("shop")) == []
 
 
 def test_a_slow_rename_leaves_the_table_that_was_created_meanwhile(
@@ -207,7 +222,7 @@ def test_a_slow_rename_leaves_the_table_that_was_created_meanwhile(
         rename(path, new_path)
 
     monkeypatch.setattr(io, "rename_dir", paused)
-    with pytest.raises(NotFound, match=r"shop\.orders was dropped, or renamed, by somebody else"):
+    with pytest.raises(NotFound, match=r"shop\.orders was dropped or renamed"):
         shop.rename_table(ORDERS, second)
     assert shop.list_tables("shop") == ["first", "orders"]
     assert shop.load_table(ORDERS).schema == other
