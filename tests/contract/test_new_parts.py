@@ -88,7 +88,7 @@ def test_a_registered_engine_and_log_system_hold_a_table_of_both_stores(warehous
     assert file.exists()
     again = lakelog.connect(warehouse=warehouse)
     assert read(again.table("db.t")) == read(table)
-    with pytest.raises(InvalidOption, match="'log-store.enabled'"):
+    with pytest.raises(InvalidOption, match="'log-store.address'"):
         again.sql("alter table db.t set tblproperties ('log-store.address' = '/elsewhere')")
     again.sql("drop table db.t")
     assert not file.exists()

@@ -142,6 +142,8 @@ class Watch:
         table = str(self.base / TABLE)
         if real == table or real.startswith(table + "/"):
             return
+        if real.startswith(str(self.base / "wh/d.db/.dropped-")):  # the table itself, which DROP has moved
+            return
         is_catalog = real in (str(self.base / "wh"), str(self.base / "wh/d.db")) or what == "clean"
         siblings = [str(self.base / "wh/d.db" / name / "schema") for name in ("other", "outside")]
         if is_catalog or (what == "list" and real in siblings) or not real.startswith(str(self.base.parent)):

@@ -60,7 +60,7 @@ def test_a_size_that_does_not_fit_is_told(data) -> None:
 
 @pytest.mark.parametrize("head", [b"", b"\x00\x00", b"\xff\xff\xff\xff"])
 def test_a_head_that_is_no_size_is_told(head) -> None:
-    with pytest.raises(Corrupt, match="no size"):
+    with pytest.raises(Corrupt, match="not a valid size"):
         size_of_vector(head)
 
 

@@ -137,6 +137,6 @@ class FileIO(ABC):
 def moved(root: str) -> TableReplaced:
     """The error for a table whose directory was deleted."""
     return TableReplaced(
-        f"there is no table in '{root}' any more: it was dropped, or renamed, since it was opened. Nothing was "
+        f"there is no table in '{root}' any more: it was dropped or renamed after it was opened. Nothing was "
         f"written; open it again by the name that it has now"
     )

@@ -154,8 +154,8 @@ class EmbeddedReader(LogReader):
         held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
         if held is not None and start < held[0]:
             raise OffsetExpired(
-                f"offset {start} of bucket {bucket} is no longer in the log, the first one is {held[0]}: start "
-                f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+                f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {held[0]}. "
+                f"Start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
         if held is not None and start > held[1]:
             raise NotFound(

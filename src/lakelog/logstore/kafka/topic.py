@@ -95,8 +95,8 @@ def too_large(location: LogLocation, why: str) -> InvalidRequest:
 def expired(location: LogLocation, bucket: int, at: int, first: int) -> OffsetExpired:
     """The error for a read before the first retained offset."""
     return OffsetExpired(
-        f"offset {at} of bucket {bucket} is no longer in topic '{location.topic}', the first one "
-        f"is {first}: start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+        f"offset {at} of bucket {bucket} is no longer in topic '{location.topic}'; the first offset "
+        f"is {first}. Start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
     )
 
 

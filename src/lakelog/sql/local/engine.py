@@ -27,6 +27,7 @@ from lakelog.sql.dml.row_changes import DELETE, RowChange, RowsWhere
 from lakelog.sql.local.expressions import NeedsSpark, column_of, condition_of, literal_of, parsed, values_of
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import scan_of
@@ -106,8 +107,12 @@ class LocalEngine:
         options: Mapping[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
     ) -> None:
-        """Writes rows of literals, or the rows of a simple SELECT with the types of the table. Raises NeedsSpark."""
+        """Writes rows of literals, or the rows of a simple SELECT with the types of the table. Raises NeedsSpark.
+
+        ``match`` makes no difference, because structs have the types of the table.
+        """
         target = self._tables.open(table).with_hints(options)
         target.check_writable()
         if overwrite or partition or target.reads_log:
