@@ -18,6 +18,9 @@ _MOST_BYTES: Final = 1 << 31
 _SMALL: Final = 1024
 """Size from which compression saves more than it costs a reader."""
 
+_USUAL_RATIO: Final = 16
+"""Records of a batch mostly take less than this times their compressed size, so that one read has them all."""
+
 _LZ4_BEGIN: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 """Magic number and descriptor of an LZ4 frame: independent blocks of up to 64 KB, no checksum of the content. Kafka's
 Java client accepts no linked blocks."""
@@ -64,9 +67,12 @@ def _lz4_frame(data: bytes) -> bytes:
 
 def _streamed(name: str) -> Callable[[bytes], bytes]:
     def read(data: bytes) -> bytes:
+        size = max(_SMALL, len(data) * _USUAL_RATIO)  # Arrow allocates what a read asks for
+        parts: list[bytes] = []
         with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
-            plain: bytes = stream.read(_MOST_BYTES + 1)
-        return plain
+            while (part := stream.read(size)) and sum(map(len, parts)) <= _MOST_BYTES:
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     return read
 
