@@ -118,3 +118,21 @@ def _text(value: Any) -> str:
             return "{" + ", ".join(f"{_text(k)}: {_text(v)}" for k, v in sorted(value, key=str)) + "}"
         return "[" + ", ".join(_text(v) for v in value) + "]"
     return str(value)
+
+
+def write_here(frame: Any, table: Any, overwrite: bool = False) -> None:
+    """Writes a frame like ``write_frame``, with the rows collected and written in the driver.
+
+    Statements mean the same with it, and no Python workers start, which take most of the time of a small write.
+    """
+    from lakelog.spark.runtime.types import arrow_for_spark
+    from lakelog.spark.write.batch_writer import LakelogWriter
+
+    writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
+    messages: list[Any] = [None]
+    try:
+        messages = [writer.write(iter(frame.toArrow().to_batches()))]
+        writer.commit(messages, no_other_tries=True)
+    except BaseException:
+        writer.take_back(messages)
+        raise

@@ -58,6 +58,7 @@ DATA_FORMAT: Final = Option(
     "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
+    words={"json": "debezium-json"},
     immutable=True,
 )
 LOG_RETENTION: Final = Option(
@@ -185,9 +186,17 @@ STARTUP_MODE: Final = Option(
     str,
     "latest",
     "Start position of a new log reader. latest-full reads the newest snapshot in full, then the log from the "
-    "snapshot's offsets.",
+    "snapshot's offsets. group-offsets is accepted and means latest: a query has its position in its checkpoint.",
     scope=("table", "read"),
     choices=("latest-full", "latest", "earliest", "timestamp", "specific-offsets"),
+    aliases=("log.scan",),
+    words={
+        "full": "latest-full",
+        "group-offsets": "latest",  # a query has its position in its checkpoint, not in a group of the log
+        "latest-offset": "latest",
+        "earliest-offset": "earliest",
+        "from-timestamp": "timestamp",
+    },
 )
 EXPIRED_OFFSETS: Final = Option(
     "scan.expired-offsets",
@@ -213,6 +222,7 @@ STARTUP_TIMESTAMP: Final = Option(
     "Start time of the read in ms since 1970, with scan.startup.mode = timestamp. The read starts at records "
     "appended at or after this time.",
     scope=("table", "read"),
+    aliases=("log.scan.timestamp-millis",),
 )
 STARTUP_OFFSETS: Final = Option(
     "scan.startup.specific-offsets",
@@ -277,6 +287,9 @@ COMMIT_INTERVAL: Final = Option(
     scope=("table", "write"),
 )
 
+LOG_PREFIXES: Final = {"table-storage.": "", "log.kafka.": "kafka.", "kafka.": PROPERTIES_PREFIX}
+"""Other spellings of the begin of keys: those of Flink Table Store, and of the proposal for it."""
+
 LOG_OPTIONS: Final = Declared(
     [
         LOG_ENABLED,
@@ -312,6 +325,7 @@ LOG_OPTIONS: Final = Declared(
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],
+    LOG_PREFIXES,
 )
 
 
@@ -345,6 +359,7 @@ def shown_value(key: str, value: str) -> str:
     URL of a catalog, which CREATE CATALOG has, and every option whose name sounds like it. A password inside a URL
     is hidden in any option.
     """
+    key = LOG_OPTIONS.canonical_key(key)
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
     hidden |= any(option.secret and key in (option.key, *option.aliases) for option in CATALOG_OPTIONS.options)

@@ -20,11 +20,18 @@ from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
-from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, lakelog_error_in, named_views
+from lakelog.spark.engine.input_frames import (
+    TempViews,
+    align_columns,
+    checkpointed_rows,
+    lakelog_error_in,
+    named_views,
+    overwrite_mode,
+)
 from lakelog.spark.engine.streaming_query import checkpoint_beside
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
@@ -56,7 +63,6 @@ from lakelog.table.write.replace_files import files_to_rewrite
 
 _FEW_CORES: Final = 4
 """Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
-_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """Spark's error for a three-part name that starts with none of its own catalogs."""
 
@@ -115,7 +121,7 @@ class SparkEngine:
             # each micro-batch reads the current tables
             frame = self._run_query(plan, lives=True)
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
-        return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
+        return with_reports(self.spark, frame, self._reports(plan), plan.write) if is_explain else frame
 
     def _reports(self, plan: QueryPlan) -> list[str]:
         """The EXPLAIN report of each table in a query."""
@@ -265,9 +271,7 @@ class SparkEngine:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
-        if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
-            mode = self.spark.conf.get(_OVERWRITE_MODE, "static") or "static"
-            chosen[DYNAMIC_PARTITION_OVERWRITE.key] = str(mode.lower() == "dynamic").lower()
+        chosen |= overwrite_mode(self.spark, table)
         self._save(frame, table.with_hints(chosen), overwrite=True)
 
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql.utils import is_remote
 
 from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import column_of, columns_of, frame_of, quoted, spark_schema
 from lakelog.sql.runtime.query_plan import Source
@@ -29,6 +30,7 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
 
 _CONFLICT: Final = re.compile(rf"{re.escape(CommitConflict.__module__)}\.{CommitConflict.__name__}: (.*)")
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _WORD: Final = re.compile(r"\w+")
 _MADE: Final = re.compile(
     r"\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?"
@@ -72,6 +74,14 @@ def align_columns(
                 text = cast_text(quoted(name), have[name], want, match, name, table.name)
                 cast[at] = sf.expr(text).cast(types[name].dataType).alias(name)
     return named.select(*cast, *(sf.col(k) for k in kind))
+
+
+def overwrite_mode(spark: SparkSession, table: DynamicTable) -> dict[str, str]:
+    """The option of what INSERT OVERWRITE replaces, by the session's setting; {} if the table or a hint has it."""
+    if DYNAMIC_PARTITION_OVERWRITE.key in table.options:
+        return {}
+    mode = spark.conf.get(_OVERWRITE_MODE, "static") or "static"
+    return {DYNAMIC_PARTITION_OVERWRITE.key: str(mode.lower() == "dynamic").lower()}
 
 
 @contextmanager

@@ -21,12 +21,14 @@ from lakelog.table.read.union_scan import UnionScan
 _MOST_SPLITS: Final = 20
 
 
-def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str]) -> DataFrame:
-    """The result of EXPLAIN, with lakelog's work before Spark's plan on top."""
-    if not reports:
+def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str], write: str | None = None) -> DataFrame:
+    """The result of EXPLAIN, with lakelog's work before Spark's plan on top; ``write`` is the write after it."""
+    if not reports and write is None:
         return plans
     found = "\n".join(str(row[0]) for row in plans.collect())
-    return spark.createDataFrame([("\n".join(["== Tables ==", *reports, "", found]),)], plans.schema)
+    head = ["== Write ==", write, ""] if write is not None else []
+    tables = ["== Tables ==", *reports, ""] if reports else []
+    return spark.createDataFrame([("\n".join([*head, *tables, found]),)], plans.schema)
 
 
 def report(

@@ -32,7 +32,16 @@ from lakelog.spark.native.cached_tables import CachedTables, counted, counted_sp
 from lakelog.spark.native.explain import report
 from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
 from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
-from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, options_of, padded, quoted, scan_schema, spark_schema
+from lakelog.spark.runtime.types import (
+    arrow_for_spark,
+    conform,
+    frame_of,
+    options_of,
+    padded,
+    quoted,
+    scan_schema,
+    spark_schema,
+)
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.read.base import TableScan

@@ -26,7 +26,7 @@ def cast_nested(
         return list(clauses)
     columns = ", ".join(f"({value}) AS _v{i}" for i, (_, _, value) in enumerate(found))
     query = f"SELECT {columns} FROM {relation}"
-    plan = plan_query(session, SourceText(query, 0, len(query)))
+    plan = plan_query(session, SourceText(query, 0, len(query)), own=True)
     with plan.explained():
         have = [kind for _, kind in session.engine.columns_of(plan)]
     new: list[dict[str, str]] = [dict(c.values) for c in clauses]

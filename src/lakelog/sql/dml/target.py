@@ -121,7 +121,7 @@ def _replace_files(
 
 
 def _planned(session: SessionContext, query: str) -> QueryPlan:
-    return plan_query(session, SourceText(query, 0, len(query)))
+    return plan_query(session, SourceText(query, 0, len(query)), own=True)
 
 
 def is_of_partitions(

@@ -17,6 +17,8 @@ from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.column_pruning import ColumnUse
+from lakelog.sql.query.file_columns import VIEW as FILE_ROWS
+from lakelog.sql.query.file_columns import FileColumns
 from lakelog.sql.query.join_pruning import join_keys
 from lakelog.sql.query.lookup.for_system_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.query.lookup.rewrite import LookupJoins, LookupRead
@@ -45,8 +47,10 @@ class _TableRead:
     lookup: LookupTime | None = None
 
 
-def plan_query(session: SessionContext, source: SourceText, strict: bool = True, lasting: bool = False) -> QueryPlan:
-    """Plans a query statement.
+def plan_query(
+    session: SessionContext, source: SourceText, strict: bool = True, lasting: bool = False, own: bool = False
+) -> QueryPlan:
+    """Plans a query statement; ``own`` is True for a text of lakelog, whose ``input_file_name()`` stays Spark's.
 
     With ``strict`` a name that neither lakelog nor Spark knows raises NotFound with a suggestion, otherwise Spark
     resolves it. Raises UnsupportedStatement for a hint that does not follow a lakelog table, InvalidOption.
@@ -54,9 +58,14 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     query = QueryText.read(source)
     reads = _find_reads(session, query, strict and query.tree is not None)
     _check_hints(query, reads)
+    edits: list[Edit] = []
+    files = None if own else FileColumns.read(query)
+    if files is not None:
+        for read in filter(_is_of_files, reads):
+            edits += files.edits(read.reference, read.schema)
+        reads = [_with_files(session, read) if _is_of_files(read) else read for read in reads]
     needed = _needed_columns(query, reads)
     sources: list[Source] = []
-    edits: list[Edit] = []
     looked_up, signed = [], list[SignedAggregates]()
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
@@ -119,6 +128,12 @@ def _is_of_files(read: _TableRead) -> bool:
     """Returns whether the rows come from data files, not from a log or a system table."""
     mode = read.options.get(READ_MODE.key, read.schema.options.get(READ_MODE.key, READ_MODE.default))
     return mode == READ_MODE.default and "$" not in read.table.table
+
+
+def _with_files(session: SessionContext, read: _TableRead) -> _TableRead:
+    """The same read with the columns of the rows' files."""
+    table = replace(read.table, table=read.table.table + FILE_ROWS)
+    return replace(read, table=table, schema=session.tables.load_schema(table, read.options) or read.schema)
 
 
 def _find_reads(session: SessionContext, query: QueryText, strict: bool) -> list[_TableRead]:
@@ -234,7 +249,8 @@ def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str
     words = query.words_outside_tree()
     out: list[tuple[str, ...] | None] = []
     for read in reads:
-        needed = None if read.reference.node is None or "identifier" in words else use.needed(read.reference.node)
+        whole = read.reference.node is None or "identifier" in words or read.table.table.endswith(FILE_ROWS)
+        needed = None if whole or read.reference.node is None else use.needed(read.reference.node)
         if needed is None:
             out.append(None)
             continue

@@ -83,6 +83,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "VALUES": "lakelog.sql.statements.rows.query:Query",
         "WITH": "lakelog.sql.statements.rows.query:Query",
         "(": "lakelog.sql.statements.rows.query:Query",
+        "EXPLAIN": "lakelog.sql.statements.rows.explain:Explain",
         PASS_THROUGH: "lakelog.sql.statements.pass_through:PassThrough",
     },
 )

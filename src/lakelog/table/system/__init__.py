@@ -17,6 +17,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "buckets": "lakelog.table.system.files.buckets:Buckets",
         "consumers": "lakelog.table.system.activity.consumers:Consumers",
         "file_key_ranges": "lakelog.table.system.files.file_key_ranges:FileKeyRanges",
+        "file_rows": "lakelog.table.system.rows.file_rows:FileRows",
         "files": "lakelog.table.system.files.files:Files",
         "log": "lakelog.table.system.activity.log:Log",
         "manifests": "lakelog.table.system.files.manifests:ManifestFiles",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelog.errors import CommitConflict, InvalidRequest
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.ports import Engine
-from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
+from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, option_list, text
 from lakelog.sql.runtime.statement import counts_row
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
@@ -43,7 +43,13 @@ def _pair(part: str) -> tuple[str, str]:
     name, equals, value = part.partition("=")
     if not equals or not name.strip():
         raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return name.strip(), value.strip()
+    return name.strip(), _unquoted(value.strip())
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes around it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
 
 
 def columns(given: Value) -> tuple[str, ...]:
@@ -121,6 +127,7 @@ COMPACT = Procedure(
         Parameter("compact_strategy", strategy),
         Parameter("order_strategy", text),
         Parameter("order_by", columns),
+        Parameter("options", option_list),
     ),
     _run,
     uses_engine=True,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.runtime.procedure import Parameter, Procedure, age, number
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age, number, option_list
 from lakelog.table.maintenance.retention import expire_snapshots
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -29,6 +29,7 @@ EXPIRE_SNAPSHOTS = Procedure(
         Parameter("retain_min", number),
         Parameter("older_than", age),
         Parameter("max_deletes", number),
+        Parameter("options", option_list),
     ),
     _run,
 )

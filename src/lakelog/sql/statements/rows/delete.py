@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
+from lakelog.catalog.base import Identifier
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.explanation import ChangingStatement, Explanation, explained_change
+from lakelog.sql.dml.row_changes import DELETE, Clause, RowChange, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
+from lakelog.sql.runtime.statement import Privilege, empty_result
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
 from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Delete(ParsedStatement):
+class Delete(ChangingStatement):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -44,6 +47,20 @@ class Delete(ParsedStatement):
             options = session.tables.canonical_options(self.table.options, "write")
             session.tables.delete(identifier, self.condition, options)
             return empty_result()
+        return change_rows(session, identifier, self._change(session, identifier, schema), self.table.options)
+
+    def explanation(self, session: SessionContext) -> Explanation | None:
+        """The rows or partitions that it would delete. Raises as ``run`` does."""
+        found = session.changed_table(self.table.name)
+        if found is None:
+            return None
+        identifier, schema = found
+        if is_of_partitions(session, identifier, self.table, schema, self.condition):
+            what = "all rows" if self.condition is None else f"the partitions with {self.condition}"
+            return Explanation(f"== Write ==\nDELETE {identifier}: removes {what} by metadata, without reading rows")
+        return explained_change(session, identifier, DELETE, self._change(session, identifier, schema))
+
+    def _change(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> RowChange:
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [DELETE])
-        return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)
+        return RowsWhere(target, Clause(DELETE, condition))

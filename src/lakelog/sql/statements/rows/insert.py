@@ -11,12 +11,13 @@ from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import default_value
+from lakelog.sql.dml.explanation import ChangingStatement, Explanation
 from lakelog.sql.dml.replace_where import ReplaceWhere
 from lakelog.sql.dml.row_changes import DELETE, INSERT
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
 from lakelog.sql.syntax.source_text import SourceText
@@ -27,7 +28,7 @@ _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 
 
 @dataclass(frozen=True)
-class Insert(ParsedStatement):
+class Insert(ChangingStatement):
     """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
     [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
@@ -118,6 +119,19 @@ class Insert(ParsedStatement):
             match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
             match = FieldMatch.NAME if self.by_name else match
             return session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
+
+    def explanation(self, session: SessionContext) -> Explanation | None:
+        """The query of the rows. Raises as ``run`` does; UnsupportedStatement if it would add columns."""
+        identifier = session.find(self.name)
+        schema = None if identifier is None else session.tables.load_schema(identifier)
+        if identifier is None or schema is None:
+            if not session.engine.is_spark_relation(self.name.sql):
+                raise session.no_table(self.name)
+            return None
+        if self.evolves:
+            raise self.source.error(self.name.end, "WITH SCHEMA EVOLUTION adds columns: explain the INSERT without it")
+        what = "replaces rows or partitions by" if self.overwrite or self.condition is not None else "appends"
+        return Explanation(f"INSERT {identifier}: {what} these rows", plan_query(session, self.query))
 
     def _replace(
         self,

@@ -6,17 +6,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments, read_path
+from lakelog.sql.dml.explanation import ChangingStatement, Explanation, explained_change
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.nested_values import cast_nested
-from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
+from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause, RowChange
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.fragments import (
     DmlTarget,
+    names_relation,
     qualified,
     read_changed_table,
     read_fragment,
@@ -39,7 +42,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class MergeInto(ParsedStatement):
+class MergeInto(ChangingStatement):
     """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
     clauses.
     """
@@ -83,7 +86,18 @@ class MergeInto(ParsedStatement):
         found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
-        identifier, schema = found
+        return change_rows(session, found[0], self._change(session, *found), self.table.options)
+
+    def explanation(self, session: SessionContext) -> Explanation | None:
+        """The rows that it would write. Raises as ``run`` does; UnsupportedStatement if it would add columns."""
+        if self.evolves:
+            raise self.source.error(
+                self.source.start, "WITH SCHEMA EVOLUTION adds columns: explain the statement without it"
+            )
+        found = session.changed_table(self.table.name)
+        return None if found is None else explained_change(session, found[0], "MERGE", self._change(session, *found))
+
+    def _change(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> RowChange:
         whole = tuple(schema.field_names)
         if self.evolves:
             query = f"SELECT * FROM {self.source_text}"
@@ -99,8 +113,7 @@ class MergeInto(ParsedStatement):
 
         on = self._short(qualified(self.on, self.table, None))
         parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
-        merge = Merge(target, self.source_text, self.alias, on, **parts)
-        return change_rows(session, identifier, merge, self.table.options)
+        return Merge(target, self.source_text, self.alias, on, **parts)
 
     @property
     def _named(self) -> Collection[str] | None:
@@ -126,6 +139,15 @@ class MergeInto(ParsedStatement):
     def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
         # a row without a match has the columns of one side only
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
+
+        absent = {MATCHED: None, MISSING: self.table.alias, EXTRA: self.alias}[when.kind]
+        given = [when.condition, *(when.values or {}).values()]
+        known = {name.lower() for name in schema.field_names} if when.kind == EXTRA else set()
+        if absent is not None and absent.lower() not in known and any(t and names_relation(t, absent) for t in given):
+            raise self.source.error(
+                self.source.start,
+                f"a row of WHEN {when.kind} has no columns of '{absent}': take them out of the clause",
+            )
 
         def own(text: str) -> str:
             return self._short(qualified(text, self.table, bare))

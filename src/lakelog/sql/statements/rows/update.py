@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lakelog.catalog.base import Identifier
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import Path, own_values, read_assignments
+from lakelog.sql.dml.explanation import ChangingStatement, Explanation, explained_change
 from lakelog.sql.dml.nested_values import cast_nested
-from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
+from lakelog.sql.dml.row_changes import UPDATE, Clause, RowChange, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
 from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Update(ParsedStatement):
+class Update(ChangingStatement):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -43,11 +46,18 @@ class Update(ParsedStatement):
         found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
-        identifier, schema = found
+        return change_rows(session, found[0], self._change(session, *found), self.table.options)
+
+    def explanation(self, session: SessionContext) -> Explanation | None:
+        """The rows that it would write. Raises as ``run`` does."""
+        found = session.changed_table(self.table.name)
+        return None if found is None else explained_change(session, found[0], UPDATE, self._change(session, *found))
+
+    def _change(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> RowChange:
         given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
         values = own_values(schema, self.table, given)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [UPDATE])
         clause = Clause(UPDATE, condition, values)
         (cast,) = cast_nested(session, schema, str(self.table.name), target.relation, [clause])
-        return change_rows(session, identifier, RowsWhere(target, cast), self.table.options)
+        return RowsWhere(target, cast)
