@@ -52,8 +52,8 @@ insert into t values (null, 'a'), (1, 'b');
 merge into t using (values (cast(null as int), 'x')) as s(id, dep) on t.id = s.id
 when matched then delete when not matched then insert *;
 select * from t order by dep
---> 1 | b
 --> null | a
+--> 1 | b
 --> null | x
 
 --# merge by null-safe equality

@@ -190,7 +190,7 @@ show partitions t partition (dt = 20230816)
 create table t (a varchar(10), b char(10), c string);
 insert into t values ('a', 'b', 'c');
 select a, concat(b, '|'), length(b), c from t where b = 'b'
---> a | b         || 10 | c
+--> a | b         | | 10 | c
 
 --# text that is longer than varchar
 create table t (a varchar(3), b char(5));
@@ -208,7 +208,7 @@ insert into t values ('abc', 'abcdef')
 create table t (a varchar(3));
 insert into t values ('ab     ');
 select concat(a, '|') from t
---> ab ||
+--> ab |
 
 --# update to text that is too long
 create table t (id int, a varchar(3), primary key (id));

@@ -80,7 +80,7 @@ class QueryPlan:
         return bool(self.sources or self.lookups)
 
     def behind(self, head: str, write: str | None = None) -> QueryPlan:
-        """The same plan after the head of a statement, such as ``EXPLAIN ``; ``write`` tells what happens to the rows."""
+        """The same plan after the head of a statement, such as ``EXPLAIN ``; ``write`` says what happens to rows."""
         return replace(self, text=head + self.text, write=write)
 
     @property
