@@ -57,13 +57,13 @@ truncate table other.p partition (day)
 -->                                        ^
 
 --# DROP PARTITION
-alter table other.p drop partition (day = '2024-01-31'), partition (hour = 1);
+alter table other.p drop partition (day = '2024-01-31', hour = 1), partition (day = '2024-02-01', hour = 2);
 alter table other.p drop if exists partition (day = '2024-01-31', hour = 5) purge;
-alter table other.p /*+ OPTIONS('emit.mode'='file') */ drop partition (hour = true);
+alter table other.p /*+ OPTIONS('emit.mode'='file') */ drop partition (day = '2024-01-31', hour = true);
 alter table spark_t drop partition (hour = 1)
---> drop partitions of other.p [{'day': '2024-01-31'}, {'hour': '1'}]
+--> drop partitions of other.p [{'day': '2024-01-31', 'hour': '1'}, {'day': '2024-02-01', 'hour': '2'}]
 --> drop partitions of other.p [{'day': '2024-01-31', 'hour': '5'}] if exists
---> drop partitions of other.p [{'hour': 'true'}] emit.mode=file
+--> drop partitions of other.p [{'day': '2024-01-31', 'hour': 'true'}] emit.mode=file
 --> spark:
 -->   alter table spark_t drop partition (hour = 1)
 

@@ -26,6 +26,7 @@ from lakelog.paimon.schema.changes import Position, SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.parse import QueryPlan, Session
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.type_parser import parse_type_text, type_text
 from lakelog.table.write.dml_support import DmlSupport
 
@@ -189,6 +190,9 @@ class ScribeOfSpark:
     def is_spark_relation(self, name: str) -> bool:
         return name in SPARK_RELATIONS
 
+    def is_view(self, name: str) -> bool:
+        return False
+
     def run_query(self, plan: QueryPlan) -> object:
         if "SPARK_REFUSES" in plan.text:
             raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")
@@ -203,6 +207,7 @@ class ScribeOfSpark:
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
     ) -> object:
         listed = "" if columns is None else f" ({', '.join(columns)})"
         chosen = f" partition {dict(partition)}" if partition else ""

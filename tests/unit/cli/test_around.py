@@ -86,7 +86,7 @@ def test_the_configuration_has_options_of_the_catalog_and_further_catalogs(wareh
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("warehose = 'x'", "has 'warehose'; it may have: warehouse, options, catalogs, settings"),
+        ("warehose = 'x'", "has the unknown part 'warehose'; known: warehouse, options, catalogs, settings"),
         ("warehouse = ", "cannot be read"),
         ("options = 'x'", r"'options' in the configuration .* must be a table: \[options\]"),
     ],

@@ -201,7 +201,7 @@ def test_nothing_is_looked_at_again_that_is_fresh_enough(tmp_path) -> None:
 
 def test_what_cannot_be_looked_up_is_refused(tmp_path) -> None:
     table = make(tmp_path, LOGS["files"]).logical
-    with pytest.raises(InvalidRequest, match=r"columns of its primary key \(a, b\), and 'n' is none"):
+    with pytest.raises(InvalidRequest, match=r"columns of its primary key \(a, b\); 'n' is not one of them"):
         LookupSpec(table, ("n",), ("a",)).check()
     with pytest.raises(InvalidRequest, match=r"columns of its primary key \(a, b\)$"):
         LookupSpec(table, (), ("a",)).check()
