@@ -101,8 +101,8 @@ update db.t set name = 'x', t.NAME = 'y'
 --# a part of a column
 update db.t set info.a = 1
 --> insert into db.t:
--->   SELECT t.id AS id, t.name AS name, t.ts AS ts, t.tags AS tags, (named_struct('a', CAST((1) AS int), 'id', t.info.id)) AS info, '+U' AS _row_kind FROM v1  AS t
--->   v1 = db.t [id, name, ts, tags, info] read.mode=file
+-->   SELECT t.id AS id, t.name AS name, t.ts AS ts, t.tags AS tags, (CAST((named_struct('a', CAST((1) AS int), 'id', t.info.id)) AS struct<a:int,id:string>)) AS info, '+U' AS _row_kind FROM v2  AS t
+-->   v2 = db.t [id, name, ts, tags, info] read.mode=file
 
 --# an update without a value
 update db.t set name = where id = 1
@@ -148,11 +148,11 @@ delete from db.t /*+ OPTIONS('emit.mode'='log') */ where id = 1
 update db.t as x set x.info.a = x.info.a + 1, name = default;
 update db.t set info.a = 1, info.id = default, db.t.name = 'x' where id = 1
 --> insert into db.t:
--->   SELECT x.id AS id, CAST((NULL) AS string) AS name, x.ts AS ts, x.tags AS tags, (named_struct('a', CAST((x.info.a + 1) AS int), 'id', x.info.id)) AS info, '+U' AS _row_kind FROM v1  AS x
--->   v1 = db.t [id, ts, tags, info] read.mode=file
+-->   SELECT x.id AS id, CAST((NULL) AS string) AS name, x.ts AS ts, x.tags AS tags, (CAST((named_struct('a', CAST((x.info.a + 1) AS int), 'id', x.info.id)) AS struct<a:int,id:string>)) AS info, '+U' AS _row_kind FROM v2  AS x
+-->   v2 = db.t [id, ts, tags, info] read.mode=file
 --> insert into db.t:
--->   SELECT t.id AS id, CAST(('x') AS string) AS name, t.ts AS ts, t.tags AS tags, (named_struct('a', CAST((1) AS int), 'id', CAST((NULL) AS string))) AS info, '+U' AS _row_kind FROM v2  AS t WHERE (id = 1)
--->   v2 = db.t [id, ts, tags] read.mode=file
+-->   SELECT t.id AS id, CAST(('x') AS string) AS name, t.ts AS ts, t.tags AS tags, (CAST((named_struct('a', CAST((1) AS int), 'id', CAST((NULL) AS string))) AS struct<a:int,id:string>)) AS info, '+U' AS _row_kind FROM v4  AS t WHERE (id = 1)
+-->   v4 = db.t [id, ts, tags] read.mode=file
 
 --# a part that a struct has not
 update db.t set info.c = 1

@@ -216,6 +216,8 @@ class ScribeOfSpark:
         return None
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        if nested := plan.text.count(" AS _v"):  # values of the struct column
+            return [(f"_v{n}", parse_type_text("struct<a:int, id:string>")) for n in range(nested)]
         self._write_plan("columns of", plan)
         row = parse_type_text("struct<id:int, name:string>")
         return [(f.name, f.type) for f in row.fields]
