@@ -10,8 +10,9 @@ from lakelog import connect
 from lakelog.errors import CommitUnknown, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
+from lakelog.table.model.partition_selection import OverwriteTarget
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write.overwrite import commit_overwrite
+from lakelog.table.write.overwrite import OverwriteWriter, commit_overwrite
 
 
 @pytest.fixture
@@ -78,6 +79,16 @@ def test_named_partitions_are_replaced_whatever_the_rows_are(lake) -> None:
         table.writer(overwrite={"v": "a"})
     with pytest.raises(InvalidRequest, match="'q' is int32"):
         table.writer(overwrite={"q": "x"})
+
+
+def test_of_named_partitions_those_without_a_row_may_stay(lake) -> None:
+    """INSERT OVERWRITE … PARTITION (p = 'a', q) with Spark's dynamic mode."""
+    table = partitioned(lake)
+    write(table, ("a", 1, 1, "x"), ("a", 2, 1, "y"), ("b", 1, 1, "z"))
+    target = OverwriteTarget((("p", "a"),), by_rows=True)
+    with OverwriteWriter(table.logical, target) as writer:
+        writer.write(rows(("a", 2, 1, "n")))
+    assert content(table) == [("a", 1, 1, "x"), ("a", 2, 1, "n"), ("b", 1, 1, "z")]
 
 
 def test_a_failing_block_changes_nothing(lake) -> None:

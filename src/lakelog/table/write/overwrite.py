@@ -157,7 +157,7 @@ def _commit(
     again: bool,
 ) -> Snapshot:
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
-        if target.values:
+        if target.values and not target.by_rows:
             live = _live_partitions(table, latest)
             if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
                 raise _MorePartitions
