@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,16 +25,16 @@ from lakelog.table.open import identifier_of
 Columns = Sequence[tuple[str, DataType, str | None]]
 
 
-class LakeDefinitions:
+class LakeDefinitions(ABC):
     """Definitions of databases and tables."""
 
     _tables: CatalogTables
     _engine: LazyEngine
     _session: Session
 
+    @abstractmethod
     def table(self, name: str) -> Table:
         """The table of this name."""
-        raise NotImplementedError
 
     def create_table(
         self,
