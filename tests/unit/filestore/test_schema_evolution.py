@@ -48,7 +48,7 @@ def test_a_commit_to_a_table_that_is_gone_leaves_nothing(make_table: Any, commit
     store = replace(table.store, identity=Identity(table.store.io, table.store.paths, "db.t"))
     files, held = table.staged((9, 1, "a", 1.0)), store.io.list("/t/manifest")
     store.io.delete_dir("/t/schema")
-    with pytest.raises(TableReplaced, match=r"table db\.t is not in '/t' any more"):
+    with pytest.raises(TableReplaced, match=r"table db\.t is no longer in '/t'"):
         store.commit(CommitRequest("u", 9, "APPEND", files))
     assert store.snapshots.ids() == [1][:commits]
     assert store.io.list("/t/manifest") == held
