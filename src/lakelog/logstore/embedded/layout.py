@@ -65,7 +65,7 @@ def _layout_of(database: sqlite3.Connection, address: str) -> int:
     # a view may be an endless query, and a trigger writes what nobody sees
     views = database.execute("select name from sqlite_schema where type in ('view', 'trigger')").fetchall()
     if odd := [name for (name,) in views if name != _VIEW]:
-        raise Corrupt(f"the embedded log {address} has the object {odd[0]!r}, which does not belong to a log: it is not used")
+        raise Corrupt(f"the embedded log {address} is not used: it has {odd[0]!r}, which does not belong to a log")
     found = database.execute("select value from meta where key = 'layout'").fetchone()
     layout = 1 if found is None else int(found[0])
     if layout > _LAYOUT:
