@@ -37,9 +37,10 @@ def create_table(
 ) -> TableLocation:
     """Creates a table with a unique identity, its log first, so that no table is visible without its log.
 
-    1 check options and names · 2 create the log (a topic with one partition per bucket) · 3 create the schema file if
-    absent; if that fails, drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the
-    broker), and leaves nothing; CommitUnknown if the table may exist or not.
+    1 check options and names · 2 create the log (a topic with one partition per bucket), or adopt the empty one at its
+    address · 3 create the schema file if absent; if that fails, drop the log again if no other CREATE can have adopted
+    it. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the broker), and leaves at most an empty
+    log, which the next CREATE adopts; CommitUnknown if the table may exist or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -93,12 +94,11 @@ def create_table(
                 return found
         raise
     except LakelogError as failure:
-        lost = isinstance(failure, AlreadyExists)
-        # The winner of a race may use the same address; only a topic with a generated name is certainly ours.
-        if not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options):
+        # A concurrent CREATE of this table may have adopted the log; only a topic with a generated name is surely ours.
+        if not log_factory(log.system).is_local and LOG_TOPIC.key not in options:
             with contextlib.suppress(LakelogError):
                 system.drop(log)
-        if lost and if_not_exists:
+        if isinstance(failure, AlreadyExists) and if_not_exists:
             return catalog.load_table(identifier)
         raise
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from lakelog.errors import CommitUnknown, TableReplaced
+from lakelog.errors import CommitUnknown, TableReplaced, Unavailable
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.table.model.epoch_record import EpochRecord
 from two_lakes import files, opened, stores, write
@@ -57,6 +58,41 @@ def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monk
     monkeypatch.setattr(LocalFileIO, "create", lose)
     lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     monkeypatch.undo()
+    write(lakes[0].table("db.x"), 1, "row")
+    assert stores(lakes[0].table("db.x")) == [(1, "row")]
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_a_create_that_fails_leaves_the_log_to_those_that_have_adopted_it(lakes, monkeypatch, others: int) -> None:
+    lakes[1].sql("create database db")
+
+    def create() -> None:
+        lakes[1].sql(f"create table if not exists db.x (id int, v string, primary key (id)) {_LOG}")
+
+    def disk_is_away() -> None:
+        for _ in range(others):
+            create()
+        write(lakes[1].table("db.x"), 1, "row")
+        raise Unavailable("the disk is away")
+
+    before_call(monkeypatch, "create", "/schema/schema-0", disk_is_away)
+    with pytest.raises(Unavailable, match="the disk is away"):
+        create()
+    monkeypatch.undo()
+    write(lakes[0].table("db.x"), 2, "row")
+    assert stores(lakes[0].table("db.x")) == [(1, "row"), (2, "row")]
+
+
+def test_a_create_that_fails_alone_can_be_repeated(lakes, monkeypatch) -> None:
+    lakes[1].sql("create database db")
+
+    def disk_is_away() -> None:
+        raise Unavailable("the disk is away")
+
+    before_call(monkeypatch, "create", "/schema/schema-0", disk_is_away)
+    for outcome in (pytest.raises(Unavailable), contextlib.nullcontext()):
+        with outcome:
+            lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     write(lakes[0].table("db.x"), 1, "row")
     assert stores(lakes[0].table("db.x")) == [(1, "row")]
 
