@@ -38,7 +38,7 @@ started meanwhile."""
 
 @dataclass
 class Crowd:
-    """``run`` gives the figures; all that it starts ends with it. ``lease_s`` and ``content`` are options of the table."""
+    """``run`` gives the figures and ends all that it starts. ``lease_s`` and ``content`` are options of the table."""
 
     directory: Path
     log: str
