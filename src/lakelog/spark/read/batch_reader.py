@@ -6,6 +6,7 @@ Spark's own filter pushdown is not used, because filters pushed by one action on
 from __future__ import annotations
 
 import base64
+import io
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,8 +17,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import SCAN_FILTER
+from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
@@ -26,6 +29,7 @@ from lakelog.table.open import scan_of
 
 SPLITS_OPTION: Final = "splits"
 """Option with already planned splits; set by the driver, not by users."""
+_CLASSES: Final = {(c.__module__, c.__qualname__): c for c in (Split, DataFileMeta, SimpleStats, DeletionVectorRef)}
 
 
 def splits_text(splits: Sequence[Split]) -> str:
@@ -33,9 +37,27 @@ def splits_text(splits: Sequence[Split]) -> str:
     return base64.b85encode(zlib.compress(pickle.dumps(tuple(splits)), 1)).decode()
 
 
-def _splits_of(text: str) -> tuple[Split, ...]:
-    splits: tuple[Split, ...] = pickle.loads(zlib.decompress(base64.b85decode(text)))
+def splits_of(text: str) -> tuple[Split, ...]:
+    """The splits of a value of ``SPLITS_OPTION``. Raises InvalidRequest for anything else."""
+    try:
+        splits: tuple[Split, ...] = _SplitUnpickler(io.BytesIO(zlib.decompress(base64.b85decode(text)))).load()
+    except (ValueError, zlib.error, pickle.UnpicklingError, EOFError) as why:
+        raise InvalidRequest(
+            f"the option '{SPLITS_OPTION}' is not a plan of lakelog ({why}): remove the option; only lakelog sets it"
+        ) from None
     return splits
+
+
+class _SplitUnpickler(pickle.Unpickler):
+    """Creates splits and what they consist of, because a pickle of other classes can run any code.
+
+    Whoever may write a Spark option, in SQL too, may write this one.
+    """
+
+    def find_class(self, module: str, name: str) -> type:
+        if (module, name) not in _CLASSES:
+            raise pickle.UnpicklingError(f"it contains {module}.{name}")
+        return _CLASSES[module, name]
 
 
 class SplitPartition(InputPartition):
@@ -63,7 +85,7 @@ class LakelogReader(DataSourceReader):
         self._splits = splits
 
     def partitions(self) -> Sequence[InputPartition]:
-        splits = self._scan.plan() if self._splits is None else _splits_of(self._splits)
+        splits = self._scan.plan() if self._splits is None else splits_of(self._splits)
         return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
