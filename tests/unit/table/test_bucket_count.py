@@ -111,3 +111,11 @@ def test_a_writer_that_knows_the_old_number_decides_after_a_rescale(lake, staged
     seal(committer)
     assert totals(table) == {5}
     check(table, "decided")
+
+
+def test_a_table_with_a_key_has_one_bucket_unless_it_names_a_number(lake):
+    lake.sql("create table db.plain (id int, v string, primary key (id)) using lakelog")
+    lake.sql("create table db.dynamic (id int, primary key (id)) using lakelog tblproperties ('bucket' = '-1')")
+    lake.sql("create table db.free (id int) using lakelog")
+    kept = {name: lake.table(f"db.{name}").options.get("bucket") for name in ("plain", "dynamic", "free")}
+    assert kept == {"plain": "1", "dynamic": "-1", "free": None}
