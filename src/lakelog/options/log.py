@@ -60,6 +60,33 @@ DATA_FORMAT: Final = Option(
     aliases=("log.format",),
     immutable=True,
 )
+LOG_ADOPT: Final = Option(
+    "log-store.adopt",
+    bool,
+    False,
+    "Whether CREATE TABLE takes a topic that holds records of another producer, such as a Debezium connector. They are "
+    "log-first rows. Needs one partition, so 'bucket' = '1'.",
+    immutable=True,
+)
+DECIMAL_MODE: Final = Option(
+    "debezium.decimal.handling.mode",
+    str,
+    None,
+    "The setting decimal.handling.mode of the Debezium connector that writes the log without schemas. Default: "
+    "decimals are text or numbers, and bytes are an error. Use precise only if no other producer writes the log.",
+    choices=("precise", "string", "double"),
+    scope=("table", "read"),
+)
+TIME_MODE: Final = Option(
+    "debezium.time.precision.mode",
+    str,
+    None,
+    "The setting time.precision.mode of the Debezium connector that writes the log without schemas. In the adaptive "
+    "modes a TIMESTAMP column needs the precision of its source. Default: numbers in TIMESTAMP and TIME columns are an "
+    "error.",
+    choices=("adaptive", "adaptive_time_microseconds", "connect"),
+    scope=("table", "read"),
+)
 LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
@@ -297,6 +324,9 @@ LOG_OPTIONS: Final = Declared(
         LOG_ADDRESS,
         LOG_TOPIC,
         DATA_FORMAT,
+        LOG_ADOPT,
+        DECIMAL_MODE,
+        TIME_MODE,
         LOG_RETENTION,
         DROP_WITH_TABLE,
         CONSISTENCY_GUARANTEE,
