@@ -65,7 +65,7 @@ LOG_ADOPT: Final = Option(
     bool,
     False,
     "Whether CREATE TABLE takes a topic that holds records of another producer, such as a Debezium connector. They are "
-    "log-first rows. Needs one partition, so 'bucket' = '1'.",
+    "log-first rows. Needs one partition, so 'bucket' = '1'. DROP TABLE leaves such a topic.",
     immutable=True,
 )
 DECIMAL_MODE: Final = Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -23,11 +24,21 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
-from lakelog.options.log import DROP_WITH_TABLE, INPUT, LOG_ADDRESS, LOG_CONTENT, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.log import (
+    CHANGES,
+    DROP_WITH_TABLE,
+    INPUT,
+    LOG_ADDRESS,
+    LOG_ADOPT,
+    LOG_CONTENT,
+    LOG_ENABLED,
+    LOG_TOPIC,
+)
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.log.register import register_follower
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options, check_log, kept_log_options, planned_log
 
@@ -38,8 +49,8 @@ def create_table(
     """Creates a table with a unique identity, its log first, so that no table is visible without its log.
 
     1 check options and names · 2 create the log (a topic with one partition per bucket) · 3 create the schema file if
-    absent; if that fails, drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the
-    broker), and leaves nothing; CommitUnknown if the table may exist or not.
+    absent; if that fails, drop the log again, unless it was adopted. Raises InvalidOption, InvalidSchema,
+    AlreadyExists, Unavailable (for the broker), and leaves nothing; CommitUnknown if the table may exist or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -69,6 +80,9 @@ def create_table(
     if not has_log:
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
+    adopts = Options(options).need(LOG_ADOPT)
+    if adopts:
+        _check_adoption(options)
     path = catalog.table_path(identifier)
     wanted = planned_log(schema, path, identifier)
     try:
@@ -79,10 +93,10 @@ def create_table(
             f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
-    log = system.create(wanted)
+    log = system.create(wanted, adopts)
     # 3
     try:
-        return catalog.create_table(
+        made = catalog.create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
     except CommitUnknown:
@@ -95,18 +109,40 @@ def create_table(
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
         # The winner of a race may use the same address; only a topic with a generated name is certainly ours.
-        if not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options):
+        if not adopts and (not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options)):
             with contextlib.suppress(LakelogError):
                 system.drop(log)
         if lost and if_not_exists:
             return catalog.load_table(identifier)
         raise
+    if adopts:  # the follower does the same if this process ends here
+        register_follower(DynamicTable(made))
+    return made
+
+
+def _check_adoption(options: Mapping[str, str]) -> None:
+    """Raises InvalidOption for a table that cannot take a topic with records."""
+    given = Options(options)
+    if given.get_typed(LOG_TOPIC) is None:
+        raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
+    if options.get(LOG_CONTENT.key, INPUT) != INPUT:
+        raise InvalidOption(
+            f"option '{LOG_ADOPT.key}' = 'true' needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
+            f"'merge-engine', 'sequence.field' and '{LOG_CONTENT.key}'"
+        )
+    if options.get(BUCKET.key) != "1":
+        raise InvalidOption(
+            f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with '{LOG_ADOPT.key}' = 'true': the rows of "
+            "another producer are not in the partition of their bucket. Take a topic with one partition, and set "
+            f"'{BUCKET.key}' = '1'"
+        )
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
     """Drops a table, with ``log-store.drop-with-table`` or PURGE its topic, too.
 
-    A local log goes with the table's directory; a file outside of it may be the log of another table.
+    A local log goes with the table's directory; a file outside of it may be the log of another table. An adopted topic
+    belongs to its producer and stays.
     """
     try:
         location = catalog.load_table(identifier)
@@ -116,6 +152,7 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    if log is not None and not log_factory(log.system).is_local and (purge or table.options.need(DROP_WITH_TABLE)):
+    is_own = log is not None and not log_factory(log.system).is_local and not table.options.need(LOG_ADOPT)
+    if log is not None and is_own and (purge or table.options.need(DROP_WITH_TABLE)):
         LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)

@@ -127,9 +127,10 @@ def from_objects(values: list[Any], kind: pa.DataType, meaning: Meaning, name: s
     for place, value in enumerate(values):
         if value is not None:
             places.setdefault(type(value), []).append(place)
-    parts, order = [], np.full(len(values), -1, np.int64)
+    parts: list[pa.Array] = []
+    order = np.full(len(values), -1, np.int64)
     for sort, chosen in places.items():
-        order[chosen] = np.arange(len(chosen)) + sum(map(len, parts))
+        order[chosen] = np.arange(len(chosen)) + sum(len(part) for part in parts)
         parts.append(_of_one_sort([values[place] for place in chosen], sort, kind, meaning, name))
     if not parts:
         return pa.nulls(len(values), kind)

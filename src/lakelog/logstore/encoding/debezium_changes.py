@@ -118,7 +118,8 @@ def _own(values: pa.LargeBinaryArray, schema: pa.Schema) -> Changes | None:
     op = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
     if op.null_count:
         return None
-    return Changes(*(read.column(n).combine_chunks() for n in ("before", "after")), op.to_numpy(zero_copy_only=False))
+    before, after = (read.column(name).combine_chunks() for name in ("before", "after"))
+    return Changes(before, after, op.to_numpy(zero_copy_only=False))
 
 
 def _groups(values: pa.LargeBinaryArray) -> Iterator[_Group]:
@@ -211,8 +212,8 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
     for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
         is_tombstone = group.payloads[row].as_py() == b"null"
-        codes[row] = _code(*(read.column(name)[row].as_py() for name in ("op", "status")), is_tombstone)
-    return Changes(*images, codes)
+        codes[row] = _code(read.column("op")[row].as_py(), read.column("status")[row].as_py(), is_tombstone)
+    return Changes(images[0], images[1], codes)
 
 
 def _read_slowly(payloads: pa.LargeBinaryArray, schema: pa.Schema, meanings: list[Meaning]) -> Changes:
@@ -232,7 +233,7 @@ def _read_slowly(payloads: pa.LargeBinaryArray, schema: pa.Schema, meanings: lis
         ]
         images.append(_image(columns, schema, pa.array([row is None for row in rows], pa.bool_())))
     codes = [_code(found.get("op"), found.get("status"), not found) for found in objects]
-    return Changes(*images, np.array(codes))
+    return Changes(images[0], images[1], np.array(codes))
 
 
 def _image(columns: list[pa.Array], schema: pa.Schema, nulls: pa.BooleanArray) -> pa.StructArray:
@@ -250,7 +251,7 @@ def _code(op: Any, status: Any, is_tombstone: bool = False) -> int:
             "field 'op' is 't': the source table was truncated, which changes no single row. Delete the rows of this "
             "table, and continue after the record"
         )
-    found = _OPS.to_pylist().index(op) if op in _OPS.to_pylist() else None
-    if found is None:
+    code: int = pc.index(_OPS, pa.scalar(op)).as_py() if isinstance(op, str) else -1
+    if code < 0:
         raise Corrupt(f"field 'op' is {op!r}: a change has c, r, u, d, m or t")
-    return found
+    return code
