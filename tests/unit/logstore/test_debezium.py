@@ -140,13 +140,16 @@ def test_decimals_in_bytes_are_exact(number: int) -> None:
     assert found["d"].to_pylist() == [Decimal(f"{number}e-2"), None]
 
 
-@pytest.mark.parametrize(("mode", "kind", "number"), [
-    ("connect", pa.timestamp("us"), 1_000),
-    ("adaptive", pa.timestamp("ms"), 1_000),
-    ("adaptive", pa.timestamp("us"), 1_000_000),
-    ("adaptive", pa.timestamp("ns"), 1_000_000_000),
-    ("adaptive_time_microseconds", pa.timestamp("us"), 1_000_000),
-])
+@pytest.mark.parametrize(
+    ("mode", "kind", "number"),
+    [
+        ("connect", pa.timestamp("us"), 1_000),
+        ("adaptive", pa.timestamp("ms"), 1_000),
+        ("adaptive", pa.timestamp("us"), 1_000_000),
+        ("adaptive", pa.timestamp("ns"), 1_000_000_000),
+        ("adaptive_time_microseconds", pa.timestamp("us"), 1_000_000),
+    ],
+)
 def test_numbers_without_a_schema_are_in_the_unit_of_the_option(mode: str, kind: pa.DataType, number: int) -> None:
     form = FORM.reading(Options({"debezium.time.precision.mode": mode}))
     value = b'{"op":"c","after":{"t":%d}}' % number
@@ -164,37 +167,63 @@ def with_schema(kind: dict[str, Any], value: Any, op: str = "c") -> bytes:
     return json.dumps({"schema": schema, "payload": {"op": op, "after": {"v": value}}}, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize(("kind", "given", "want"), [
-    (pa.time32("ms"), with_schema(in_time("MicroTime", 3_600_001_000), dt.time(1, 0, 0, 1000)),
-    (pa.timestamp("us"), with_schema(in_time("NanoTimestamp", 1_000), dt.datetime(1970, 1, 1, 0, 0, 0, 1)),
-    (pa.timestamp("us"), with_schema(in_time("IsoTimestamp", "string"), "2024-01-31T01:02:03Z"), dt.datetime(2024, 1, 31, 1, 2, 3)),
-    (pa.date32(), with_schema(in_time("IsoDate", "string"), "2024-01-31Z"), dt.date(2024, 1, 31)),
-    (pa.string(), with_schema(in_time("Interval", "string"), "P1DT2H"), "P1DT2H"),
-    (pa.timestamp("us", "UTC"), with_schema(in_time("ZonedTimestamp", "string"), "2024-01-31T01:02:03+02:00"), dt.datetime(2024, 1, 30, 23, 2, 3, tzinfo=dt.UTC)),
-    (pa.map_(pa.string(), pa.string()), with_schema({"type": "map"}, {"a": "b"}), [("a", "b")]),
-    (pa.decimal128(5, 1), with_schema({"type": "bytes", "name": DECIMAL, "parameters": {"scale": "1"}}, 1.5), Decimal("1.5")),
-    (pa.string(), with_schema({"type": "string", "default": 'x,"payload":1'}, "y"), "y"),
-])
+@pytest.mark.parametrize(
+    ("kind", "given", "want"),
+    [
+        (pa.time32("ms"), with_schema(in_time("MicroTime"), 3_600_001_000), dt.time(1, 0, 0, 1000)),
+        (pa.timestamp("us"), with_schema(in_time("NanoTimestamp"), 1_000), dt.datetime(1970, 1, 1, 0, 0, 0, 1)),
+        (
+            pa.timestamp("us"),
+            with_schema(in_time("IsoTimestamp", "string"), "2024-01-31T01:02:03Z"),
+            dt.datetime(2024, 1, 31, 1, 2, 3),
+        ),
+        (pa.date32(), with_schema(in_time("IsoDate", "string"), "2024-01-31Z"), dt.date(2024, 1, 31)),
+        (pa.string(), with_schema(in_time("Interval", "string"), "P1DT2H"), "P1DT2H"),
+        (
+            pa.timestamp("us", "UTC"),
+            with_schema(in_time("ZonedTimestamp", "string"), "2024-01-31T01:02:03+02:00"),
+            dt.datetime(2024, 1, 30, 23, 2, 3, tzinfo=dt.UTC),
+        ),
+        (pa.map_(pa.string(), pa.string()), with_schema({"type": "map"}, {"a": "b"}), [("a", "b")]),
+        (
+            pa.decimal128(5, 1),
+            with_schema({"type": "bytes", "name": DECIMAL, "parameters": {"scale": "1"}}, 1.5),
+            Decimal("1.5"),
+        ),
+        (pa.string(), with_schema({"type": "string", "default": 'x,"payload":1'}, "y"), "y"),
+    ],
+)
 def test_each_semantic_type_is_a_value_of_its_column(kind: pa.DataType, given: bytes, want: Any) -> None:
     assert FORM.decode(pa.array([given], pa.large_binary()), pa.schema([("v", kind)]))["v"].to_pylist() == [want]
 
 
-@pytest.mark.parametrize(("kind", "value", "why"), [
-    (pa.int64(), b'{"op":"t"}', "'op' is 't'.*truncated"),
-    (pa.int64(), b'{"op":"x","after":{"v":1}}', "'op' is 'x'"),
-    (pa.int64(), b'{"after":{"v":1}}', "'op' is None"),
-    (pa.int64(), b'{"op":"c"}', "'after' is missing"),
-    (pa.int64(), b'{"op":"d","before":null}', "'before' of a delete is missing.*REPLICA IDENTITY"),
-    (pa.int64(), b'{"op":"c","after":{"v":"x"}}', "'after.v'"),
-    (pa.int64(), b'{"op":"c","after":7}', "'after' is 7"),
-    (pa.int16(), b'{"op":"c","after":{"v":70000}}', "."),
-    (pa.timestamp("us"), b'{"op":"c","after":{"v":1}}', "'after.v'.*debezium.time.precision.mode"),
-    (pa.decimal128(5, 2), b'{"op":"c","after":{"v":"BOI="}}', "'after.v'.*debezium.decimal.handling.mode"),
-    (pa.string(), with_schema({"type": "string"}, "__debezium_unavailable_value"), "'after.v'.*REPLICA IDENTITY FULL"),
-    (pa.timestamp("ms"), with_schema(in_time("MicroTimestamp", 1), "'after.v'.*lose data"),
-    (pa.decimal128(38, 0), with_schema({"type": "bytes", "name": DECIMAL, "parameters": {"scale": "0"}}, "AQAAAAAAAAAAAAAAAAAAAAAA"), "'after.v'.*38 digits"),
-    (pa.date32(), with_schema(in_time("IsoDate", "string"), "soon"), "'after.v'"),
-])
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        (pa.int64(), b'{"op":"t"}', "'op' is 't'.*truncated"),
+        (pa.int64(), b'{"op":"x","after":{"v":1}}', "'op' is 'x'"),
+        (pa.int64(), b'{"after":{"v":1}}', "'op' is None"),
+        (pa.int64(), b'{"op":"c"}', "'after' is missing"),
+        (pa.int64(), b'{"op":"d","before":null}', "'before' of a delete is missing.*REPLICA IDENTITY"),
+        (pa.int64(), b'{"op":"c","after":{"v":"x"}}', "'after.v'"),
+        (pa.int64(), b'{"op":"c","after":7}', "'after' is 7"),
+        (pa.int16(), b'{"op":"c","after":{"v":70000}}', "."),
+        (pa.timestamp("us"), b'{"op":"c","after":{"v":1}}', "'after.v'.*debezium.time.precision.mode"),
+        (pa.decimal128(5, 2), b'{"op":"c","after":{"v":"BOI="}}', "'after.v'.*debezium.decimal.handling.mode"),
+        (
+            pa.string(),
+            with_schema({"type": "string"}, "__debezium_unavailable_value"),
+            "'after.v'.*REPLICA IDENTITY FULL",
+        ),
+        (pa.timestamp("ms"), with_schema(in_time("MicroTimestamp"), 1), "'after.v'.*lose data"),
+        (
+            pa.decimal128(38, 0),
+            with_schema({"type": "bytes", "name": DECIMAL, "parameters": {"scale": "0"}}, "AQAAAAAAAAAAAAAAAAAAAAAA"),
+            "'after.v'.*38 digits",
+        ),
+        (pa.date32(), with_schema(in_time("IsoDate", "string"), "soon"), "'after.v'"),
+    ],
+)
 def test_what_cannot_be_understood_names_the_field(kind: pa.DataType, value: bytes, why: str) -> None:
     good = b'{"op":"c","after":{}}'
     for values in ([value], [good, value]):

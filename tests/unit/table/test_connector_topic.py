@@ -1,4 +1,4 @@
-"""A table follows what a real Debezium connector wrote to its log: files, union reads and tails have the source's rows."""
+"""A table follows what a real Debezium connector wrote to its log: files, union reads and tails have its rows."""
 
 from __future__ import annotations
 
