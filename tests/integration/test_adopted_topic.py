@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -21,7 +22,21 @@ Pairs = list[tuple[bytes | None, bytes | None]]
 
 
 def make_topic(broker: KafkaBroker, partitions: int = 1) -> None:
-    AdminClient({"bootstrap.servers": broker.bootstrap}).create_topics([NewTopic(TOPIC, partitions)])[TOPIC].result(20)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, partitions)])[TOPIC].result(20)
+
+
+def make_anew(broker: KafkaBroker) -> None:
+    """Deletes the topic and creates it again with one partition; the deletion may take a moment."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([TOPIC])[TOPIC].result(20)
+    end = time.monotonic() + 20
+    while True:
+        try:
+            make_topic(broker)
+            break
+        except KafkaException:
+            assert time.monotonic() < end
 
 
 def send(broker: KafkaBroker, records: Pairs) -> None:
@@ -50,8 +65,7 @@ def test_a_topic_is_a_table_with_what_it_holds_and_outlives_it(tmp_path: Path, k
     make_topic(kafka, 2)
     with pytest.raises(AlreadyExists, match="2 partitions"):
         create(lake, kafka)
-    AdminClient({"bootstrap.servers": kafka.bootstrap}).delete_topics([TOPIC])[TOPIC].result(20)
-    make_anew_until_it_is_there(kafka)
+    make_anew(kafka)
     send(kafka, records[:12])
     with pytest.raises(AlreadyExists, match=r"log-store\.adopt"):
         create(lake, kafka, "")
@@ -69,13 +83,3 @@ def test_a_topic_is_a_table_with_what_it_holds_and_outlives_it(tmp_path: Path, k
     create(lake, kafka)
     list(lake.table("db.orders").follow("latest"))
     assert names(lake) == {1: "ANT", 20: "bee"}, "the topic was not deleted with the table"
-
-
-def make_anew_until_it_is_there(broker: KafkaBroker) -> None:
-    """Creates the topic again, whose deletion may take a moment."""
-    for attempt in range(100):
-        try:
-            make_topic(broker)
-            return
-        except Exception:
-            assert attempt < 99
