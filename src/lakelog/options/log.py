@@ -8,6 +8,7 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Declared, Option
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
@@ -67,25 +68,6 @@ LOG_ADOPT: Final = Option(
     "Whether CREATE TABLE takes a topic that holds records of another producer, such as a Debezium connector. They are "
     "log-first rows. Needs one partition, so 'bucket' = '1'. DROP TABLE leaves such a topic.",
     immutable=True,
-)
-DECIMAL_MODE: Final = Option(
-    "debezium.decimal.handling.mode",
-    str,
-    None,
-    "The setting decimal.handling.mode of the Debezium connector that writes the log without schemas. Default: "
-    "decimals are text or numbers, and bytes are an error. Use precise only if no other producer writes the log.",
-    choices=("precise", "string", "double"),
-    scope=("table", "read"),
-)
-TIME_MODE: Final = Option(
-    "debezium.time.precision.mode",
-    str,
-    None,
-    "The setting time.precision.mode of the Debezium connector that writes the log without schemas. In the adaptive "
-    "modes a TIMESTAMP column needs the precision of its source. Default: numbers in TIMESTAMP and TIME columns are an "
-    "error.",
-    choices=("adaptive", "adaptive_time_microseconds", "connect"),
-    scope=("table", "read"),
 )
 LOG_RETENTION: Final = Option(
     "log-store.retention",

@@ -22,6 +22,7 @@ from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
+from lakelog.logstore.clients import reader_for
 from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.log import (
@@ -38,9 +39,9 @@ from lakelog.options.option import Options
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.table.log.register import register_follower
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options, check_log, kept_log_options, planned_log
+from lakelog.table.model.log_state import FOLLOWER
 
 
 def create_table(
@@ -116,7 +117,7 @@ def create_table(
             return catalog.load_table(identifier)
         raise
     if adopts:  # the follower does the same if this process ends here
-        register_follower(DynamicTable(made))
+        DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
     return made
 
 

@@ -29,7 +29,7 @@ from lakelog.logstore.encoding.debezium_changes import changed_rows, read_change
 from lakelog.logstore.encoding.json_rows import parsed_column, read_objects, read_type, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.encoding.update_pairs import second_of_pair
-from lakelog.options.log import DECIMAL_MODE, TIME_MODE
+from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
