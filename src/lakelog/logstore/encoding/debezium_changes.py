@@ -54,11 +54,15 @@ class _Group:
     payloads: pa.LargeBinaryArray
     fields: Mapping[str, Meaning] | None = None
     is_empty: bool = False
+    has_envelope: bool = False
 
 
 def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
     """The changes of records, in order. Raises Corrupt, which names the field of the record."""
-    if not (len(values) and values[0].as_py().startswith(_START)) and not _has_bytes(schema, encodings):
+    if not len(values):
+        nothing = pa.nulls(0, pa.struct(list(schema)))
+        return Changes(nothing, nothing, np.zeros(0, np.int8))
+    if not (values[0].as_py().startswith(_START)) and not _has_bytes(schema, encodings):
         own = _own(values, schema)
         if own is not None:
             return own
@@ -147,7 +151,7 @@ def _groups(values: pa.LargeBinaryArray) -> Iterator[_Group]:
 
 def _group(places: np.ndarray, payloads: pa.LargeBinaryArray, prefix: bytes) -> _Group:
     name, fields = _described(prefix[len(_START) : -len(_PAYLOAD)])
-    return _Group(places, payloads, fields, name in _NO_CHANGES)
+    return _Group(places, payloads, fields, name in _NO_CHANGES, has_envelope=True)
 
 
 @lru_cache(maxsize=256)
@@ -202,7 +206,7 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
         wanted = pa.schema([("before", image), ("after", image), ("op", pa.string()), ("status", pa.string())])
         read = read_lines(group.payloads, wanted)
     if read is None:
-        return _read_slowly(group.payloads, schema, meanings)
+        return _read_slowly(group, schema, meanings)
     images = []
     for name in ("before", "after"):
         found = read.column(name).combine_chunks()
@@ -211,14 +215,14 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     ops = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
     codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
     for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
-        is_tombstone = group.payloads[row].as_py() == b"null"
-        codes[row] = _code(read.column("op")[row].as_py(), read.column("status")[row].as_py(), is_tombstone)
+        codes[row] = _code(read.column("op")[row].as_py(), read.column("status")[row].as_py())
     return Changes(images[0], images[1], codes)
 
 
-def _read_slowly(payloads: pa.LargeBinaryArray, schema: pa.Schema, meanings: list[Meaning]) -> Changes:
+def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> Changes:
     """The changes of records that pyarrow's reader does not take: maps, structs, columns of mixed encodings."""
-    objects = [{} if value == b"null" else parsed_object(value) for value in payloads.to_pylist()]
+    values = group.payloads.to_pylist()
+    objects = [{} if group.has_envelope and value == b"null" else parsed_object(value) for value in values]
     images = []
     for name in ("before", "after"):
         rows = [found.get(name) for found in objects]
@@ -232,7 +236,7 @@ def _read_slowly(payloads: pa.LargeBinaryArray, schema: pa.Schema, meanings: lis
             for f, meaning in zip(schema, meanings, strict=True)
         ]
         images.append(_image(columns, schema, pa.array([row is None for row in rows], pa.bool_())))
-    codes = [_code(found.get("op"), found.get("status"), not found) for found in objects]
+    codes = [_code(found.get("op"), found.get("status"), group.has_envelope and not found) for found in objects]
     return Changes(images[0], images[1], np.array(codes))
 
 
