@@ -52,7 +52,7 @@ class SimulatedLogs:
 class _System:
     all: SimulatedLogs
 
-    def create(self, location: LogLocation) -> LogLocation:
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
         scheduler, made = self.all.scheduler, new_uuid()
         log = SimulatedLog(scheduler, [[] for _ in range(location.buckets)])
         self.all.logs[made] = log

@@ -236,11 +236,12 @@ class LogSystem(ABC):
     """A kind of log. Stateless; its factory is registered in ``options.parts.LOG_SYSTEMS``."""
 
     @abstractmethod
-    def create(self, location: LogLocation) -> LogLocation:
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
         """Creates the log (a topic with one partition per bucket and the retention) and returns its final location.
 
-        CREATE TABLE calls it before it writes the table's schema. An existing empty log of the same shape is adopted.
-        Raises AlreadyExists (it contains records, or has another number of buckets), Unavailable.
+        CREATE TABLE calls it before it writes the table's schema. An existing empty log of the same shape is adopted;
+        with ``adopt`` also one that contains records of another producer. Raises AlreadyExists (it contains records, or
+        has another number of buckets), NotFound (nothing to adopt), InvalidOption (a local log), Unavailable.
         """
 
     @abstractmethod

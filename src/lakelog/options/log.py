@@ -8,6 +8,7 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Declared, Option
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
@@ -58,6 +59,14 @@ DATA_FORMAT: Final = Option(
     "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
+    immutable=True,
+)
+LOG_ADOPT: Final = Option(
+    "log-store.adopt",
+    bool,
+    False,
+    "Whether CREATE TABLE takes a topic that holds records of another producer, such as a Debezium connector. They are "
+    "log-first rows. Needs one partition, so 'bucket' = '1'. DROP TABLE leaves such a topic.",
     immutable=True,
 )
 LOG_RETENTION: Final = Option(
@@ -297,6 +306,9 @@ LOG_OPTIONS: Final = Declared(
         LOG_ADDRESS,
         LOG_TOPIC,
         DATA_FORMAT,
+        LOG_ADOPT,
+        DECIMAL_MODE,
+        TIME_MODE,
         LOG_RETENTION,
         DROP_WITH_TABLE,
         CONSISTENCY_GUARANTEE,

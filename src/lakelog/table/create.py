@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -23,15 +24,26 @@ from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.clients import reader_for
 from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
-from lakelog.options.log import DROP_WITH_TABLE, INPUT, LOG_ADDRESS, LOG_CONTENT, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.log import (
+    CHANGES,
+    DROP_WITH_TABLE,
+    INPUT,
+    LOG_ADDRESS,
+    LOG_ADOPT,
+    LOG_CONTENT,
+    LOG_ENABLED,
+    LOG_TOPIC,
+)
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options, check_log, kept_log_options, planned_log
+from lakelog.table.model.log_state import FOLLOWER
 
 
 def create_table(
@@ -73,6 +85,9 @@ def create_table(
     if not has_log:
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
+    adopts = Options(options).need(LOG_ADOPT)
+    if adopts:
+        _check_adoption(options)
     path = catalog.table_path(identifier)
     wanted = planned_log(schema, path, identifier)
     try:
@@ -83,7 +98,7 @@ def create_table(
             f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
-    log = system.create(wanted)
+    log = system.create(wanted, adopts)
     # 3
     try:
         made = catalog.create_table(
@@ -106,6 +121,8 @@ def create_table(
         raise
     if log_factory(log.system).is_local:
         _check_log_is_there(catalog, made, log)
+    if adopts:  # the follower does the same if this process ends here
+        DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
     return made
 
 
@@ -127,10 +144,29 @@ def _check_log_is_there(catalog: Catalog, made: TableLocation, log: LogLocation)
         # else the table was renamed with its log, or dropped
 
 
+def _check_adoption(options: Mapping[str, str]) -> None:
+    """Raises InvalidOption for a table that cannot take a topic with records."""
+    given = Options(options)
+    if given.get_typed(LOG_TOPIC) is None:
+        raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
+    if options.get(LOG_CONTENT.key, INPUT) != INPUT:
+        raise InvalidOption(
+            f"option '{LOG_ADOPT.key}' = 'true' needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
+            f"'merge-engine', 'sequence.field' and '{LOG_CONTENT.key}'"
+        )
+    if options.get(BUCKET.key) != "1":
+        raise InvalidOption(
+            f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with '{LOG_ADOPT.key}' = 'true': the rows of "
+            "another producer are not in the partition of their bucket. Take a topic with one partition, and set "
+            f"'{BUCKET.key}' = '1'"
+        )
+
+
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
     """Drops a table, with ``log-store.drop-with-table`` or PURGE its topic, too.
 
-    A local log goes with the table's directory; a file outside of it may be the log of another table.
+    A local log goes with the table's directory; a file outside of it may be the log of another table. An adopted topic
+    belongs to its producer and stays.
     """
     try:
         location = catalog.load_table(identifier)
@@ -140,6 +176,7 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    if log is not None and not log_factory(log.system).is_local and (purge or table.options.need(DROP_WITH_TABLE)):
+    is_own = log is not None and not log_factory(log.system).is_local and not table.options.need(LOG_ADOPT)
+    if log is not None and is_own and (purge or table.options.need(DROP_WITH_TABLE)):
         LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)

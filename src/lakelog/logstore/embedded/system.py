@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from lakelog.errors import AlreadyExists, InvalidRequest
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest
 from lakelog.io.clock import now_ms
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
@@ -24,6 +24,7 @@ from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_e
 from lakelog.logstore.embedded.layout import create_tables, trim
 from lakelog.logstore.embedded.probe import probe
 from lakelog.logstore.embedded.reader import EmbeddedReader
+from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
 
 RETENTION: Final = timedelta(days=7)
 """Default retention, that of Kafka's brokers."""
@@ -32,7 +33,12 @@ RETENTION: Final = timedelta(days=7)
 class EmbeddedLogSystem(LogSystem):
     """Logs in SQLite files."""
 
-    def create(self, location: LogLocation) -> LogLocation:
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
+        if adopt:
+            raise InvalidOption(
+                f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is the file "
+                f"{location.address}: set '{LOG_ADDRESS.key}' to the servers of the topic"
+            )
         if os.path.exists(location.address):
             return self._adopt(location)
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())

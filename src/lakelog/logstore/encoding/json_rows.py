@@ -11,6 +11,7 @@ import orjson
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import json as arrow_json
 
 from lakelog.errors import Corrupt
 
@@ -110,15 +111,16 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
         assert isinstance(texts, pl.Series)
         return texts.str.decode("base64").to_arrow().cast(pa.large_binary()).cast(kind)
     if pa.types.is_date(kind):
-        return _dates(column, kind)
+        return dates(column, kind)
     if pa.types.is_time(kind):
-        return _times(column, kind)
+        return times(column, kind)
     if pa.types.is_nested(kind):
         return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
     return pc.cast(column, kind)
 
 
-def _dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Dates from text like 2024-01-31, of any year."""
     try:
         return pc.cast(pc.strptime(texts, "%Y-%m-%d", "s"), kind)
     except pa.ArrowInvalid:
@@ -131,7 +133,7 @@ def _number(text: str, kind: pa.DataType) -> int:
     return int(np.array(text.removesuffix("Z"), f"datetime64[{unit}]").astype(np.int64))
 
 
-def _times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
+def times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
     """Times of day from text, parsed with a dummy date, because Arrow does not parse bare times."""
     whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, " ")
     return pc.cast(pc.cast(whole, pa.timestamp(kind.unit)), kind)
@@ -152,12 +154,58 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         return float(value)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return base64.b64decode(value) if isinstance(value, str) else value
+    if isinstance(value, int) and (pa.types.is_timestamp(kind) or pa.types.is_time(kind)):
+        raise ValueError(f"{value} is a number of unknown unit, and {kind} needs text")
     if isinstance(value, str) and not pa.types.is_string(kind):
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return _number(value, kind)
         scalar = pa.scalar(value)
-        return (_times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
+        return (times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
     return value
+
+
+def read_objects(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
+    """Parses one JSON object per value with pyarrow, or in Python if pyarrow cannot (maps, NaN as text)."""
+    found = read_lines(values, schema)
+    return plain_rows([parsed_object(v) for v in values.to_pylist()], schema) if found is None else found
+
+
+def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | None:
+    """Parses one JSON object per value with pyarrow; None if it cannot, or if a value has another type."""
+    if not all(_fast(f.type) for f in schema):
+        return None
+    if pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
+        return None  # pyarrow's reader ends the process if a part begins with null
+    lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+    try:
+        joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
+        found = arrow_json.read_json(
+            pa.BufferReader(joined),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, min(joined.size, 1 << 26))),
+            parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return found if found.num_rows == len(values) else None
+
+
+def parsed_object(value: bytes) -> dict[str, Any]:
+    """A JSON object, parsed. Raises Corrupt for anything else."""
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError as wrong:
+        raise Corrupt(f"log value {value[:200]!r} is not JSON: {wrong}") from None
+    if not isinstance(found, dict):
+        raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
+    return found
+
+
+def _fast(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return False
+    if pa.types.is_struct(kind):
+        return all(_fast(f.type) for f in kind)
+    return _fast(kind.value_type) if pa.types.is_list(kind) else True
 
 
 def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.logstore.base import Records
+from lakelog.options.option import Options
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class LogFormat(ABC):
     def records_of(self, rows: int) -> int:
         """The number of records that contain at most this number of rows; at least one."""
         return max(1, rows // self.changes_per_record)
+
+    def reading(self, options: Options) -> LogFormat:
+        """The format that reads records of other producers as these options of the table say."""
+        return self
 
     @abstractmethod
     def encode(

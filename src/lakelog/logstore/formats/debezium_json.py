@@ -9,33 +9,38 @@ binary as base64, NaN and infinities as text, maps with text keys as objects and
 Operations: mode all: +I → c; -U followed by the +U of the same key → one u with both images; a lone -U → d, a lone +U
 → c; -D → d. Mode upsert: +I and +U → c without a before-image (Flink's reader refuses a u without one), -D and a
 lone -U → d.
+
+Records of a Debezium connector are read, too, with or without its schema (``encoding/debezium_changes.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import orjson
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import json as arrow_json
 
-from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, read_type, restored, to_json_texts
+from lakelog.logstore.encoding.connect_columns import Encodings
+from lakelog.logstore.encoding.debezium_changes import changed_rows, read_changes
+from lakelog.logstore.encoding.json_rows import parsed_column, read_objects, read_type, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.encoding.update_pairs import second_of_pair
-from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
+from lakelog.options.option import Options
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
-_OPS = pa.array(["c", "u", "d"])
-_CREATE, _UPDATE, _DELETE = 0, 1, 2
+_UNKNOWN: Final = Encodings()
 
 
 class DebeziumJson(LogFormat):
-    """See the module."""
+    """See the module. ``encodings`` says how records of a connector without schemas are encoded."""
+
+    def __init__(self, encodings: Encodings = _UNKNOWN) -> None:
+        self._encodings = encodings
 
     def encode(
         self, rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes
@@ -52,19 +57,15 @@ class DebeziumJson(LogFormat):
         chosen_keys = pa.nulls(len(kept), pa.large_binary()) if key_texts is None else _bytes(key_texts.gather(kept))
         return Records(chosen_keys, values, header), kept
 
+    def reading(self, options: Options) -> LogFormat:
+        modes = (options.get_typed(option) or "" for option in (DECIMAL_MODE, TIME_MODE))
+        return DebeziumJson(Encodings(*modes))
+
     def decode(self, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
-        image = pa.struct([pa.field(f.name, read_type(f.type)) for f in schema])
-        wanted = pa.schema([("before", image), ("after", image), ("op", pa.string())])
-        read = _read(values, wanted)
-        before, after = read.column("before").combine_chunks(), read.column("after").combine_chunks()
-        op = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
-        if op.null_count:
-            bad = pc.index(pc.is_null(op), pa.scalar(True)).as_py()
-            raise Corrupt(f"log value {bytes(values[bad].as_py())[:200]!r} is not debezium-json with op c, u or d")
-        return _rows(before, after, op.to_numpy(zero_copy_only=False), schema)
+        return changed_rows(read_changes(values, schema, self._encodings), schema)
 
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
-        read = _read(keys, pa.schema([pa.field(f.name, read_type(f.type)) for f in schema]))
+        read = read_objects(keys, pa.schema([pa.field(f.name, read_type(f.type)) for f in schema]))
         columns = [parsed_column(read.column(f.name).combine_chunks(), f.type) for f in schema]
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -76,7 +77,8 @@ class DebeziumJson(LogFormat):
 
     def images(self, value: bytes) -> tuple[bytes | None, bytes | None]:
         change = orjson.loads(value)
-        return _image(change["before"]), _image(change["after"])
+        change = change.get("payload") or change  # of a connector
+        return _image(change.get("before")), _image(change.get("after"))
 
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
         op = b"d" if after is None else b"c" if before is None else b"u"
@@ -123,67 +125,3 @@ def _bytes(texts: pl.Series) -> pa.LargeBinaryArray:
     if isinstance(out, pa.ChunkedArray):
         out = out.combine_chunks()
     return out.cast(pa.large_string()).cast(pa.large_binary())
-
-
-def _read(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
-    """Parses one JSON object per value with pyarrow, or in Python if pyarrow cannot (maps, NaN as text)."""
-    if all(_fast(f.type) for f in schema):
-        lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
-        try:
-            joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
-            found = arrow_json.read_json(
-                pa.BufferReader(joined),
-                read_options=arrow_json.ReadOptions(
-                    use_threads=False, block_size=max(1 << 20, min(joined.size, 1 << 26))
-                ),
-                parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
-        except pa.ArrowInvalid:
-            found = None
-        if found is not None and found.num_rows == len(values):
-            return found
-    return plain_rows([_object(v) for v in values.to_pylist()], schema)
-
-
-def _object(value: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(value)
-    except orjson.JSONDecodeError as wrong:
-        raise Corrupt(f"log value {value[:200]!r} is not JSON: {wrong}") from None
-    if not isinstance(found, dict):
-        raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
-    return found
-
-
-def _fast(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return False
-    if pa.types.is_struct(kind):
-        return all(_fast(f.type) for f in kind)
-    return _fast(kind.value_type) if pa.types.is_list(kind) else True
-
-
-def _rows(before: pa.StructArray, after: pa.StructArray, op: np.ndarray, schema: pa.Schema) -> pa.Table:
-    has_before = (op != _CREATE) & before.is_valid().to_numpy(zero_copy_only=False)
-    has_after = (op != _DELETE) & after.is_valid().to_numpy(zero_copy_only=False)
-    removed, added = np.flatnonzero(has_before), np.flatnonzero(has_after)
-    kinds = np.concatenate(
-        [
-            np.where(op[removed] == _UPDATE, UPDATE_BEFORE, DELETE),
-            np.where(op[added] == _UPDATE, UPDATE_AFTER, INSERT),
-        ]
-    )
-    order = np.argsort(np.concatenate([removed * 2, added * 2 + 1]), kind="stable")
-    columns = []
-    for index, field in enumerate(schema):
-        if len(removed):
-            parts = [before.field(index).take(pa.array(removed)), after.field(index).take(pa.array(added))]
-            column = pa.concat_arrays(parts).take(pa.array(order))
-        else:
-            column = after.field(index) if len(added) == len(op) else after.field(index).take(pa.array(added))
-        columns.append(parsed_column(column, field.type))
-    names = pa.array(NAMES).take(pa.array(kinds[order]))
-    return pa.Table.from_arrays([*columns, names], names=[*schema.names, ROW_KIND_COLUMN])
-
-
-__all__ = ["DebeziumJson", "restored"]

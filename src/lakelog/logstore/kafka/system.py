@@ -18,8 +18,8 @@ class KafkaLogSystem(LogSystem):
     Kerberos, has clients that work record by record.
     """
 
-    def create(self, location: LogLocation) -> LogLocation:
-        return KafkaTopic(location).create()
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
+        return KafkaTopic(location).create(adopt)
 
     def set_retention(self, location: LogLocation) -> None:
         KafkaTopic(location).set_retention()

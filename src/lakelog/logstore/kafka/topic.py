@@ -132,8 +132,14 @@ class KafkaTopic:
         with translated_errors(location):
             self._admin = AdminClient(client(location))
 
-    def create(self) -> LogLocation:
-        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity."""
+    def create(self, adopt: bool = False) -> LogLocation:
+        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity.
+
+        With ``adopt`` the topic must exist and may contain records, and its settings stay.
+        """
+        if adopt:
+            self._check_shape()
+            return replace(self.location, log_id=log_id_of(self.location.topic, self._appeared()))
         location, config = self.location, {"cleanup.policy": "delete"}
         if location.retention_ms is not None:
             config["retention.ms"] = str(location.retention_ms)
@@ -216,18 +222,22 @@ class KafkaTopic:
                     raise
                 sleep(0.02)
 
-    def _adopt(self) -> None:
+    def _check_shape(self) -> int:
         location, found = self.location, len(self._described().partitions)
         if found != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
                 f"buckets: choose another 'log-store.topic', or set 'bucket' = '{found}'"
             )
-        every = range(found)
+        return found
+
+    def _adopt(self) -> None:
+        location, every = self.location, range(self._check_shape())
         if self.offsets(LATEST, every) != self.offsets(EARLIEST, every):
             raise AlreadyExists(
                 f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
-                "'log-store.topic', or delete the topic"
+                "'log-store.topic', or delete the topic. If they are changes of a Debezium connector, set "
+                "'log-store.adopt' = 'true'"
             )
 
 

@@ -34,9 +34,9 @@ _MOST_MESSAGES = 10_000
 class PulsarLogSystem(LogSystem):
     """Topics of a Pulsar cluster."""
 
-    def create(self, location: LogLocation) -> LogLocation:
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
         topic = PulsarTopic(location)
-        return topic.create(client_for(topic.access))
+        return topic.create(client_for(topic.access), adopt)
 
     def set_retention(self, location: LogLocation) -> None:
         PulsarTopic(location).set_retention()

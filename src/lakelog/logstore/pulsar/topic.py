@@ -64,15 +64,20 @@ class PulsarTopic:
         """The client-side name of a bucket's partition."""
         return f"persistent://{self._full}-partition-{bucket}"
 
-    def create(self, client: pulsar.Client) -> LogLocation:
-        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity."""
+    def create(self, client: pulsar.Client, adopt: bool = False) -> LogLocation:
+        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity.
+
+        With ``adopt`` the topic must exist and may contain records. Raises NotFound if it does not.
+        """
         location, identity, ours = self.location, new_uuid(), True
         shape = {"partitions": location.buckets, "properties": {_ID_PROPERTY: identity}}
+        if adopt and self._metadata() is None:
+            raise missing(location, "does not exist")
         try:
             self.admin.change("PUT", f"{self.path}/partitions", shape, _METADATA)
         except AlreadyExists:
             ours = False
-            identity = self._adopt(identity)
+            identity = self._adopt(identity, adopt)
         try:
             self._wake(client)
             first = min(state.first.ledger for state in self.states().values())
@@ -162,7 +167,7 @@ class PulsarTopic:
         found = self.admin.get(f"{self.path}/partitions?checkAllowAutoCreation=false")
         return found if found and found["partitions"] else None
 
-    def _adopt(self, identity: str) -> str:
+    def _adopt(self, identity: str, with_records: bool) -> str:
         location, found = self.location, self._metadata()
         count = found["partitions"] if found else 0
         if count != location.buckets:
@@ -172,7 +177,7 @@ class PulsarTopic:
             )
         # a partition that was never used does not exist
         held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
-        if any(state and state["numberOfEntries"] for state in held):
+        if not with_records and any(state and state["numberOfEntries"] for state in held):
             raise AlreadyExists(
                 f"topic '{location.topic}' exists and holds records; a table needs its own topic: choose another "
                 f"'{LOG_TOPIC.key}', or delete the topic"

@@ -23,6 +23,7 @@ from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, NOBOD
 from lakelog.options.log import (
     CHANGELOG_MODES,
     DATA_FORMAT,
+    LOG_ADOPT,
     LOG_CONSISTENCY,
     NORMALIZE,
     RETRACTIONS,
@@ -65,6 +66,11 @@ def realtime_log(table: DynamicTable) -> LogLocation:
         raise UnsupportedFeature(
             f"the log of table {table.name} is '{form}', which Spark's own operators cannot decode: create the table "
             f"with '{DATA_FORMAT.key}'='debezium-json', or use read_stream and write_stream"
+        )
+    if table.options.need(LOG_ADOPT):
+        raise UnsupportedFeature(
+            f"the log of table {table.name} belongs to another producer ('{LOG_ADOPT.key}' = 'true'), whose encodings "
+            "Spark's own operators cannot decode: use read_stream, and let only that producer write"
         )
     return log
 

@@ -89,7 +89,7 @@ class LogScan:
     @cached_property
     def form(self) -> LogFormat:
         """The format of the log's values."""
-        return log_format(self.table.options.need(DATA_FORMAT))
+        return log_format(self.table.options.need(DATA_FORMAT)).reading(self.table.options)
 
     @property
     def is_transactional(self) -> bool:

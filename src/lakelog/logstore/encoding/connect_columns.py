@@ -1,0 +1,283 @@
+"""Columns of JSON values as Kafka Connect's and Debezium's serializers write them, converted to the table's types.
+
+The connector's schema gives each field a ``Meaning``: the days of ``io.debezium.time.Date``, the microseconds of
+``MicroTimestamp``, the unscaled bytes of a decimal. Values without a schema are text in ISO form, numbers, or what
+``Encodings`` says. All conversions work on whole columns. A value that would lose digits is an error.
+
+Source: Debezium's documentation of its PostgreSQL and MySQL connectors; Kafka's ``JsonConverter``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from polars.exceptions import PolarsError
+
+from lakelog.errors import Corrupt
+from lakelog.logstore.encoding.json_rows import dates, read_type, restored, times
+
+UNAVAILABLE: Final = "__debezium_unavailable_value"
+"""Debezium's text for an unchanged large value that PostgreSQL did not send (TOAST)."""
+_UNITS: Final = {
+    "io.debezium.time.Date": "D",
+    "org.apache.kafka.connect.data.Date": "D",
+    "io.debezium.time.Time": "ms",
+    "io.debezium.time.MicroTime": "us",
+    "io.debezium.time.NanoTime": "ns",
+    "org.apache.kafka.connect.data.Time": "ms",
+    "io.debezium.time.Timestamp": "ms",
+    "io.debezium.time.MicroTimestamp": "us",
+    "io.debezium.time.NanoTimestamp": "ns",
+    "org.apache.kafka.connect.data.Timestamp": "ms",
+}
+"""Semantic type → the unit of its numbers since 1970, or since midnight."""
+_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+_VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
+_READ: Final = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), pa.int64()),
+    **dict.fromkeys(("float", "double", "float32", "float64"), pa.float64()),
+    **dict.fromkeys(("string", "bytes"), pa.string()),
+    "boolean": pa.bool_(),
+}
+"""Connect's type → the type in which pyarrow reads the JSON values."""
+_WRONG = (pa.ArrowException, PolarsError, ValueError, TypeError, AttributeError, LookupError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the values of a field are: Connect's ``type``, the name of the semantic type, ``unit`` of numbers in time.
+
+    ``scale`` is that of a decimal in bytes (None: text or a number). ``parts`` are the fields of a struct, ``items``
+    the elements of an array.
+    """
+
+    type: str = ""
+    name: str = ""
+    unit: str = ""
+    scale: int | None = None
+    items: Meaning | None = None
+    parts: Mapping[str, Meaning] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Any) -> Meaning:
+        """The meaning of a field of a connector's schema."""
+        name = schema.get("name") or ""
+        return cls(
+            schema.get("type") or "",
+            name,
+            _UNITS.get(name, ""),
+            int(schema["parameters"]["scale"]) if name == _DECIMAL else None,
+            cls.of(schema["items"]) if isinstance(schema.get("items"), dict) else None,
+            {part["field"]: cls.of(part) for part in schema.get("fields") or ()},
+        )
+
+
+@dataclass(frozen=True)
+class Encodings:
+    """How values without a schema are encoded, in the words of the connector's configuration; "" is unknown."""
+
+    decimals: str = ""
+    times: str = ""
+
+    def meaning(self, kind: pa.DataType) -> Meaning:
+        """What the values of a column of this type are."""
+        if pa.types.is_decimal(kind) and self.decimals == "precise":
+            return Meaning("bytes", _DECIMAL, scale=kind.scale)
+        if pa.types.is_date(kind):
+            return Meaning("int32", unit="D")
+        if pa.types.is_timestamp(kind) and kind.tz is None and self.times:
+            return Meaning("int64", unit="ms" if self.times == "connect" or kind.unit == "s" else kind.unit)
+        if pa.types.is_time(kind) and self.times in ("connect", "adaptive_time_microseconds"):
+            return Meaning("int64", unit="ms" if self.times == "connect" else "us")
+        return Meaning()
+
+
+def json_type(kind: pa.DataType, meaning: Meaning) -> pa.DataType | None:
+    """The type in which pyarrow reads the JSON values of a column; None if it cannot."""
+    if meaning.type in _READ:
+        return _READ[meaning.type]
+    if meaning.type == "array" and meaning.items is not None:
+        inner = json_type(kind.value_type, meaning.items) if pa.types.is_list(kind) else None
+        return None if inner is None else pa.list_(inner)
+    if meaning.name == _VARIABLE_DECIMAL:
+        return pa.struct([("scale", pa.int64()), ("value", pa.string())])
+    return None if meaning.type else read_type(kind)
+
+
+def converted(column: pa.Array, kind: pa.DataType, meaning: Meaning, name: str) -> pa.Array:
+    """A column read from JSON, in the type of the table. Raises Corrupt with the name of the field."""
+    try:
+        return _converted(column, kind, meaning)
+    except Corrupt as why:
+        raise Corrupt(f"field '{name}': {why}") from None
+    except _WRONG as why:
+        what = meaning.name or meaning.type or str(column.type)
+        raise Corrupt(f"field '{name}' ({what}) does not fit its column, which is {kind}: {why}") from why
+
+
+def from_objects(values: list[Any], kind: pa.DataType, meaning: Meaning, name: str) -> pa.Array:
+    """A column of parsed JSON values of any mix of types, as ``converted``."""
+    places: dict[type, list[int]] = {}
+    for place, value in enumerate(values):
+        if value is not None:
+            places.setdefault(type(value), []).append(place)
+    parts: list[pa.Array] = []
+    order = np.full(len(values), -1, np.int64)
+    for sort, chosen in places.items():
+        order[chosen] = np.arange(len(chosen)) + sum(len(part) for part in parts)
+        parts.append(_of_one_sort([values[place] for place in chosen], sort, kind, meaning, name))
+    if not parts:
+        return pa.nulls(len(values), kind)
+    return pa.concat_arrays(parts).take(pa.array(order, mask=order < 0))
+
+
+def _of_one_sort(values: list[Any], sort: type, kind: pa.DataType, meaning: Meaning, name: str) -> pa.Array:
+    if sort is list and meaning.items is not None and pa.types.is_list(kind):
+        items = from_objects([v for value in values for v in value], kind.value_type, meaning.items, name)
+        ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(ends), items).cast(kind)
+    if sort is dict and meaning.name == _VARIABLE_DECIMAL:
+        return converted(pa.array(values, json_type(kind, meaning)), kind, meaning, name)
+    try:
+        if sort in (list, dict):
+            return pa.array([restored(value, kind) for value in values], kind)
+        if sort is int and pa.types.is_decimal(kind):  # of any size
+            return pa.array(values, kind)
+        column = pa.array(map(repr, values)) if sort is float and pa.types.is_decimal(kind) else pa.array(values)
+    except _WRONG as why:
+        raise Corrupt(f"field '{name}' does not fit its column, which is {kind}: {why}") from why
+    # text where a number was announced, as from decimal.format=numeric, is a value in its usual form
+    return converted(column, kind, meaning if sort is not float else Meaning(), name)
+
+
+def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    if meaning.name == _VARIABLE_DECIMAL:
+        return _variable_decimals(column, kind)
+    if pa.types.is_integer(column.type):
+        return _of_numbers(column, kind, meaning)
+    if pa.types.is_string(column.type):
+        return _of_texts(column, kind, meaning)
+    if pa.types.is_list(column.type) and meaning.items is not None:
+        items = _converted(column.values, kind.value_type, meaning.items)
+        made = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null() if column.null_count else None)
+        return made.cast(kind)
+    if pa.types.is_nested(column.type) and column.type != kind:
+        return pa.array([restored(value, kind) for value in column.to_pylist()], kind)
+    return pc.cast(column, kind)
+
+
+def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    if pa.types.is_date(kind) and meaning.unit in ("", "D"):
+        return pc.cast(pc.cast(column, pa.int32()), kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or (pa.types.is_date(kind)):
+        if meaning.unit in ("", "D"):
+            raise Corrupt(
+                f"it has numbers, and nothing says in what unit, for a column of type {kind}: let the connector send "
+                "its schemas (value.converter.schemas.enable=true), or set 'debezium.time.precision.mode' of the table"
+            )
+        if pa.types.is_time(kind):
+            small = pc.cast(column, pa.int32()) if meaning.unit == "ms" else column
+            read = pa.time32("ms") if meaning.unit == "ms" else pa.time64(meaning.unit)
+            return pc.cast(pc.cast(small, read), kind)
+        moments = pc.cast(column, pa.timestamp(meaning.unit))
+        return pc.cast(moments, kind)
+    if pa.types.is_decimal(kind):
+        return pc.cast(pc.cast(column, pa.string()), kind)
+    return pc.cast(column, kind)
+
+
+def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    if pc.any(pc.equal(column, UNAVAILABLE)).as_py():
+        raise Corrupt(
+            "Debezium did not receive its value, because a large value of PostgreSQL did not change: run ALTER TABLE … "
+            "REPLICA IDENTITY FULL at the source, or use Debezium's ReselectColumnsPostProcessor"
+        )
+    if meaning.scale is not None:
+        return pc.cast(_decimals(column, meaning.scale), kind)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _bytes(column).cast(kind)
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_decimal(kind):
+        return _numbers_as_text(column, kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _zoned(column, kind)
+    if not (pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)):
+        return pc.cast(column, kind)
+    texts = pc.replace_substring_regex(column, "Z$", "")
+    if pa.types.is_date(kind):
+        return dates(texts, kind)
+    return times(texts, kind) if pa.types.is_time(kind) else _moments(texts, kind)
+
+
+def _numbers_as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return pc.cast(column, kind)
+    except pa.ArrowInvalid as why:
+        raise Corrupt(
+            f"{why}. If the connector sends decimals as bytes (decimal.handling.mode=precise), let it send its "
+            "schemas, or set 'debezium.decimal.handling.mode' = 'precise' of the table"
+        ) from None
+
+
+def _zoned(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    has_zone = pc.match_substring_regex(column, r"(Z|[+-]\d\d:?\d\d)$")
+    return _moments(pc.if_else(has_zone, column, pc.binary_join_element_wise(column, "Z", "")), kind)
+
+
+def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Timestamps from ISO text of any number of digits; Arrow parses years of four digits only."""
+    try:
+        return pc.cast(texts, kind)
+    except pa.ArrowInvalid:
+        try:
+            exact = pc.cast(texts, pa.timestamp("ns", kind.tz))
+        except pa.ArrowInvalid:
+            return pa.array([restored(text, kind) for text in texts.to_pylist()], kind)
+        return pc.cast(exact, kind)
+
+
+def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    scales, values = column.field("scale"), column.field("value")
+    out = pa.nulls(len(column), kind)
+    for scale in pc.unique(scales.drop_null()).to_pylist():
+        here = pc.fill_null(pc.equal(scales, scale), False)
+        found = pc.cast(_decimals(values.filter(here), scale), kind)
+        out = pc.replace_with_mask(out, here, found)
+    return out
+
+
+def _bytes(texts: pa.Array) -> pa.LargeBinaryArray:
+    series = pl.from_arrow(texts)
+    assert isinstance(series, pl.Series)
+    return series.str.decode("base64").to_arrow().cast(pa.large_binary())
+
+
+def _decimals(texts: pa.Array, scale: int) -> pa.Array:
+    """Decimals from base64 of their unscaled value, big-endian two's complement; or from a number in text."""
+    is_number = pc.fill_null(pc.match_substring(texts, "."), False)
+    if pc.any(is_number).as_py():
+        own = pc.cast(texts.filter(is_number), pa.decimal128(38, max(0, scale)))
+        encoded = _decimals(pc.if_else(is_number, pa.scalar(None, pa.string()), texts), scale)
+        return pc.replace_with_mask(encoded, is_number, own)
+    data = _bytes(texts)
+    lengths = pc.fill_null(pc.binary_length(data), 0).to_numpy()
+    if len(lengths) and lengths.max() > 16:
+        raise Corrupt("it has a decimal of more than 38 digits: read the column as text (decimal.handling.mode=string)")
+    whole = np.zeros((len(data), 16), np.uint8)
+    for length in np.unique(lengths[lengths > 0]):
+        rows = np.flatnonzero(lengths == length)
+        digits = np.frombuffer(b"".join(data.take(pa.array(rows)).to_pylist()), np.uint8).reshape(-1, length)
+        whole[rows] = np.where(digits[:, :1] >= 128, 255, 0)
+        whole[rows, :length] = digits[:, ::-1]
+    valid = pc.is_valid(data).buffers()[1] if data.null_count else None
+    return pa.Array.from_buffers(pa.decimal128(38, scale), len(data), [valid, pa.py_buffer(whole.tobytes())])
+
+
+__all__ = ["UNAVAILABLE", "Encodings", "Meaning", "converted", "from_objects", "json_type"]

@@ -1,0 +1,261 @@
+"""Changes in Debezium's JSON, of lakelog or of a connector, as rows of a table: by columns, in their order.
+
+A connector's record is the envelope ``{"before":…,"after":…,"op":…}``, alone or with its schema, as
+``{"schema":…,"payload":…}``. Records with the same schema are read together; its text is the same in all of them.
+
+``op`` c and r are inserts, u is an update with or without a before-image, d a delete. Logical messages (m),
+transaction markers, heartbeats and empty payloads are no rows. A truncation (t) cannot be a row, so it is an error.
+
+Source: Debezium's documentation, "Change events" of its PostgreSQL connector and "Transaction metadata".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import Corrupt
+from lakelog.logstore.encoding.connect_columns import Encodings, Meaning, converted, from_objects, json_type
+from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, read_lines, read_type
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+
+_OPS: Final = pa.array(["c", "u", "d", "r", "m"])
+_CREATE, _UPDATE, _DELETE, _READ, _NOTHING = range(5)
+_NO_CHANGES: Final = (
+    "io.debezium.connector.common.TransactionMetadataValue",
+    "io.debezium.connector.common.Heartbeat",
+)
+"""Names of schemas whose records change no row."""
+_START: Final = b'{"schema":'
+_PAYLOAD: Final = b',"payload":'
+
+
+@dataclass(frozen=True)
+class Changes:
+    """One change per record: both images (structs of the table's columns) and the operation (int8)."""
+
+    before: pa.StructArray
+    after: pa.StructArray
+    op: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Records of one schema: their places among all, their payloads, and the fields of the schema (None: no schema)."""
+
+    places: np.ndarray
+    payloads: pa.LargeBinaryArray
+    fields: Mapping[str, Meaning] | None = None
+    is_empty: bool = False
+    has_envelope: bool = False
+
+
+def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
+    """The changes of records, in order. Raises Corrupt, which names the field of the record."""
+    if not len(values):
+        nothing = pa.nulls(0, pa.struct(list(schema)))
+        return Changes(nothing, nothing, np.zeros(0, np.int8))
+    if not (values[0].as_py().startswith(_START)) and not _has_bytes(schema, encodings):
+        own = _own(values, schema)
+        if own is not None:
+            return own
+    parts, places = [], []
+    for group in _groups(values):
+        parts.append(_read(group, schema, encodings))
+        places.append(group.places)
+    order = pa.array(np.argsort(np.concatenate(places), kind="stable"))
+    before, after = (pa.concat_arrays([getattr(part, name) for part in parts]) for name in ("before", "after"))
+    op = np.concatenate([part.op for part in parts])
+    return Changes(before.take(order), after.take(order), op[order.to_numpy()])
+
+
+def changed_rows(changes: Changes, schema: pa.Schema) -> pa.Table:
+    """The rows (``schema`` and ``_row_kind``) of changes. Raises Corrupt for a change without its image."""
+    before, after, op = changes.before, changes.after, changes.op
+    there, here = (image.is_valid().to_numpy(zero_copy_only=False) for image in (before, after))
+    adds = (op == _CREATE) | (op == _READ) | (op == _UPDATE)
+    if (adds & ~here).any():
+        raise Corrupt("field 'after' is missing, which has the new row")
+    if ((op == _DELETE) & ~there).any():
+        raise Corrupt(
+            "field 'before' of a delete is missing: the source has to send at least the key (PostgreSQL: ALTER TABLE … "
+            "REPLICA IDENTITY DEFAULT or FULL)"
+        )
+    removed = np.flatnonzero(there & ((op == _UPDATE) | (op == _DELETE)))
+    added = np.flatnonzero(adds)
+    kinds = np.concatenate(
+        [
+            np.where(op[removed] == _UPDATE, UPDATE_BEFORE, DELETE),
+            np.where(op[added] == _UPDATE, UPDATE_AFTER, INSERT),
+        ]
+    )
+    order = np.argsort(np.concatenate([removed * 2, added * 2 + 1]), kind="stable")
+    columns = []
+    for index, field in enumerate(schema):
+        if len(removed):
+            parts = [before.field(index).take(pa.array(removed)), after.field(index).take(pa.array(added))]
+            column = pa.concat_arrays(parts).take(pa.array(order))
+        else:
+            column = after.field(index) if len(added) == len(op) else after.field(index).take(pa.array(added))
+        columns.append(parsed_column(column, field.type))
+    names = pa.array(NAMES).take(pa.array(kinds[order]))
+    return pa.Table.from_arrays([*columns, names], names=[*schema.names, ROW_KIND_COLUMN])
+
+
+def _has_bytes(schema: pa.Schema, encodings: Encodings) -> bool:
+    return encodings.decimals == "precise" and any(pa.types.is_decimal(f.type) for f in schema)
+
+
+def _own(values: pa.LargeBinaryArray, schema: pa.Schema) -> Changes | None:
+    """Changes in lakelog's own encodings; None if there is anything else."""
+    image = pa.struct([pa.field(f.name, read_type(f.type)) for f in schema])
+    read = read_lines(values, pa.schema([("before", image), ("after", image), ("op", pa.string())]))
+    if read is None:
+        return None
+    op = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
+    if op.null_count:
+        return None
+    before, after = (read.column(name).combine_chunks() for name in ("before", "after"))
+    return Changes(before, after, op.to_numpy(zero_copy_only=False))
+
+
+def _groups(values: pa.LargeBinaryArray) -> Iterator[_Group]:
+    """The records by schema."""
+    places, is_canonical = np.arange(len(values)), False
+    while len(places):
+        first = values[0].as_py()
+        prefix = _prefix(first)
+        envelope = None if prefix else parsed_object(first)
+        if envelope is not None and "payload" in envelope and "op" not in envelope and not is_canonical:
+            values, is_canonical = pa.array([_canonical(v) for v in values.to_pylist()], pa.large_binary()), True
+            continue
+        if prefix:
+            chosen = pc.and_(pc.starts_with(values, prefix), pc.ends_with(values, b"}"))
+            payloads = pc.binary_slice(values.filter(chosen), len(prefix), -1)
+            yield _group(places[chosen.to_numpy(zero_copy_only=False)], payloads, prefix)
+        else:
+            chosen = pc.invert(pc.starts_with(values, _START))
+            if not chosen[0].as_py():
+                raise Corrupt(f"log value {first[:200]!r} has a field 'schema' and no field 'payload'")
+            yield _Group(places[chosen.to_numpy(zero_copy_only=False)], values.filter(chosen))
+        rest = pc.invert(chosen)
+        values, places = values.filter(rest), places[rest.to_numpy(zero_copy_only=False)]
+
+
+def _group(places: np.ndarray, payloads: pa.LargeBinaryArray, prefix: bytes) -> _Group:
+    name, fields = _described(prefix[len(_START) : -len(_PAYLOAD)])
+    return _Group(places, payloads, fields, name in _NO_CHANGES, has_envelope=True)
+
+
+@lru_cache(maxsize=256)
+def _described(text: bytes) -> tuple[str, Mapping[str, Meaning] | None]:
+    """Name of a connector's schema, and the fields of its rows (None: not an envelope)."""
+    schema = orjson.loads(text)
+    if not isinstance(schema, dict):
+        return "", None
+    for part in schema.get("fields") or ():
+        if part.get("field") in ("after", "before") and part.get("fields") is not None:
+            try:
+                return schema.get("name") or "", Meaning.of(part).parts
+            except (KeyError, TypeError, ValueError, AttributeError) as why:
+                raise Corrupt(f"the field 'schema' of a log value is not a schema of Kafka Connect: {why!r}") from None
+    return schema.get("name") or "", None
+
+
+def _prefix(value: bytes) -> bytes:
+    """The text before the payload of a record with a schema, as Kafka's JsonConverter writes it; "" if it is not."""
+    if not value.startswith(_START) or not value.endswith(b"}"):
+        return b""
+    end = value.find(_PAYLOAD)
+    while end >= 0:
+        try:
+            orjson.loads(value[len(_START) : end])
+        except orjson.JSONDecodeError:  # the words are in the text of a default
+            end = value.find(_PAYLOAD, end + 1)
+        else:
+            return value[: end + len(_PAYLOAD)]
+    return b""
+
+
+def _canonical(value: bytes) -> bytes:
+    """The record with its fields in order and without spaces, if it has a schema."""
+    found = parsed_object(value)
+    if "payload" not in found or "op" in found:
+        return value
+    return _START + orjson.dumps(found.get("schema")) + _PAYLOAD + orjson.dumps(found["payload"]) + b"}"
+
+
+def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
+    meanings = [
+        encodings.meaning(f.type) if group.fields is None else group.fields.get(f.name, Meaning()) for f in schema
+    ]
+    kinds = [json_type(f.type, meaning) for f, meaning in zip(schema, meanings, strict=True)]
+    if group.is_empty:
+        nothing = pa.nulls(len(group.places), pa.struct(list(schema)))
+        return Changes(nothing, nothing, np.full(len(group.places), _NOTHING))
+    read = None
+    if all(kind is not None for kind in kinds):
+        image = pa.struct([pa.field(f.name, kind) for f, kind in zip(schema, kinds, strict=True)])
+        wanted = pa.schema([("before", image), ("after", image), ("op", pa.string()), ("status", pa.string())])
+        read = read_lines(group.payloads, wanted)
+    if read is None:
+        return _read_slowly(group, schema, meanings)
+    images = []
+    for name in ("before", "after"):
+        found = read.column(name).combine_chunks()
+        columns = [converted(found.field(i), f.type, meanings[i], f"{name}.{f.name}") for i, f in enumerate(schema)]
+        images.append(_image(columns, schema, found.is_null()))
+    ops = pc.index_in(read.column("op").combine_chunks(), value_set=_OPS)
+    codes = pc.fill_null(ops, _NOTHING).to_numpy(zero_copy_only=False).copy()
+    for row in np.flatnonzero(ops.is_null().to_numpy(zero_copy_only=False)) if ops.null_count else ():
+        codes[row] = _code(read.column("op")[row].as_py(), read.column("status")[row].as_py())
+    return Changes(images[0], images[1], codes)
+
+
+def _read_slowly(group: _Group, schema: pa.Schema, meanings: list[Meaning]) -> Changes:
+    """The changes of records that pyarrow's reader does not take: maps, structs, columns of mixed encodings."""
+    values = group.payloads.to_pylist()
+    objects = [{} if group.has_envelope and value == b"null" else parsed_object(value) for value in values]
+    images = []
+    for name in ("before", "after"):
+        rows = [found.get(name) for found in objects]
+        wrong = next((row for row in rows if row is not None and not isinstance(row, dict)), None)
+        if wrong is not None:
+            raise Corrupt(f"field '{name}' is {wrong!r}, not an object with the fields of a row")
+        columns = [
+            from_objects(
+                [None if row is None else row.get(f.name) for row in rows], f.type, meaning, f"{name}.{f.name}"
+            )
+            for f, meaning in zip(schema, meanings, strict=True)
+        ]
+        images.append(_image(columns, schema, pa.array([row is None for row in rows], pa.bool_())))
+    codes = [_code(found.get("op"), found.get("status"), group.has_envelope and not found) for found in objects]
+    return Changes(images[0], images[1], np.array(codes))
+
+
+def _image(columns: list[pa.Array], schema: pa.Schema, nulls: pa.BooleanArray) -> pa.StructArray:
+    fields = [pa.field(f.name, f.type) for f in schema]
+    if fields:
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=nulls)
+    return pa.array([None if null else {} for null in nulls.to_pylist()], pa.struct([]))
+
+
+def _code(op: Any, status: Any, is_tombstone: bool = False) -> int:
+    if is_tombstone or (op is None and status in ("BEGIN", "END")):
+        return _NOTHING
+    if op == "t":
+        raise Corrupt(
+            "field 'op' is 't': the source table was truncated, which changes no single row. Delete the rows of this "
+            "table, and continue after the record"
+        )
+    code: int = pc.index(_OPS, pa.scalar(op)).as_py() if isinstance(op, str) else -1
+    if code < 0:
+        raise Corrupt(f"field 'op' is {op!r}: a change has c, r, u, d, m or t")
+    return code
