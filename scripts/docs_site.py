@@ -15,7 +15,9 @@ from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parent.parent
 PROJECT: Final = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
-_LINK: Final = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)")
+_LINK: Final = re.compile(
+    r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)"
+)
 _SOURCE: Final = re.compile(r'(?P<name>src|srcset)="(?!https?:|data:)(?P<path>[^"]+)"')
 
 

@@ -1,9 +1,8 @@
 """Every ``python``, ``sql`` and ``bash`` block of README and docs runs, page by page, each page in its own process.
 
 The blocks of a page run in order, and its Python blocks share their names, as in a session of a user: no name is there
-that the page has not made. Each page runs twice in a row, and the pages run one after another in one directory. They
-share no database, so a page neither needs nor disturbs what another one has made. SQL runs in the ``lake`` of the page,
-or as ``lakelog sql`` would.
+that the page has not made. Each page runs in an empty directory. Pages share no database, so a page neither needs nor
+disturbs what another one has made. SQL runs in the ``lake`` of the page, or as ``lakelog sql`` would.
 A ``text`` block right after one of them is what it prints. ``console`` blocks are for the reader only.
 ``localhost:9092`` on a page means a real Kafka broker, ``http://localhost:9000`` a real object store with a bucket
 ``lake``.
@@ -114,12 +113,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.bootstrap
 
 
-@pytest.fixture(scope="session")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory in which pages run one after another; one per process of pytest."""
-    return tmp_path_factory.mktemp("pages")
-
-
 @pytest.fixture(scope="module")
 def s3(s3_server: S3Server) -> str:
     s3_server.new_bucket("lake")
@@ -131,14 +124,14 @@ def s3(s3_server: S3Server) -> str:
     [page for page in PAGES if page.exists() and blocks_of(page.read_text(encoding="utf-8"))],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_every_block_of_the_page_runs_twice_and_prints_what_it_says(
-    page: Path, directory: Path, request: pytest.FixtureRequest
+def test_every_block_of_the_page_runs_and_prints_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     text = page.read_text(encoding="utf-8")
     kafka = request.getfixturevalue("kafka") if KAFKA in text else KAFKA
     s3 = request.getfixturevalue("s3") if S3 in text else S3
     command = [sys.executable, __file__, str(page), kafka, s3]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
@@ -151,8 +144,7 @@ def test_no_two_pages_create_the_same_database() -> None:
 
 
 if __name__ == "__main__":
-    for _ in range(2):
-        run_page(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    run_page(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
     sys.stdout.flush()
     # Streams that a page leaves running end with it.
     os._exit(0)
