@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument(
         "--spark", action="store_true", help="of many writers, one streaming writer is a query of Spark"
     )
+    parser.add_argument("--content", choices=("input", "changes"), default="input", help="of the log of many writers")
     parser.add_argument("--directory", type=Path, help="where tables, checkpoints and logs stay for a look at them")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
@@ -67,6 +68,7 @@ def main() -> None:
                 seed=given.seed,
                 every_s=given.every or 3,
                 spark=given.spark,
+                content=given.content,
                 report=lambda line: print(line, flush=True),
             )
             if given.writers

@@ -38,7 +38,7 @@ started meanwhile."""
 
 @dataclass
 class Crowd:
-    """``run`` gives the figures; all that it starts ends with it. ``lease_s`` is the table's ``log.writer-timeout``."""
+    """``run`` gives the figures and ends all that it starts. ``lease_s`` and ``content`` are options of the table."""
 
     directory: Path
     log: str
@@ -52,6 +52,7 @@ class Crowd:
     lease_s: float = 3.0
     server_every_s: float = 30.0
     spark: bool = False
+    content: str = "input"
     server: Server | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
@@ -106,6 +107,7 @@ class Crowd:
             "bucket": "2",
             "log.writer-timeout": f"{self.lease_s:g} s",
             "write.concurrent-writers": "true",
+            "log.content": self.content,
             "log.changelog-mode": "upsert" if self.kind == "upserts" else "all",
         }
         options |= {"bucket-key": "id"} if self.kind == "append" else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -105,6 +106,11 @@ def _nothing(*_: object) -> None:
     """Does not do it."""
 
 
+def _never_local(_: str) -> Any:
+    """Takes every log for one that no other CREATE can have adopted."""
+    return SimpleNamespace(is_local=False)
+
+
 def _same(table: DynamicTable) -> DynamicTable:
     """Takes the schema that was opened for the newest one."""
     return table
@@ -142,5 +148,5 @@ BUGS: Final = {
     "state-expires": _planted((retention, "_newest_with_state", _nothing)),
     "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": _planted((Identity, "check", _nothing)),
-    "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced)),
+    "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
 }

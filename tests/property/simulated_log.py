@@ -65,6 +65,10 @@ class _System:
     def drop(self, location: LogLocation) -> None:
         self.all.io.delete(location.address)
 
+    def check(self, location: LogLocation) -> None:
+        self.all.scheduler.pause("check the log")
+        self.all.at(location)
+
     def appender(self, location: LogLocation) -> Appender:
         return Appender(self.all, location)
 

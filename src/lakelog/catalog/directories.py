@@ -132,7 +132,7 @@ class Directories(Catalog):
         try:
             before = self.load_table(identifier)
             away = f"{database}/.dropped-{_digest(before.schema)}-{new_uuid()}"
-            self._move(before, away)
+            self._move(before, away, drops=True)
         except UnsupportedFeature:
             self._delete_in_place(path)
         except NotFound:  # a concurrent DROP was faster
@@ -164,15 +164,15 @@ class Directories(Catalog):
                 if path is None or _digest(read_as(self._io, path, TableSchema.from_json)) == match[1]:
                     self._delete_in_place(status.path)
 
-    def _move(self, before: TableLocation, target: str) -> None:
+    def _move(self, before: TableLocation, target: str, drops: bool = False) -> None:
         """Moves the directory of a loaded table. Raises NotFound if it has gone, also if another table has its place.
 
-        That one is put back. If its place was taken meanwhile it stays in the target, and TableReplaced says so. Raises
-        AlreadyExists, UnsupportedFeature.
+        That one is put back; with RENAME also a directory where a table is being created. If its place was taken
+        meanwhile it stays in the target, and TableReplaced says so. Raises AlreadyExists, UnsupportedFeature.
         """
         self._io.rename_dir(before.path, target)
-        # without a schema: another DROP has deleted what was moved (``_delete_dropped``)
-        if self._has_schema(before, target) or not self._schema_ids(target):
+        # a DROP that finds no schema: another one has deleted what was moved (``_delete_dropped``)
+        if self._has_schema(before, target) or (drops and not self._schema_ids(target)):
             return
         try:
             self._io.rename_dir(target, before.path)

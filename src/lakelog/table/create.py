@@ -8,6 +8,7 @@ from dataclasses import replace
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import (
     AlreadyExists,
+    CommitConflict,
     CommitUnknown,
     Corrupt,
     InvalidOption,
@@ -21,6 +22,7 @@ from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
+from lakelog.logstore.base import LogLocation
 from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.log import DROP_WITH_TABLE, INPUT, LOG_ADDRESS, LOG_CONTENT, LOG_ENABLED, LOG_TOPIC
@@ -37,9 +39,11 @@ def create_table(
 ) -> TableLocation:
     """Creates a table with a unique identity, its log first, so that no table is visible without its log.
 
-    1 check options and names · 2 create the log (a topic with one partition per bucket) · 3 create the schema file if
-    absent; if that fails, drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the
-    broker), and leaves nothing; CommitUnknown if the table may exist or not.
+    1 check options and names · 2 create the log (a topic with one partition per bucket), or adopt the empty one at its
+    address · 3 create the schema file if absent; if that fails, drop the log again if no other CREATE can have adopted
+    it. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the broker), and leaves at most an empty
+    log, which the next CREATE adopts; CommitConflict if its directory was moved meanwhile; CommitUnknown if the table
+    may exist or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -82,7 +86,7 @@ def create_table(
     log = system.create(wanted)
     # 3
     try:
-        return catalog.create_table(
+        made = catalog.create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
     except CommitUnknown:
@@ -93,14 +97,34 @@ def create_table(
                 return found
         raise
     except LakelogError as failure:
-        lost = isinstance(failure, AlreadyExists)
-        # The winner of a race may use the same address; only a topic with a generated name is certainly ours.
-        if not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options):
+        # A concurrent CREATE of this table may have adopted the log; only a topic with a generated name is surely ours.
+        if not log_factory(log.system).is_local and LOG_TOPIC.key not in options:
             with contextlib.suppress(LakelogError):
                 system.drop(log)
-        if lost and if_not_exists:
+        if isinstance(failure, AlreadyExists) and if_not_exists:
             return catalog.load_table(identifier)
         raise
+    if log_factory(log.system).is_local:
+        _check_log_is_there(catalog, made, log)
+    return made
+
+
+def _check_log_is_there(catalog: Catalog, made: TableLocation, log: LogLocation) -> None:
+    """Drops a table that was created without its log, and raises CommitConflict.
+
+    A concurrent RENAME or DROP may have moved the directory with the log away before the schema was in it, and another
+    CREATE may have made a log in its place.
+    """
+    try:
+        LOG_SYSTEMS.create(log.system).check(log)
+    except NotFound:
+        with contextlib.suppress(NotFound):
+            if catalog.load_table(made.identifier).schema.options.get(TABLE_ID) == made.schema.options[TABLE_ID]:
+                catalog.drop_table(made.identifier, if_exists=True)
+                raise CommitConflict(
+                    f"the log of table {made.identifier} was moved away while the table was created: try again"
+                ) from None
+        # else the table was renamed with its log, or dropped
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:

@@ -181,7 +181,27 @@ def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_noth
     new.seal()
     assert stores(new) == []
     own = EpochRecord(writer._writer, 0, 2, ())
-    assert new.logical.decided.decide(own) == (replace(own, number=1), True)
+    assert new.logical.decided.decide(own)[1]
+    for number in (3, 4):  # the second seal finds the void link below the sealed ones
+        write(new, number, "new")
+    assert stores(new) == [(3, "new"), (4, "new")]
+    assert new.logical.decided.all() == []
+
+
+def test_writers_that_find_a_foreign_decision_at_once_both_decide(lakes) -> None:
+    old = opened(lakes, _LOG).logical.decided
+    _, owner = lakes
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    old.decide(EpochRecord("old", 0, 1, ()))
+    decided = owner.table("db.x").logical.decided
+    acknowledged = []
+
+    def meanwhile() -> None:
+        acknowledged.append(decided.decide(EpochRecord("fast", 0, 2, ()))[0])
+
+    acknowledged.append(replace(decided, check=meanwhile).decide(EpochRecord("slow", 0, 3, ()))[0])
+    assert {r.writer for r in acknowledged} == {r.writer for r in decided.all()} - {""}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from lakelog.table.health.actions import HEALING, plan_actions
 from lakelog.table.health.collect import collect_table_stats
 from lakelog.table.maintenance import publish
 from lakelog.table.model.partition_selection import overwrite_target
-from lakelog.table.model.published_links import PublishedLinks
+from lakelog.table.model.published_links import PublishedLink, PublishedLinks
 from lakelog.table.write.overwrite import OverwriteWriter
 
 SUM = "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'"
@@ -155,6 +155,15 @@ def test_a_log_whose_snapshot_is_gone_does_not_go_on(tmp_path: Path, monkeypatch
         table.seal()
     write(table, (1, 1, 1))
     assert table.scan().to_arrow().column("n").to_pylist() == [3]
+
+
+def test_a_publisher_that_is_suspended_until_another_table_has_the_name_does_not_stop_it(tmp_path: Path) -> None:
+    links = PublishedLinks.of(make(tmp_path).logical)
+    connect(warehouse=str(tmp_path / "warehouse")).sql("drop table db.t")
+    table = make(tmp_path)
+    links.create(PublishedLink(number=1, snapshot=5, attempt="a", firsts={0: 1}))
+    write(table, (1, 1, 1))
+    assert told(table) == told(table, "latest-full") == [("+I", 1, 1, 1)]
 
 
 def test_what_contradicts_a_log_of_changes_is_refused_by_name(tmp_path: Path) -> None:

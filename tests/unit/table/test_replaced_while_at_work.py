@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from lakelog.errors import CommitUnknown, TableReplaced
+from lakelog.catalog.base import Identifier, TableLocation
+from lakelog.catalog.directories import Directories
+from lakelog.catalog.kinds.filesystem import FilesystemCatalog
+from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced, Unavailable
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.embedded.system import EmbeddedLogSystem
 from lakelog.table.model.epoch_record import EpochRecord
 from two_lakes import files, opened, stores, write
 
@@ -57,6 +64,90 @@ def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monk
     monkeypatch.setattr(LocalFileIO, "create", lose)
     lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     monkeypatch.undo()
+    write(lakes[0].table("db.x"), 1, "row")
+    assert stores(lakes[0].table("db.x")) == [(1, "row")]
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_a_create_that_fails_leaves_the_log_to_those_that_have_adopted_it(lakes, monkeypatch, others: int) -> None:
+    lakes[1].sql("create database db")
+
+    def create() -> None:
+        lakes[1].sql(f"create table if not exists db.x (id int, v string, primary key (id)) {_LOG}")
+
+    def disk_is_away() -> None:
+        for _ in range(others):
+            create()
+        write(lakes[1].table("db.x"), 1, "row")
+        raise Unavailable("the disk is away")
+
+    before_call(monkeypatch, "create", "/schema/schema-0", disk_is_away)
+    with pytest.raises(Unavailable, match="the disk is away"):
+        create()
+    monkeypatch.undo()
+    write(lakes[0].table("db.x"), 2, "row")
+    assert stores(lakes[0].table("db.x")) == [(1, "row"), (2, "row")]
+
+
+def before_the_schema(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Something happens when a CREATE has made its log, before its catalog looks at the directory."""
+    call, left = Directories.create_table, [act]
+
+    def calls(catalog: Directories, *given: object) -> TableLocation:
+        if left:
+            left.pop()()
+        return call(catalog, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Directories, "create_table", calls)
+
+
+def test_a_rename_that_was_too_late_leaves_the_log_of_a_table_that_is_being_created(lakes, monkeypatch) -> None:
+    path = Path(opened(lakes, _LOG).path.removeprefix("file://"))
+    owner, catalog = lakes[1], FilesystemCatalog(str(path.parents[1]), LocalFileIO())
+    before = catalog.load_table(Identifier("db", "x"))
+    owner.sql("alter table db.x rename to db.y")
+
+    def rename_late() -> None:
+        with pytest.raises(NotFound, match="dropped or renamed by another process"):
+            catalog._move(before, str(path.with_name("z")))
+
+    before_the_schema(monkeypatch, rename_late)
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    write(owner.table("db.x"), 5, "new")
+    assert stores(owner.table("db.x")) == [(5, "new")]
+    assert stores(owner.table("db.y")) == [(1, "before")]
+
+
+def test_a_create_whose_log_was_moved_away_can_be_repeated(lakes, monkeypatch) -> None:
+    opened(lakes, _LOG)
+    owner = lakes[1]
+    directory = Path(owner.table("db.x").path.removeprefix("file://"))
+    owner.sql("drop table db.x")
+
+    def move_it() -> None:
+        directory.rename(directory.with_name("away"))
+        system = EmbeddedLogSystem()
+        system.create(LogLocation("embedded", str(directory / "lakelog" / "log.sqlite"), "t", 1))
+
+    before_the_schema(monkeypatch, move_it)
+    create = f"create table db.x (id int, v string, primary key (id)) {_LOG}"
+    with pytest.raises(CommitConflict, match=r"db\.x was moved away while the table was created: try again"):
+        owner.sql(create)
+    owner.sql(create)
+    write(owner.table("db.x"), 5, "new")
+    assert stores(owner.table("db.x")) == [(5, "new")]
+
+
+def test_a_create_that_fails_alone_can_be_repeated(lakes, monkeypatch) -> None:
+    lakes[1].sql("create database db")
+
+    def disk_is_away() -> None:
+        raise Unavailable("the disk is away")
+
+    before_call(monkeypatch, "create", "/schema/schema-0", disk_is_away)
+    for outcome in (pytest.raises(Unavailable), contextlib.nullcontext()):
+        with outcome:
+            lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     write(lakes[0].table("db.x"), 1, "row")
     assert stores(lakes[0].table("db.x")) == [(1, "row")]
 

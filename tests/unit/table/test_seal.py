@@ -52,6 +52,20 @@ def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(tabl
     assert table.seal() == []
 
 
+def test_a_seal_of_many_partitions_writes_each_row_once(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (p int, id int, primary key (p, id)) using lakelog partitioned by (p) "
+        "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2')"
+    )
+    table = lake.table("db.t")
+    rows = [{"p": n % 40, "id": n} for n in range(200)]
+    with table.writer() as writer:
+        writer.write(pa.Table.from_pylist(rows, pa.schema([("p", pa.int32()), ("id", pa.int32())])))
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == rows
+    assert len(table.logical.store.snapshots.chain_ids()) == 1
+
+
 def test_the_chain_is_sealed_as_one_snapshot_in_its_order(table) -> None:
     decide(table, "b", 0, [1, 2])
     decide(table, "a", 0, [2, 3])

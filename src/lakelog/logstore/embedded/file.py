@@ -93,6 +93,17 @@ def _file_at(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def connected(location: LogLocation) -> sqlite3.Connection:
+    """A connection to an existing file; a missing one is never created."""
+    return sqlite3.connect(
+        f"file:{quote(os.path.abspath(location.address))}?mode=rw",
+        timeout=_BUSY_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+
+
 def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
     (theirs, their_boot), (ours, our_boot) = (m.rpartition("/")[::2] for m in (location.machine, machine_identity()))
     # one of the two changes with a restart, or with a container that has a name of its own
@@ -108,13 +119,7 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
             "machine"
         )
     with translated_errors(location):
-        database = sqlite3.connect(
-            f"file:{quote(os.path.abspath(location.address))}?mode=rw",  # never creates the file
-            timeout=_BUSY_MS / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=True,
-        )
+        database = connected(location)
         database.execute("pragma journal_mode = wal")
         database.execute("pragma synchronous = full")
         database.execute("pragma cache_size = -16384")

@@ -20,7 +20,7 @@ from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
 from lakelog.logstore.embedded.appender import EmbeddedAppender
-from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
+from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_errors
 from lakelog.logstore.embedded.layout import create_tables, trim
 from lakelog.logstore.embedded.probe import probe
 from lakelog.logstore.embedded.reader import EmbeddedReader
@@ -86,7 +86,7 @@ class EmbeddedLogSystem(LogSystem):
         return EmbeddedReader(location)
 
     def _adopt(self, location: LogLocation) -> LogLocation:
-        with translated_errors(location), contextlib.closing(sqlite3.connect(location.address)) as database:
+        with translated_errors(location), contextlib.closing(connected(location)) as database:
             meta = dict(database.execute("select key, value from meta"))
             used = database.execute("select count(*) from ends where next > 0").fetchone()[0]
         if used or int(meta["buckets"]) != location.buckets:

@@ -20,12 +20,12 @@ from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Records
+from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.kafka.append_queue import Acknowledged, AppendQueue, Unacknowledged
 from lakelog.logstore.kafka.connections import Answer, Connections, error_of
-from lakelog.logstore.kafka.topic import LATEST, TIMEOUT_S, KafkaTopic, too_large, unavailable
+from lakelog.logstore.kafka.topic import TIMEOUT_S, too_large, unavailable
+from lakelog.logstore.kafka.topic_appender import TopicAppender
 from lakelog.logstore.record_batch.encoder import MAX_BYTES
-from lakelog.logstore.topic_identity import Watch, missing
 
 _IN_FLIGHT: Final = 5
 """Maximum requests without an answer to one broker: it remembers this number of batches of a producer and partition."""
@@ -48,16 +48,12 @@ class _Sent:
     batches: list[tuple[AppendQueue, Unacknowledged]]
 
 
-class BatchAppender(LogAppender):
+class BatchAppender(TopicAppender):
     """An idempotent producer of whole batches that waits for all replicas."""
 
     def __init__(self, location: LogLocation) -> None:
-        self._topic = KafkaTopic(location)
-        self._topic.check()
-        self._watch = Watch(lambda: self._connected.check_same_topic())
-        self._location = location
+        super().__init__(location, lambda: self._connected.check_same_topic())
         self._most = int(location.properties.get("message.max.bytes", MAX_BYTES))
-        self._last: dict[int, int] = {}
         self._waiting: list[Acknowledged] = []
         self._reset()
         self._connections: Connections | None = Connections(location)
@@ -69,13 +65,6 @@ class BatchAppender(LogAppender):
         self._sent: dict[int, deque[_Sent]] = {}
         self._retry_s = 0.0
         self._deadline_s = 0.0
-
-    @property
-    def is_stale(self) -> bool:
-        return self._watch.is_stale
-
-    def end_offsets(self) -> dict[int, int]:
-        return self._topic.offsets(LATEST, range(self._location.buckets))
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
         return self.append_all([(bucket, records)])[0]
@@ -118,15 +107,6 @@ class BatchAppender(LogAppender):
         sizes = pc.add(*(pc.fill_null(pc.binary_length(part), 0) for part in (records.keys, records.values)))
         if (largest := pc.max(sizes).as_py()) > self._most:
             raise too_large(self._location, f"{largest} bytes, the client's limit is {self._most}")
-
-    def _check_same_topic(self, pending: Acknowledged) -> None:
-        """Detects a deleted topic that the broker re-created automatically, which the client does not notice."""
-        if pending.ends is not None:
-            first, last = pending.ends
-            if first <= self._last.get(pending.bucket, -1):
-                self._watch.is_stale = True
-                raise missing(self._location, "was recreated")
-            self._last[pending.bucket] = last
 
     @contextlib.contextmanager
     def _ending_all(self) -> Iterator[None]:

@@ -12,13 +12,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from lakelog.io.clock import monotonic_s
 from lakelog.io.collector import collector_held
-from lakelog.logstore.base import (
-    LogAppender,
-    LogLocation,
-    LogReader,
-    PendingAppend,
-    Records,
-)
+from lakelog.logstore.base import LogLocation, LogReader, PendingAppend, Records
 from lakelog.logstore.kafka.topic import (
     EARLIEST,
     LATEST,
@@ -33,8 +27,9 @@ from lakelog.logstore.kafka.topic import (
     unavailable,
     with_leaders,
 )
+from lakelog.logstore.kafka.topic_appender import TopicAppender
 from lakelog.logstore.protocol.header import HEADER_KEY
-from lakelog.logstore.topic_identity import Watch, missing
+from lakelog.logstore.topic_identity import Watch
 
 _TROUBLE_S = 3.0
 """Seconds after a lost connection until a waiting reader checks that the broker is available."""
@@ -91,24 +86,13 @@ class _Delivered(PendingAppend):
         return pa.array(self._offsets, pa.int64())
 
 
-class RecordAppender(LogAppender):
+class RecordAppender(TopicAppender):
     """An idempotent producer that waits for all replicas: no duplicate from the client's own retries, order kept."""
 
     def __init__(self, location: LogLocation) -> None:
-        self._topic = KafkaTopic(location)
-        self._topic.check()
-        self._watch = Watch(self._topic.check_same)
-        self._location = location
-        self._last: dict[int, int] = {}
+        super().__init__(location)
         self._producer = self._new_producer()
         self._waiting: list[_Delivered] = []
-
-    @property
-    def is_stale(self) -> bool:
-        return self._watch.is_stale
-
-    def end_offsets(self) -> dict[int, int]:
-        return self._topic.offsets(LATEST, range(self._location.buckets))
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
         self._watch.look()
@@ -147,15 +131,6 @@ class RecordAppender(LogAppender):
         self._watch.look()
         for pending in waiting:
             self._check_same_topic(pending)
-
-    def _check_same_topic(self, pending: _Delivered) -> None:
-        """Detects a deleted topic that the broker re-created automatically, which the client does not notice."""
-        if pending.ends is not None:
-            first, last = pending.ends
-            if first <= self._last.get(pending.bucket, -1):
-                self._watch.is_stale = True
-                raise missing(self._location, "was recreated")
-            self._last[pending.bucket] = last
 
     def close(self) -> None:
         self._producer.purge()
@@ -215,9 +190,8 @@ class RecordReader(LogReader):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
             self._follow(bucket, start)
-            if (
-                len(self._held[bucket]) < max_records
-            ):  # records may be large, so the buffer is limited to the requested number
+            # records may be large, so the buffer is limited to the requested number
+            if len(self._held[bucket]) < max_records:
                 self._take_in(0)
             if end is not None:
                 self._wait_for(bucket, min(end, start + max_records))

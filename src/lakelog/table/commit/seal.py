@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from lakelog.errors import LakelogError
@@ -23,6 +24,7 @@ from lakelog.io.metrics import METER
 from lakelog.io.names import random_fraction
 from lakelog.logstore.protocol.header import LOG_ONLY
 from lakelog.options.metrics import SEAL_DURATION, SEALS
+from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.maintenance.publish import publish_best_effort
@@ -86,6 +88,9 @@ def _sealed_in(record: EpochRecord, state: LogState) -> int:
 
 _LOG = logging.getLogger("lakelog.seal")
 _LONGEST_PAUSE_S = 0.2
+_MANY_BUCKETS = 16
+"""Number of buckets from which on their files are written in threads, because each file waits for the storage."""
+_THREADS = 8
 
 
 def seal(committer: Committer) -> Snapshot | None:
@@ -291,9 +296,11 @@ def level0_files(
     if has_dynamic_buckets(table.schema):
         return assign_files(table, runs, latest)
     total, other = table.schema.num_buckets, totals or {}
-    return AssignedFiles(
-        tuple(
-            write_level0_files(table, partition, bucket, other.get(partition, total), held)
-            for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
-        )
-    )
+
+    def written(place: BucketKey) -> BucketFiles:
+        return write_level0_files(table, *place, other.get(place[0], total), runs[place])
+
+    if len(runs) < _MANY_BUCKETS:
+        return AssignedFiles(tuple(map(written, sorted(runs))))
+    with ThreadPoolExecutor(_THREADS, "seal") as threads:
+        return AssignedFiles(tuple(threads.map(written, sorted(runs))))

@@ -132,7 +132,6 @@ class Publication:
                 firsts=found.firsts,
                 entries=found.entries,
                 mark=mark_of(wanted),
-                table=self._links.table_id,
             )
             self._table.check_identity()
             with contextlib.suppress(CommitUnknown):  # the next round reads which link there is

@@ -22,9 +22,10 @@ class DecidedEpochs:
     """The epoch records of one table; ``keyed`` tables have a chain.
 
     Records that an older version staged in a lane of a keyed table precede the chain, by the time of decision. Records
-    of another table than ``table_id`` are ignored. Their writer had read the previous table at this path, and DROP and
-    CREATE ran before it wrote the record. ``check`` raises TableReplaced if another table is now at this path. It is
-    called before a record is deleted, which may belong to that table.
+    of another table than ``table_id`` decide nothing. Their writer had read the previous table at this path, and DROP
+    and CREATE ran before it wrote the record. As a link, such a record keeps its number and is void. ``check`` raises
+    TableReplaced if another table is now at this path. It is called before a record is deleted or passed over, which
+    may belong to that table.
     """
 
     io: FileIO
@@ -34,7 +35,7 @@ class DecidedEpochs:
     check: Callable[[], None] = lambda: None
 
     def all(self) -> list[EpochRecord]:
-        """Every existing record, in order. Omits records that are deleted in the meantime."""
+        """Every existing record, in order, void links too. Omits records that are deleted in the meantime."""
         lanes = self._by_time(_lane_files(self.io, f"{self.table_path}/lakelog/staged"))
         return [*lanes, *self.links()] if self.keyed else lanes
 
@@ -46,7 +47,8 @@ class DecidedEpochs:
 
     def link(self, number: int) -> EpochRecord | None:
         """One link of the chain; None if it was never created, or is sealed and forgotten."""
-        return self._own(self._read(self._link_path(number), number))
+        found = self._read(self._link_path(number), number)
+        return found if found is None or self._own(found) else EpochRecord("", -1, found.time_ms, (), number=number)
 
     def of(self, writer: str) -> list[EpochRecord]:
         """The records of a writer's epochs, ascending."""
@@ -58,7 +60,10 @@ class DecidedEpochs:
         """Writer → its newest existing epoch. Reads no file of a lane."""
         out: dict[str, int] = {}
         places = [place for _, place in _lane_files(self.io, f"{self.table_path}/lakelog/staged")]
-        for writer, epoch in [*places, *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()))]:
+        for writer, epoch in [
+            *places,
+            *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()) if r.writer),
+        ]:
             out[writer] = max(epoch, out.get(writer, epoch))
         return out
 
@@ -76,7 +81,11 @@ class DecidedEpochs:
             found = self._read(path, number)
             if found is not None and self._own(found) is None:
                 self.check()
-                self.io.delete(path)
+                if number:
+                    # deleting it could delete the decision of a process that has just done the same
+                    number += 1
+                else:
+                    self.io.delete(path)
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
             else:  # another writer's, or sealed in the meantime with all before it

@@ -1,10 +1,11 @@
 """The links of a log that follows the files: which snapshot the log adds up to, and the decided records after it.
 
-Files ``lakelog/published/<n>``, n = 1, 2, 3, …, each created if absent (RFC 14). The newest one counts.
+Files ``lakelog/published/<table id>/<n>``, n = 1, 2, 3, …, each created if absent (RFC 14). The newest one counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -37,7 +38,6 @@ class PublishedLink:
     firsts: Mapping[int, int] = field(default_factory=dict)
     entries: Mapping[int, int] = field(default_factory=dict)
     mark: str = ""
-    table: str = ""
 
     def is_at(self, snapshot: Snapshot | None) -> bool:
         """True if the link leads to this snapshot."""
@@ -63,23 +63,22 @@ def mark_of(snapshot: Snapshot | None) -> str:
 
 @dataclass(frozen=True)
 class PublishedLinks:
-    """The links of one table; those of an earlier table at this path are ignored."""
+    """The links of one table; those of an earlier table at this path have another directory, and take no number."""
 
     io: FileIO
     directory: str
-    table_id: str
 
     @staticmethod
     def of(table: DynamicTable) -> PublishedLinks:
         """The links of a table."""
-        return PublishedLinks(table.io, f"{table.store.paths.branch_root}/lakelog/published", table.identity.id or "")
+        return PublishedLinks(table.io, f"{table.store.paths.branch_root}/lakelog/published/{table.identity.id or '-'}")
 
     def last(self) -> PublishedLink:
         """The newest link; link 0 of a log that is still empty.
 
         A listing may miss the newest link, so the next numbers are read until one is missing.
         """
-        found = PublishedLink(table=self.table_id)
+        found = PublishedLink()
         for number in sorted(self._numbers(), reverse=True):
             own = self._read(number)
             if own is not None:
@@ -106,8 +105,6 @@ class PublishedLinks:
         return f"{self.directory}/{number:019d}"
 
     def _read(self, number: int) -> PublishedLink | None:
-        try:
-            found = read_as(self.io, self._path(number), PublishedLink.from_bytes)
-        except NotFound:
-            return None
-        return found if found.table == self.table_id else None
+        with contextlib.suppress(NotFound):
+            return read_as(self.io, self._path(number), PublishedLink.from_bytes)
+        return None
