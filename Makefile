@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
+.PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
         .venv .venv-oldest .venv-pypaimon need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
         test-docs test-on-connect
 
@@ -122,6 +122,10 @@ bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARG
 docs: .venv ## write the generated pages of docs/reference and the picture of the packages
 	.venv/bin/python scripts/generate_reference.py
 	.venv/bin/python scripts/house_picture.py
+
+docs-site: .venv ## the docs as pages with search, in build/site: open build/site/index.html, no server needed
+	PYTHONPATH=scripts .venv/bin/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 fmt: .venv ## format the code
 	.venv/bin/ruff format .

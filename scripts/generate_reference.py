@@ -33,6 +33,23 @@ _SCOPES = {
 }
 
 
+_START_HERE = {
+    "Every table": ("bucket", "bucket-key", "merge-engine", "sequence.field", "file.format"),
+    "Tables with a log": (
+        "log-store.enabled",
+        "log-store.address",
+        "log-store.data-format",
+        "log-store.retention",
+        "log.content",
+        "log.changelog-mode",
+    ),
+    "Writes": ("commit.interval", "emit.mode", "write-only"),
+    "Reads": ("read.mode", "scan.startup.mode", "log.consistency", "consumer-id"),
+    "Expiry": ("snapshot.time-retained", "partition.expiration-time"),
+}
+"""The options that most tables need to decide on; the sections after them have all."""
+
+
 def pages() -> dict[Path, str]:
     """Every generated page: path → text."""
     return {
@@ -56,6 +73,7 @@ def options_page() -> str:
             "*Fixed* options cannot change once the table has a snapshot.",
             "lakelog rejects unknown keys and suggests the nearest known key.",
             "",
+            *_start_here(TABLE_OPTIONS, LOG_OPTIONS, SCAN_OPTIONS),
             *_section("Table and file store", TABLE_OPTIONS),
             *_section("Time travel and incremental reads", SCAN_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
@@ -64,6 +82,17 @@ def options_page() -> str:
             *_section("Catalog", CATALOG_OPTIONS),
         ]
     )
+
+
+def _start_here(*declared: Declared) -> list[str]:
+    """The options to know first, by need."""
+    options = {option.key: option for some in declared for option in some.options}
+    lines = ["## Start here", "", "Most tables need some of these options only.", ""]
+    for need, keys in _START_HERE.items():
+        lines += [f"**{need}**", "", "| option | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{key}` | {_default(options[key].default)} | {_meaning(options[key])} |" for key in keys]
+        lines.append("")
+    return lines
 
 
 def _section(title: str, declared: Declared) -> list[str]:
@@ -76,12 +105,14 @@ def _section(title: str, declared: Declared) -> list[str]:
 def _row(option: Option[Any]) -> str:
     kind = " \\| ".join(f"`{choice}`" for choice in option.choices) or _type_name(option.kind)
     where = ", ".join(_SCOPES.get(scope, scope) for scope in option.scope)
-    meaning = " ".join(option.doc.split()).replace("|", "\\|")
-    if option.immutable:
-        meaning += " *Fixed.*"
+    meaning = _meaning(option)
     if option.aliases:
         meaning += " Also written: " + ", ".join(f"`{alias}`" for alias in option.aliases) + "."
     return f"| `{option.key}` | {kind} | {_default(option.default)} | {where} | {meaning} |"
+
+
+def _meaning(option: Option[Any]) -> str:
+    return " ".join(option.doc.split()).replace("|", "\\|") + (" *Fixed.*" if option.immutable else "")
 
 
 def _type_name(kind: type) -> str:

@@ -1,7 +1,8 @@
 """Every ``python``, ``sql`` and ``bash`` block of README and docs runs, page by page, each page in its own process.
 
-The blocks of a page run in order in one empty directory, and its Python blocks share their names, as in a session of
-a user: no name is there that the page has not made. SQL runs in the ``lake`` of the page, or as ``lakelog sql`` would.
+The blocks of a page run in order, and its Python blocks share their names, as in a session of a user: no name is there
+that the page has not made. Each page runs in an empty directory. Pages share no database, so a page neither needs nor
+disturbs what another one has made. SQL runs in the ``lake`` of the page, or as ``lakelog sql`` would.
 A ``text`` block right after one of them is what it prints. ``console`` blocks are for the reader only.
 ``localhost:9092`` on a page means a real Kafka broker, ``http://localhost:9000`` a real object store with a bucket
 ``lake``.
@@ -33,6 +34,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = ("python", "sql", "bash")
 KAFKA, S3 = "localhost:9092", "http://localhost:9000"
+_CREATED = re.compile(r"create[ _]database(?: if not exists)?[ (]+[\"']?([\w.]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,19 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def run_page(path: Path, kafka: str, s3: str) -> None:
-    """Runs the blocks of one page in the current directory; raises where a block fails or prints something else."""
+    """Runs the blocks of one page in the current directory; raises where a block fails or prints something else.
+
+    At the end, its lakes are closed, and its queries end with Spark's session: a second run meets only files.
+    """
     names: dict[str, Any] = {"__name__": "__docs__"}
+    try:
+        _run_blocks(path, names, kafka, s3)
+    finally:
+        for lake in {id(value): value for value in names.values() if isinstance(value, lakelog.Lake)}.values():
+            lake.close()
+
+
+def _run_blocks(path: Path, names: dict[str, Any], kafka: str, s3: str) -> None:
     for block in blocks_of(path.read_text(encoding="utf-8").replace(KAFKA, kafka).replace(S3, s3)):
         where = f"{path.name}:{block.line}"
         printed = _printed_by(block, where, names)
@@ -120,6 +133,14 @@ def test_every_block_of_the_page_runs_and_prints_what_it_says(
     command = [sys.executable, __file__, str(page), kafka, s3]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_no_two_pages_create_the_same_database() -> None:
+    owners: dict[str, set[str]] = {}
+    for page in PAGES:
+        for database in _CREATED.findall("\n".join(block.text for block in blocks_of(page.read_text("utf-8")))):
+            owners.setdefault(database, set()).add(page.name)
+    assert {name: pages for name, pages in owners.items() if len(pages) > 1} == {}
 
 
 if __name__ == "__main__":
