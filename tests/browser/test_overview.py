@@ -62,7 +62,7 @@ def test_the_list_stays_where_it_was_scrolled_to(overview: RunningDashboard, ope
         with page.expect_response(lambda answer: "offset=0" in answer.url):
             pass
     page.wait_for_function("document.querySelectorAll('#list tbody tr').length === 100")
-    assert page.evaluate("scrollY") == 2500
+    assert abs(page.evaluate("scrollY") - 2500) < 10  # the heights of the rows before it may change by a pixel
 
 
 def test_plots_reach_over_the_range_that_was_chosen(overview: RunningDashboard, open_page: Open) -> None:
