@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Final
 
 import orjson
 
@@ -17,7 +18,8 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, read_as
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_KEPT = 2
+_DIGITS: Final = 19
+_KEPT: Final = 2
 """Number of links that stay; a reader may be about to read the last but one."""
 
 
@@ -96,10 +98,10 @@ class PublishedLinks:
                 self.io.delete(self._path(number))
 
     def _numbers(self) -> list[int]:
-        return [int(s.name) for s in self.io.list(self.directory) if s.name.isdigit()]
+        return [int(s.name) for s in self.io.list(self.directory) if s.name.isdigit() and len(s.name) == _DIGITS]
 
     def _path(self, number: int) -> str:
-        return f"{self.directory}/{number:019d}"
+        return f"{self.directory}/{number:0{_DIGITS}d}"
 
     def _read(self, number: int) -> PublishedLink | None:
         with contextlib.suppress(NotFound):
