@@ -185,3 +185,22 @@ def test_a_table_of_input_rows_names_the_content_that_takes_overwrites(tmp_path:
     table = make(tmp_path, "'log.content' = 'input'")
     with pytest.raises(UnsupportedFeature, match="create the table with 'log.content' = 'changes'"):
         table.truncate()
+
+
+def test_links_that_are_forgotten_during_a_listing_are_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    write(table, (1, 1, 1))
+    links, stalled = PublishedLinks.of(table.logical), PublishedLinks._numbers
+
+    def numbers(self: PublishedLinks) -> list[int]:
+        found = stalled(self)
+        monkeypatch.setattr(PublishedLinks, "_numbers", stalled)
+        for _ in range(2):
+            write(table, (1, 1, 1))
+        return found
+
+    monkeypatch.setattr(PublishedLinks, "_numbers", numbers)
+    found = links.last()
+    assert found == links.last() and found.snapshot == 3

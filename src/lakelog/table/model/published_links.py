@@ -79,11 +79,8 @@ class PublishedLinks:
         A listing may miss the newest link, so the next numbers are read until one is missing.
         """
         found = PublishedLink()
-        for number in sorted(self._numbers(), reverse=True):
-            own = self._read(number)
-            if own is not None:
-                found = own
-                break
+        while not found.number and (numbers := self._numbers()):  # others may forget all of them before they are read
+            found = next((own for n in sorted(numbers, reverse=True) if (own := self._read(n)) is not None), found)
         while (following := self._read(found.number + 1)) is not None:
             found = following
         return found
