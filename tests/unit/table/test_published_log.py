@@ -204,3 +204,17 @@ def test_links_that_are_forgotten_during_a_listing_are_listed_again(
     monkeypatch.setattr(PublishedLinks, "_numbers", numbers)
     found = links.last()
     assert found == links.last() and found.snapshot == 3
+
+
+def test_a_table_rolls_back_to_a_tag_whose_snapshot_has_expired(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    write(table, (1, 1, 1))
+    table.create_tag("first")
+    for _ in range(2):
+        write(table, (1, 1, 1))
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    table.rollback_to(tag="first")
+    assert table.scan().to_arrow().column("n").to_pylist() == [1]
+    assert told(table)[-2:] == [("-U", 1, 1, 3), ("+U", 1, 1, 1)]
+    write(table, (1, 1, 1))
+    assert told(table, "latest-full") == [("+I", 1, 1, 2)]

@@ -139,13 +139,16 @@ class Publication:
         raise Unavailable(f"the log of table {self._table.name} does not come to rest: stop other processes that write")
 
     def _snapshot_of(self, link: PublishedLink) -> Snapshot | None:
-        """The snapshot that a link leads to. Raises Corrupt if it no longer exists."""
+        """The snapshot that a link leads to. Raises Corrupt if it no longer exists, and no tag has it."""
         if not link.snapshot:
             return None
         with contextlib.suppress(NotFound):
             found = self._table.store.snapshot(link.snapshot)
             if link.is_at(found):
                 return found
+        for tag in self._table.store.tags.list():  # a rollback to a tag creates its snapshot again, after the link
+            if link.is_at(tag.snapshot):
+                return tag.snapshot
         raise Corrupt(
             f"the log of table {self._table.name} adds up to snapshot {link.snapshot}, which no longer exists, so its "
             f"next changes are unknown: another engine has expired or rolled back the snapshot. The rows are in the "
