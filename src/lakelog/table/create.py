@@ -15,6 +15,7 @@ from lakelog.errors import (
     InvalidOption,
     LakelogError,
     NotFound,
+    Unavailable,
     UnsupportedFeature,
 )
 from lakelog.filestore.metadata.identity import TABLE_ID
@@ -104,9 +105,9 @@ def create_table(
         made = catalog.create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
-    except CommitUnknown:
+    except (CommitUnknown, Unavailable):
         # The table may exist, or appear later, and needs its log.
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFound, Unavailable):
             found = catalog.load_table(identifier)
             if found.schema.options.get(TABLE_ID) == options[TABLE_ID]:
                 return found

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplace
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from lakelog.table import create as create_module
 from lakelog.table.model.epoch_record import EpochRecord
 from two_lakes import files, opened, stores, write
 
@@ -64,6 +66,27 @@ def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monk
     monkeypatch.setattr(LocalFileIO, "create", lose)
     lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     monkeypatch.undo()
+    write(lakes[0].table("db.x"), 1, "row")
+    assert stores(lakes[0].table("db.x")) == [(1, "row")]
+
+
+def test_a_create_whose_catalog_is_away_afterwards_does_not_drop_the_topic_of_its_table(lakes, monkeypatch) -> None:
+    made, load = Directories.create_table, Directories.load_table
+
+    def away(*_: object) -> TableLocation:
+        raise Unavailable("the catalog is away")
+
+    def create(catalog: Directories, *given: object) -> TableLocation:
+        made(catalog, *given)  # type: ignore[arg-type]
+        monkeypatch.setattr(Directories, "load_table", away)
+        raise Unavailable("the catalog is away")
+
+    monkeypatch.setattr(Directories, "create_table", create)
+    with monkeypatch.context() as patched:  # as for a topic on a server
+        patched.setattr(create_module, "log_factory", lambda _: SimpleNamespace(is_local=False))
+        with pytest.raises(Unavailable, match="the catalog is away"):
+            lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    monkeypatch.setattr(Directories, "load_table", load)
     write(lakes[0].table("db.x"), 1, "row")
     assert stores(lakes[0].table("db.x")) == [(1, "row")]
 
