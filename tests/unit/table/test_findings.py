@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,9 +22,18 @@ from lakelog.options.option import Options
 from lakelog.service.dashboard.views.overview import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
-from lakelog.table.health.actions import Action
-from lakelog.table.health.score import pick_findings
-from lakelog.table.health.stats import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableStats
+from lakelog.table.health.actions import Action, find_blockers, plan_actions
+from lakelog.table.health.score import pick_findings, unreadable
+from lakelog.table.health.stats import (
+    BATCH,
+    BucketStats,
+    DeadRun,
+    LogBucketFigures,
+    LogFigures,
+    SnapshotFigures,
+    TableStats,
+    WriterFigures,
+)
 from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import make, rows, silence
 
@@ -155,3 +165,33 @@ def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Pa
         "db.b",
         "db.a",
     ]
+
+
+HOSTILE = "db.t;touch hacked #'"
+
+
+def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
+    log_with_all = LogFigures(
+        (replace(BUCKET, lost=4), replace(BUCKET, applied=91)),
+        (WriterFigures("q", BATCH, 3, 3, 0, 0, is_gone=True),),
+        log_first=True,
+    )
+    buckets = (BucketStats("{}", 0, 9, 9_000, 90, 9, 9, 9, 9, 9_000),)
+    snapshots = replace(KEYED.snapshots, expirable=100, full_compaction_due=True)
+    figures = TableStats(HOSTILE, 1_000, is_keyed=True, log=log_with_all, buckets=buckets, snapshots=snapshots)
+    needed = plan_actions(figures, Options(), 1_000)
+    told = [one.what_to_do for one in (*needed, *pick_findings(figures, needed), unreadable(HOSTILE, "why"))]
+    told += [one.what_to_do for one in find_blockers(figures, Options(), 1_000) if "lakelog" in one.what_to_do]
+    commands = [text for text in told if text.startswith("lakelog")]
+    assert len({text.split()[1] for text in commands}) >= 6, commands
+    for text in commands:
+        assert HOSTILE in shlex.split(text.partition("; the log")[0]), text
+
+
+def test_a_statement_to_copy_keeps_the_name_of_a_table_in_one_text() -> None:
+    figures = replace(KEYED, name="db.it's", snapshots=replace(KEYED.snapshots, tags_over=1, old_partitions=1))
+    told = [one.what_to_do for one in plan_actions(figures, Options(), 1_000)]
+    assert [text for text in told if text.startswith("CALL") and r"('db.it\'s')" not in text] == []
+    assert sum(text.startswith("CALL") for text in told) >= 2
+    (alter,) = find_blockers(replace(KEYED, name="db.a b"), Options({"optimizer.enabled": "false"}), 1_000)
+    assert "ALTER TABLE db.`a b` SET" in alter.what_to_do

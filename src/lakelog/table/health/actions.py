@@ -14,6 +14,7 @@ from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_TRIGGER
+from lakelog.table.health.commands import call_statement, shell_command, table_in_sql
 from lakelog.table.health.formatting import counted, format_age, format_bytes
 from lakelog.table.health.stats import STREAM, LogFigures, TableStats
 
@@ -112,7 +113,7 @@ def _compaction(figures: TableStats, options: Options, now_ms: int) -> Action | 
     worst, size = due[0], sum(b.due_bytes for b in due)
     files = counted(sum(b.due_files for b in due), "file")
     where = f"{len(due)} of {counted(len(figures.buckets), 'bucket')}"
-    to_do = f"lakelog compact {figures.name} --minor, or leave it to lakelog optimize"
+    to_do = shell_command("compact", figures.name, "--minor")
     if not figures.is_keyed:
         reason = f"{where} with small files or many deleted rows: {files}, {format_bytes(size)}"
         return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
@@ -131,7 +132,7 @@ def _full_compaction(figures: TableStats, options: Options, now_ms: int) -> Acti
     if not figures.snapshots.full_compaction_due:
         return None
     reason = "a full compaction is due by the table's options"
-    return _need(FULL_COMPACTION, reason, f"lakelog compact {figures.name}", size=figures.bytes)
+    return _need(FULL_COMPACTION, reason, shell_command("compact", figures.name), size=figures.bytes)
 
 
 def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None:
@@ -147,20 +148,20 @@ def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None
     if not history.expirable:
         reason = f"{counted(history.unfinished_removals, 'removal')} of files did not finish"
     urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
-    return _need(EXPIRY, reason, f"lakelog expire {figures.name}", urgency)
+    return _need(EXPIRY, reason, shell_command("expire", figures.name), urgency)
 
 
 def _partitions(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     old = figures.snapshots.old_partitions
     reason = f"{counted(old, 'partition')} older than 'partition.expiration-time'"
-    to_do = f"CALL sys.expire_partitions('{figures.name}')"
+    to_do = call_statement("expire_partitions", figures.name)
     return _need(PARTITION_EXPIRY, reason, to_do) if old else None
 
 
 def _tags(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     over = figures.snapshots.tags_over
     reason = f"{counted(over, 'tag')} past their retention"
-    return _need(TAG_EXPIRY, reason, f"CALL sys.expire_tags('{figures.name}')") if over else None
+    return _need(TAG_EXPIRY, reason, call_statement("expire_tags", figures.name)) if over else None
 
 
 def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | None:
@@ -172,7 +173,7 @@ def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | Non
     when = f"orphan files were last cleaned {format_age(now_ms - since)} ago"
     if last is None:
         when = f"orphan files were never cleaned; the table was created {format_age(now_ms - since)} ago"
-    return _need(ORPHAN_CLEANING, when, f"CALL sys.remove_orphan_files('{figures.name}')")
+    return _need(ORPHAN_CLEANING, when, call_statement("remove_orphan_files", figures.name))
 
 
 def find_blockers(figures: TableStats, options: Options, now_ms: int) -> tuple[Blocker, ...]:
@@ -184,7 +185,8 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
     history, name = figures.snapshots, figures.name
     if not options.need(OPTIMIZER_ENABLED):
         to_do = (
-            f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+            f"ALTER TABLE {table_in_sql(name)} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the "
+            "commands yourself"
         )
         yield Blocker("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
     if refusal := _refusal(options):
@@ -198,14 +200,16 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
         yield Blocker(
             f"expiry of {counted(history.held, 'snapshot')}",
             f"consumer '{history.holder}' has not read them yet",
-            f"let it continue, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
+            f"let it continue, or {call_statement('reset_consumer', name, history.holder)}, or set "
             "'consumer.expiration-time'",
         )
     stop = stop_trigger(options)
     if figures.is_keyed and figures.log is not None and figures.most_runs >= stop:
         why = f"a bucket has {figures.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
         yield Blocker(
-            "snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log still accepts rows"
+            "snapshots of streaming writers",
+            why,
+            f"{shell_command('compact', name, '--minor')}; the log still accepts rows",
         )
     if figures.log is not None:
         yield from _log_waits(name, figures.log, options, now_ms)
@@ -234,8 +238,8 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
             yield Blocker(
                 f"the open epoch of streaming writer {writer.name}, if it has one",
                 f"it has committed nothing for {format_age(now_ms - writer.active_ms)}",
-                "nothing while its source is quiet; otherwise restart it, or if it will never restart: CALL "
-                f"sys.end_writer('{name}', '{writer.name}')",
+                "nothing while its source is quiet; otherwise restart it, or if it will never restart: "
+                f"{call_statement('end_writer', name, writer.name)}",
             )
     if log.bad_records:
         which = f"{', '.join(log.bad_records[:3])}{', …' if len(log.bad_records) > 3 else ''}"
@@ -245,7 +249,7 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
             f"fix the producer, and read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
         )
     if log.log_first:
-        to_do = f"lakelog follow {name}"
+        to_do = shell_command("follow", name)
         yield Blocker("log-first rows", "they need a follower, which writes them to files", to_do)
 
 
@@ -269,7 +273,7 @@ def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: 
 
 
 def _by_optimizer(name: str, kind: str) -> str:
-    return f"lakelog optimize {name} --once --only {kind}"
+    return shell_command("optimize", name, "--once", "--only", kind)
 
 
 def _ms(seconds: float) -> int:

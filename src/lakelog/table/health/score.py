@@ -12,6 +12,7 @@ from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
+from lakelog.table.health.commands import shell_command
 from lakelog.table.health.formatting import counted, format_age
 from lakelog.table.health.stats import BucketStats, LogFigures, TableStats
 
@@ -132,13 +133,13 @@ def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding
     dead = figures.snapshots.dead_run
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
-        found.append(Finding(DEAD_RUN, reason, f"lakelog optimize {figures.name} --once", dead.kind))
+        found.append(Finding(DEAD_RUN, reason, shell_command("optimize", figures.name, "--once"), dead.kind))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 
 def unreadable(name: str, why: str) -> Finding:
     """The finding for a table that cannot be opened or read."""
-    return Finding(UNREADABLE, f"the table cannot be read: {why}", f"lakelog describe {name}")
+    return Finding(UNREADABLE, f"the table cannot be read: {why}", shell_command("describe", name))
 
 
 def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
@@ -147,11 +148,11 @@ def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
     dead = sum(writer.is_gone for writer in log.writers)
     if dead:
         reason = f"{counted(dead, 'dead writer')} left an unfinished write in the log"
-        yield Finding(DEAD_WRITER, reason, f"lakelog optimize {name} --once --only {HEALING}", HEALING)
+        yield Finding(DEAD_WRITER, reason, shell_command("optimize", name, "--once", "--only", HEALING), HEALING)
     lost = sum(bucket.lost for bucket in log.buckets)
     if lost:
         reason = f"{counted(lost, 'record')} expired from the log before a snapshot had them"
-        yield Finding(STORES_DIFFER, reason, f"lakelog log {name}")
+        yield Finding(STORES_DIFFER, reason, shell_command("log", name))
     ahead = [bucket for bucket in log.buckets if bucket.applied > bucket.end]
     if ahead:
         one = ahead[0]
@@ -159,4 +160,4 @@ def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
             f"the files are ahead of the log: bucket {one.bucket} has offset {one.applied} in a snapshot and ends at "
             f"{one.end}; the log was truncated or replaced"
         )
-        yield Finding(STORES_DIFFER, reason, f"lakelog log {name}")
+        yield Finding(STORES_DIFFER, reason, shell_command("log", name))
