@@ -123,6 +123,7 @@ MANY_CASES: Final = frozenset(
             )
         ),
         *(f"property/test_{name}crash_points.py" for name in ("", "history_", "overwrite_", "table_")),
+        "property/test_published_changes.py",
         "unit/filestore/test_compaction_changelog.py",
         "unit/service/dashboard/test_access.py",
         "unit/service/dashboard/test_logins.py",

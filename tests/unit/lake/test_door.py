@@ -173,6 +173,7 @@ lake.sql("select 1").show(3)
 """
 
 
+@pytest.mark.slow
 def test_mypy_finds_the_typos_of_a_users_script(tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(_USER_SCRIPT)
     source = Path(lakelog.__file__).parent
