@@ -100,6 +100,7 @@ def create_table(
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
     log = system.create(wanted, adopts)
+    is_local = log_factory(log.system).is_local
     # 3
     try:
         made = catalog.create_table(
@@ -114,13 +115,13 @@ def create_table(
         raise
     except LakelogError as failure:
         # A concurrent CREATE of this table may have adopted the log; only a topic with a generated name is surely ours.
-        if not log_factory(log.system).is_local and LOG_TOPIC.key not in options:
+        if not is_local and LOG_TOPIC.key not in options:
             with contextlib.suppress(LakelogError):
                 system.drop(log)
         if isinstance(failure, AlreadyExists) and if_not_exists:
             return catalog.load_table(identifier)
         raise
-    if log_factory(log.system).is_local:
+    if is_local:
         _check_log_is_there(catalog, made, log)
     if adopts:  # the follower does the same if this process ends here
         DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())

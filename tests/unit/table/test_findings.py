@@ -180,9 +180,9 @@ def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
     snapshots = replace(KEYED.snapshots, expirable=100, full_compaction_due=True)
     figures = TableStats(HOSTILE, 1_000, is_keyed=True, log=log_with_all, buckets=buckets, snapshots=snapshots)
     needed = plan_actions(figures, Options(), 1_000)
-    told = [one.what_to_do for one in (*needed, *pick_findings(figures, needed), unreadable(HOSTILE, "why"))]
-    told += [one.what_to_do for one in find_blockers(figures, Options(), 1_000) if "lakelog" in one.what_to_do]
-    commands = [text for text in told if text.startswith("lakelog")]
+    advice = [one.what_to_do for one in (*needed, *pick_findings(figures, needed), unreadable(HOSTILE, "why"))]
+    advice += [one.what_to_do for one in find_blockers(figures, Options(), 1_000) if "lakelog" in one.what_to_do]
+    commands = [text for text in advice if text.startswith("lakelog")]
     assert len({text.split()[1] for text in commands}) >= 6, commands
     for text in commands:
         assert HOSTILE in shlex.split(text.partition("; the log")[0]), text
@@ -190,8 +190,8 @@ def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
 
 def test_a_statement_to_copy_keeps_the_name_of_a_table_in_one_text() -> None:
     figures = replace(KEYED, name="db.it's", snapshots=replace(KEYED.snapshots, tags_over=1, old_partitions=1))
-    told = [one.what_to_do for one in plan_actions(figures, Options(), 1_000)]
-    assert [text for text in told if text.startswith("CALL") and r"('db.it\'s')" not in text] == []
-    assert sum(text.startswith("CALL") for text in told) >= 2
+    advice = [one.what_to_do for one in plan_actions(figures, Options(), 1_000)]
+    assert [text for text in advice if text.startswith("CALL") and r"('db.it\'s')" not in text] == []
+    assert sum(text.startswith("CALL") for text in advice) >= 2
     (alter,) = find_blockers(replace(KEYED, name="db.a b"), Options({"optimizer.enabled": "false"}), 1_000)
     assert "ALTER TABLE db.`a b` SET" in alter.what_to_do

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.json_rows import dates, read_type, restored, times
+from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's text for an unchanged large value that PostgreSQL did not send (TOAST)."""
@@ -175,7 +174,7 @@ def _converted(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arra
 def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
     if pa.types.is_date(kind) and meaning.unit in ("", "D"):
         return pc.cast(pc.cast(column, pa.int32()), kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or (pa.types.is_date(kind)):
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_date(kind):
         if meaning.unit in ("", "D"):
             raise Corrupt(
                 f"it has numbers, and nothing says in what unit, for a column of type {kind}: let the connector send "
@@ -201,7 +200,7 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
     if meaning.scale is not None:
         return pc.cast(_decimals(column, meaning.scale), kind)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _bytes(column).cast(kind)
+        return decoded_base64(column).cast(kind)
     if pa.types.is_string(kind):
         return column
     if pa.types.is_decimal(kind):
@@ -253,12 +252,6 @@ def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return out
 
 
-def _bytes(texts: pa.Array) -> pa.LargeBinaryArray:
-    series = pl.from_arrow(texts)
-    assert isinstance(series, pl.Series)
-    return series.str.decode("base64").to_arrow().cast(pa.large_binary())
-
-
 def _decimals(texts: pa.Array, scale: int) -> pa.Array:
     """Decimals from base64 of their unscaled value, big-endian two's complement; or from a number in text."""
     is_number = pc.fill_null(pc.match_substring(texts, "."), False)
@@ -266,7 +259,7 @@ def _decimals(texts: pa.Array, scale: int) -> pa.Array:
         own = pc.cast(texts.filter(is_number), pa.decimal128(38, max(0, scale)))
         encoded = _decimals(pc.if_else(is_number, pa.scalar(None, pa.string()), texts), scale)
         return pc.replace_with_mask(encoded, is_number, own)
-    data = _bytes(texts)
+    data = decoded_base64(texts)
     lengths = pc.fill_null(pc.binary_length(data), 0).to_numpy()
     if len(lengths) and lengths.max() > 16:
         raise Corrupt("it has a decimal of more than 38 digits: read the column as text (decimal.handling.mode=string)")

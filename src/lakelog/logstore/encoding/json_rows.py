@@ -107,9 +107,7 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.type == kind:
         return column
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        texts = pl.from_arrow(column)
-        assert isinstance(texts, pl.Series)
-        return texts.str.decode("base64").to_arrow().cast(pa.large_binary()).cast(kind)
+        return decoded_base64(column).cast(kind)
     if pa.types.is_date(kind):
         return dates(column, kind)
     if pa.types.is_time(kind):
@@ -117,6 +115,13 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_nested(kind):
         return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
     return pc.cast(column, kind)
+
+
+def decoded_base64(texts: pa.Array) -> pa.LargeBinaryArray:
+    """The bytes that base64 text encodes."""
+    series = pl.from_arrow(texts)
+    assert isinstance(series, pl.Series)
+    return series.str.decode("base64").to_arrow().cast(pa.large_binary())
 
 
 def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
