@@ -17,6 +17,7 @@ from lakelog.logstore import topic_identity as identity
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
 from lakelog.logstore.embedded import appender as embedded
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from lakelog.logstore.files import appender as files
 from lakelog.logstore.pulsar.packs import entry_of
 from lakelog.logstore.pulsar.topic import PulsarTopic
 from log_records import NewLocation, append, everything, records
@@ -96,10 +97,12 @@ def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch:
                 break
             time.sleep(0.05)
         return gone[0], kept[0]
-    if isinstance(LOG_SYSTEMS.create(location.system), EmbeddedLogSystem):
+    if location.system == "files" or isinstance(LOG_SYSTEMS.create(location.system), EmbeddedLogSystem):
         monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
+        monkeypatch.setattr(files, "_EXPIRE_EVERY", 1)
         with monkeypatch.context() as long_ago:
             long_ago.setattr(embedded, "now_ms", lambda: 0)
+            long_ago.setattr(files, "now_ms", lambda: 0)
             gone = append(appender, [b"a", b"b"])
         return gone[0], append(appender, [b"c"])[0]
     offsets = append(appender, [b"a", b"b", b"c"])

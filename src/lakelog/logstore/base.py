@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.io.storage.file_io import FileIO
 
 LARGEST_OFFSET: Final = 2**62 - 1
 """The largest offset of any log; larger numbers mark rows that are newer than all records of a log."""
@@ -31,8 +32,8 @@ class LogLocation:
     """The address of a log, as a frozen picklable value that the driver sends to executors.
 
     ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
-    its name there, ``owner`` the id of its table ("": unknown), ``properties`` are passed to the client as they are
-    (never printed: they may hold secrets).
+    its name there, ``owner`` the id of its table ("": unknown), ``storage`` the storage of the table. ``properties``
+    are passed to the client as they are (never printed: they may hold secrets).
     """
 
     system: str
@@ -43,6 +44,7 @@ class LogLocation:
     log_id: str = ""
     machine: str = ""
     owner: str = ""
+    storage: FileIO | None = field(default=None, repr=False, compare=False)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property

@@ -22,7 +22,8 @@ class LogFactory:
     ``system`` is the ``"module:Class"`` of the ``LogSystem``. ``address`` describes the address of a server for error
     messages. ``schemes`` are the URL schemes of addresses that select this system without ``log-store.type``; ""
     matches all schemes of no other system. ``file`` is the path of a local log file, relative to the table's directory;
-    None for a log on a server. ``file_suffixes`` are the suffixes of the log's files. ``properties`` maps the allowed
+    None for a log on a server. ``file_suffixes`` are the suffixes of the log's files; with ``any_storage`` they may be
+    in an object store or in HDFS, too. ``properties`` maps the allowed
     client properties to their kinds. It must contain no property that loads code, runs a program or sends secrets to
     another server. ``speaks_kafka`` is True if Spark's Kafka connector can read and write the log. ``extras`` maps a
     third-party root package to the extra of lakelog that installs it.
@@ -34,6 +35,7 @@ class LogFactory:
     schemes: tuple[str, ...] = ()
     file: str | None = None
     file_suffixes: tuple[str, ...] = ("",)
+    any_storage: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     speaks_kafka: bool = False
     extras: Mapping[str, str] = field(default_factory=dict)

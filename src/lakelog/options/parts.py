@@ -30,6 +30,7 @@ LOG_SYSTEMS: Final[Registry[Any]] = Registry(
         "embedded": "lakelog.logstore.embedded:EMBEDDED",
         "kafka": "lakelog.logstore.kafka:KAFKA",
         "pulsar": "lakelog.logstore.pulsar:PULSAR",
+        "files": "lakelog.logstore.files:FILES",
     },
     group="lakelog.log_systems",
 )

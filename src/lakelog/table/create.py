@@ -90,9 +90,10 @@ def create_table(
     if adopts:
         _check_adoption(options)
     path = catalog.table_path(identifier)
-    wanted = planned_log(schema, path, identifier)
+    io = catalog.table_io(identifier)
+    wanted = replace(planned_log(schema, path, identifier), storage=io)
     try:
-        check_log(wanted, catalog.table_io(identifier))
+        check_log(wanted, io)
     except Corrupt as why:
         raise InvalidOption(
             f"an embedded log ('{LOG_ADDRESS.key}') and files of the log's client lie in the table's directory, or in "

@@ -22,8 +22,8 @@ from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer
 from lakelog.logstore.embedded.appender import EmbeddedAppender
 from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_errors
 from lakelog.logstore.embedded.layout import create_tables, trim
-from lakelog.logstore.embedded.probe import probe
 from lakelog.logstore.embedded.reader import EmbeddedReader
+from lakelog.logstore.local_probe import probe
 from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
 
 RETENTION: Final = timedelta(days=7)
@@ -83,7 +83,7 @@ class EmbeddedLogSystem(LogSystem):
         EmbeddedFile(location).close()
 
     def probe(self, location: LogLocation) -> LogServer:
-        return probe(self, location)
+        return probe(self, location, "embedded log")
 
     def appender(self, location: LogLocation) -> LogAppender:
         return EmbeddedAppender(location)

@@ -159,7 +159,7 @@ class DynamicTable:
             return None
         found = log_location(self.schema, self.path, self.name)
         check_log(found, self.io)
-        return found
+        return replace(found, storage=self.io)
 
     @property
     def lease_ms(self) -> int:

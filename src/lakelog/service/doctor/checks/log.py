@@ -17,7 +17,7 @@ class LogCheck(Check):
 
     def look(self, around: CheckContext) -> Iterator[Finding]:
         factory = around.log_factory
-        if factory.is_local and "://" in around.warehouse.removeprefix("file://"):
+        if factory.is_local and not factory.any_storage and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
                 f"tables in an object store or in HDFS cannot have an {factory.name} log",
                 "set 'log-store.address' for tables with a log, and check it: lakelog doctor --address …",

@@ -1,4 +1,4 @@
-"""Probe of the embedded log: checks that the disk supports SQLite."""
+"""Probe of a log that needs no server: checks that its storage keeps an append."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelog.logstore.base import LogLocation, LogProblem, LogServer, LogSystem,
 _SLOW_MS = 50.0
 
 
-def probe(system: LogSystem, location: LogLocation) -> LogServer:
+def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
     """Creates a log at an unused path, appends a record, reads it and drops the log. Raises Unavailable."""
     made = system.create(location)
     try:
@@ -29,4 +29,4 @@ def probe(system: LogSystem, location: LogLocation) -> LogServer:
         problems.append(LogProblem("a record that was appended is not there", "take a local disk, not a network one"))
     if millis > _SLOW_MS:
         problems.append(LogProblem(f"an append takes {millis:.0f} ms", "take a local disk that syncs faster"))
-    return LogServer("embedded log", {"one append": f"{millis:.1f} ms"}, tuple(problems))
+    return LogServer(name, {"one append": f"{millis:.1f} ms"}, tuple(problems))

@@ -1,0 +1,208 @@
+"""The segments of a log in order: its floor, its newest segment, and the segment of an offset (RFC 15).
+
+``<address>/log.json`` identifies the log. Below ``<address>/<log id>``, ``segments/<number>`` are created if absent,
+each after the one before it. ``floors/<number>`` is created if absent when the segments from that number on expire, and
+contains the first number that stays. ``hint`` is the number of a recent segment, so that a new client finds the end
+with few requests.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypedDict
+
+import orjson
+import pyarrow as pa
+from cachetools import LRUCache
+
+from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.files.segment import Segment, read_footer
+
+_HELD_FOOTERS: Final = 1024
+_LOG_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
+HINT_EVERY: Final = 64
+"""Segments between two hints."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The number of the first segment that is kept, and the end offsets of all buckets before it."""
+
+    number: int
+    offsets: tuple[int, ...]
+
+
+def storage_of(location: LogLocation) -> FileIO:
+    """The storage of the log; local files for a location that names none."""
+    return LocalFileIO() if location.storage is None else location.storage
+
+
+class LogIdentity(TypedDict):
+    """The content of ``log.json``."""
+
+    log_id: str
+    buckets: int
+    layout: int
+
+
+def read_identity(location: LogLocation) -> LogIdentity:
+    """The content of ``log.json``. Raises NotFound for a missing log or another one than the table's, Corrupt."""
+    path = f"{location.address}/log.json"
+    try:
+        found = orjson.loads(storage_of(location).read(path))
+        known = LogIdentity(log_id=str(found["log_id"]), buckets=int(found["buckets"]), layout=int(found["layout"]))
+    except NotFound:
+        raise NotFound(
+            f"the log in '{location.address}' is missing: it was deleted. The rows are in the files; recreate the "
+            "table to write to a log again"
+        ) from None
+    except (ValueError, TypeError, KeyError) as why:
+        raise Corrupt(f"'{path}' is damaged or not a log: recreate the table to write to a log again") from why
+    if not _LOG_ID.fullmatch(known["log_id"]):
+        raise Corrupt(f"'{path}' names the log '{known['log_id']}', which is no id: recreate the table")
+    if known["layout"] != 1:
+        raise Corrupt(f"the log in '{location.address}' has layout {known['layout']}: upgrade lakelog")
+    if location.log_id and known["log_id"] != location.log_id:
+        raise NotFound(
+            f"the log in '{location.address}' is not the one that was created with the table: another log replaced "
+            "it. The rows are in the files; recreate the table to write to a log again"
+        )
+    return known
+
+
+class SegmentChain:
+    """The segments of one log, as one client knows them. Raises as ``LogSystem.check``."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location, identity = location, read_identity(location)
+        if identity["buckets"] != location.buckets:
+            raise NotFound(f"the log in '{location.address}' has {identity['buckets']} buckets, not {location.buckets}")
+        self._root = f"{location.address}/{identity['log_id']}"
+        self._io = storage_of(location).within(self._root)
+        self._floor = Floor(0, (0,) * location.buckets)
+        self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
+        self._newest = self._hint()
+
+    @property
+    def floor(self) -> Floor:
+        """The floor, with one request if it has not moved since the last call. Raises Unavailable."""
+        while True:
+            try:
+                found = orjson.loads(self._io.read(self._floor_path(self._floor.number)))
+            except NotFound:
+                return self._floor
+            self._floor = Floor(int(found["number"]), tuple(int(offset) for offset in found["offsets"]))
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
+        newest = self.newest()
+        return self.floor.offsets if newest < self._floor.number else self.footer(newest).ends
+
+    def newest(self) -> int:
+        """The number of the newest segment; the floor's minus one if there is none."""
+        while True:
+            newest = self._found_from(max(self._newest, self._floor.number - 1))
+            if newest == self._newest:
+                return newest
+            self._newest = newest
+            if newest >= self.floor.number:  # else a suspended writer has created a number again that expired
+                return newest
+
+    def _found_from(self, newest: int) -> int:
+        step = 1
+        while self._has(newest + step):
+            newest += step
+            step *= 2
+        while step > 1:
+            step //= 2
+            newest += step if self._has(newest + step) else 0
+        return newest
+
+    def look(self) -> None:
+        """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
+        read_identity(self._location)
+        _ = self.floor
+
+    def footer(self, number: int) -> Segment:
+        """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""
+        found = self._footers.get(number)
+        if found is None:
+            with self.opened(number) as file:
+                found = self._footers[number] = read_footer(file, self.path(number))
+        return found
+
+    def starts(self, number: int) -> tuple[int, ...]:
+        """The end offsets of all buckets before a segment."""
+        return self._floor.offsets if number <= self._floor.number else self.footer(number - 1).ends
+
+    def first(self, matches: Callable[[Segment], bool]) -> int:
+        """The number of the first segment that matches, as all later ones do; that after the newest one if none."""
+        numbers = range(self._floor.number, self.newest() + 1)
+        return self._floor.number + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+
+    def opened(self, number: int) -> pa.NativeFile:
+        """A segment, which the caller closes. Raises NotFound, Unavailable."""
+        return self._io.open_input(self.path(number))
+
+    def create(self, number: int, data: bytes, segment: Segment) -> bool:
+        """Creates a segment; False if it exists or its number has expired. Raises CommitUnknown, TableReplaced."""
+        if not self._io.create(self.path(number), data):
+            return False
+        if number < self.floor.number:
+            return False
+        self._newest = number
+        self._footers[number] = segment
+        if number % HINT_EVERY == 0:
+            self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
+        return True
+
+    def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
+        """Deletes the segments before ``cutoff_ms`` whose records all are below ``floors``, but not the newest one.
+
+        The floor moves first. Whoever creates a segment below it, because it was suspended, reads that and tries again.
+        """
+        floor, newest = self.floor, self.newest()
+
+        def stays(segment: Segment) -> bool:
+            is_needed = floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))
+            return segment.timestamp_ms >= cutoff_ms or is_needed
+
+        number = min(self.first(stays), newest)
+        if number > floor.number:
+            moved = orjson.dumps({"number": number, "offsets": self.starts(number)})
+            self._io.create(self._floor_path(floor.number), moved)
+            self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
+        kept = self.floor.number
+        for file in self._io.list(f"{self._root}/segments"):
+            if file.name.isdigit() and int(file.name) < kept:
+                self._io.delete(file.path)
+
+    def path(self, number: int) -> str:
+        """The path of a segment."""
+        return f"{self._root}/segments/{number:020}"
+
+    def _floor_path(self, number: int) -> str:
+        return f"{self._root}/floors/{number:020}"
+
+    def _has(self, number: int) -> bool:
+        return self._io.exists(self.path(number))
+
+    def _hinted(self) -> dict[str, object]:
+        floor = self.floor
+        return {"newest": max(self._newest, floor.number - 1), "floor": floor.number, "offsets": floor.offsets}
+
+    def _hint(self) -> int:
+        """The newest segment of the hint; also begins with its floor."""
+        try:
+            found = orjson.loads(self._io.read(f"{self._root}/hint"))
+            self._floor = Floor(int(found["floor"]), tuple(int(offset) for offset in found["offsets"]))
+            return int(found["newest"])
+        except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
+            return -1

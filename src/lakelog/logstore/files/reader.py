@@ -1,0 +1,129 @@
+"""Reads of a log in files, from any offset; waits by asking for the next segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import NotFound, OffsetExpired
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
+from lakelog.logstore.files.chain import SegmentChain
+from lakelog.logstore.files.segment import read_batch
+from lakelog.logstore.record_batch.batch import RecordBatch
+from lakelog.logstore.record_batch.decoder import decode
+from lakelog.logstore.topic_identity import Watch
+
+_LOCAL_POLL_S = (0.0005, 0.01)
+_REMOTE_POLL_S = (0.01, 1.0)
+"""Shortest and longest pause between two requests for the next segment: it grows by half while nothing comes."""
+_GROWTH = 1.5
+
+
+class FilesReader(LogReader):
+    """Reads by offset. It lists nothing: it asks for the segment after the newest one that it knows."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location = location
+        self._chain = SegmentChain(location)
+        self._watch = Watch(self._chain.look)
+        self._at: dict[int, int] = {}
+        self._rest: tuple[int, int, pa.Table] | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
+    def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        self._watch.look()
+        end = LARGEST_OFFSET if end is None else end
+        newest, first = self._chain.newest(), self._chain.floor.offsets[bucket]
+        last = self._chain.starts(newest + 1)[bucket]
+        if start < first:
+            raise _expired(bucket, start, first)
+        if start > last:
+            raise NotFound(
+                f"offset {start} of bucket {bucket} is after the end of the log in '{self._location.address}', {last}: "
+                "an older copy replaced it, or the offset belongs to another log"
+            )
+        if start >= min(end, last):
+            return RECORDS_SCHEMA.empty_table()
+        if self._rest is not None and self._rest[:2] == (bucket, start):
+            found = self._rest[2]
+        else:
+            try:
+                found = decode(self._batches(bucket, start, min(end, last), max_records))
+            except NotFound:  # expired meanwhile
+                if start < self._chain.floor.offsets[bucket]:
+                    raise _expired(bucket, start, self._chain.floor.offsets[bucket]) from None
+                raise
+        low, high = np.searchsorted(found.column("offset").to_numpy(), [start, end])
+        taken = found.slice(low, min(high - low, max_records))
+        behind = low + taken.num_rows
+        self._rest = (bucket, start + taken.num_rows, found.slice(behind)) if behind < found.num_rows else None
+        return taken
+
+    def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        deadline = monotonic_s() + timeout_s
+        pause, longest = _REMOTE_POLL_S if "://" in self._location.address else _LOCAL_POLL_S
+        while True:
+            ends = self.end_offsets(list(positions))
+            if any(ends[bucket] > offset for bucket, offset in positions.items()):
+                return
+            left = deadline - monotonic_s()
+            if left <= 0:
+                return
+            sleep(min(pause, left))
+            pause = min(longest, pause * _GROWTH)
+
+    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        self._watch.look()
+        return self._chosen(self._chain.ends, buckets)
+
+    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        self._watch.look()
+        return self._chosen(self._chain.floor.offsets, buckets)
+
+    def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
+        self._watch.look()
+        _ = self._chain.floor
+        number = self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms)
+        return dict(enumerate(self._chain.starts(number)))
+
+    def close(self) -> None:
+        self._rest = None
+
+    def _batches(self, bucket: int, start: int, end: int, limit: int) -> list[RecordBatch]:
+        """The batches with these records; the first and the last one may have others, too."""
+        number = self._at.get(bucket, -1)
+        is_next = number >= self._chain.floor.number and self._chain.starts(number)[bucket] <= start
+        if not is_next or self._chain.footer(number).ends[bucket] <= start:
+            number = self._chain.first(lambda segment: segment.ends[bucket] > start)
+        batches: list[RecordBatch] = []
+        while limit > 0 and self._chain.starts(number)[bucket] < end:
+            segment = self._chain.footer(number)
+            parts = [
+                p for p in segment.parts if p.bucket == bucket and p.first + p.count > start and p.first < end
+            ]  # fmt: skip
+            if parts:
+                with self._chain.opened(number) as file:
+                    for part in parts:
+                        batches.append(read_batch(file, part, self._chain.path(number)))
+                        limit -= part.first + part.count - max(part.first, start)
+                        if limit <= 0:
+                            break
+            self._at[bucket] = number
+            number += 1
+        return batches
+
+    def _chosen(self, offsets: Sequence[int], buckets: Sequence[int] | None) -> dict[int, int]:
+        return {bucket: offsets[bucket] for bucket in (range(len(offsets)) if buckets is None else buckets)}
+
+
+def _expired(bucket: int, start: int, first: int) -> OffsetExpired:
+    return OffsetExpired(
+        f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {first}. Start at "
+        "'earliest', or read the files ('read.mode'='file'), which have all rows"
+    )

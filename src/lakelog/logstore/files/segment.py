@@ -1,0 +1,113 @@
+"""A segment of a log in files: the record batches of one append, and a footer that locates them (RFC 15).
+
+``batches … | footer (JSON) | length of the footer (4 bytes, little-endian) | MAGIC``. A reader gets the footer, and the
+whole of a small segment, with one request for the end of the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+import pyarrow as pa
+
+from lakelog.errors import Corrupt
+from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
+
+MAGIC: Final = b"LLS1"
+_LENGTH: Final = struct.Struct("<I")
+_LARGEST_FOOTER: Final = 64 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """One record batch: its bucket, first offset, number of records, and place in the segment in bytes."""
+
+    bucket: int
+    first: int
+    count: int
+    at: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The footer of a segment.
+
+    ``token`` identifies the append. ``ends`` are the end offsets of all buckets after it. ``timestamp_ms`` is never
+    lower than that of the segment before.
+    """
+
+    token: str
+    timestamp_ms: int
+    ends: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+
+def encode_segment(
+    token: str, timestamp_ms: int, starts: Sequence[int], batches: Sequence[tuple[int, int, bytes]]
+) -> tuple[bytes, Segment]:
+    """The bytes and the footer of a segment.
+
+    ``starts`` are the end offsets of all buckets before it, ``batches`` the bucket, the number of records and the bytes
+    of each batch, in order.
+    """
+    ends, parts, at = list(starts), [], 0
+    for bucket, count, data in batches:
+        parts.append(Part(bucket, ends[bucket], count, at, len(data)))
+        ends[bucket] += count
+        at += len(data)
+    made = Segment(token, timestamp_ms, tuple(ends), tuple(parts))
+    footer = orjson.dumps(
+        {
+            "token": token,
+            "timestamp": timestamp_ms,
+            "ends": ends,
+            "parts": [[p.bucket, p.first, p.count, p.at, p.size] for p in parts],
+        }
+    )
+    return b"".join([*(data for *_, data in batches), footer, _LENGTH.pack(len(footer)), MAGIC]), made
+
+
+def read_footer(file: pa.NativeFile, path: str) -> Segment:
+    """The footer of an open segment. Raises Corrupt."""
+    size, tail = file.size(), _LENGTH.size + len(MAGIC)
+    end = _read(file, size - tail, tail) if size >= tail else b""
+    length = _LENGTH.unpack_from(end)[0] if end[_LENGTH.size :] == MAGIC else size
+    if length > min(size - tail, _LARGEST_FOOTER):
+        raise _damaged(path)
+    try:
+        found = orjson.loads(_read(file, size - tail - length, length))
+        parts = tuple(Part(*(int(number) for number in part)) for part in found["parts"])
+        ends = tuple(int(end) for end in found["ends"])
+        segment = Segment(str(found["token"]), int(found["timestamp"]), ends, parts)
+    except (ValueError, TypeError, KeyError) as why:
+        raise _damaged(path) from why
+    body = size - tail - length
+    if any(not (0 <= p.bucket < len(ends) and p.count > 0 and 0 <= p.at <= body - p.size) for p in parts):
+        raise _damaged(path)
+    return segment
+
+
+def read_batch(file: pa.NativeFile, part: Part, path: str) -> RecordBatch:
+    """The record batch of a part. Raises Corrupt."""
+    found = list(parse_batches(_read(file, part.at, part.size)))
+    if [batch.count for batch in found] != [part.count]:
+        raise _damaged(path)
+    return replace(found[0], base_offset=part.first)
+
+
+def _read(file: pa.NativeFile, at: int, size: int) -> bytes:
+    file.seek(at)
+    found: bytes = file.read(size)
+    return found
+
+
+def _damaged(path: str) -> Corrupt:
+    return Corrupt(
+        f"the segment '{path}' of the log is damaged. The rows are in the files; recreate the table to write to a log "
+        "again"
+    )

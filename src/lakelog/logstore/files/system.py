@@ -1,0 +1,80 @@
+"""Logs in files of the table's storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import orjson
+
+from lakelog.errors import AlreadyExists, CommitUnknown, InvalidOption
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
+from lakelog.logstore.files.appender import FilesAppender
+from lakelog.logstore.files.chain import SegmentChain, read_identity, storage_of
+from lakelog.logstore.files.reader import FilesReader
+from lakelog.logstore.local_probe import probe
+from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
+
+RETENTION: Final = timedelta(days=7)
+"""Default retention, that of Kafka's brokers."""
+
+
+class FilesLogSystem(LogSystem):
+    """Logs that need no server and no machine of their own: local disks, HDFS, object stores."""
+
+    def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
+        if adopt:
+            raise InvalidOption(
+                f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is in '{location.address}': "
+                f"set '{LOG_ADDRESS.key}' to the servers of the topic"
+            )
+        io = storage_of(location)
+        made = replace(location, log_id=new_uuid())
+        io.makedirs(f"{made.address}/{made.log_id}")
+        content = orjson.dumps({"layout": 1, "log_id": made.log_id, "buckets": made.buckets})
+        try:
+            if io.create(f"{made.address}/log.json", content):
+                return made
+        except CommitUnknown:
+            pass
+        if read_identity(replace(location, log_id=""))["log_id"] == made.log_id:
+            return made
+        io.delete_dir(f"{made.address}/{made.log_id}")
+        return self._adopt(location)
+
+    def set_retention(self, location: LogLocation) -> None:
+        """Checks the log only, because appenders expire segments by the retention of their location."""
+        self.check(location)
+
+    def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
+        if location.retention_ms is None:
+            SegmentChain(location).expire(now_ms() - round(RETENTION.total_seconds() * 1000), floors)
+
+    def drop(self, location: LogLocation) -> None:
+        storage_of(location).delete_dir(location.address)
+
+    def check(self, location: LogLocation, spread: bool = False) -> None:
+        read_identity(location)
+
+    def probe(self, location: LogLocation) -> LogServer:
+        return probe(self, location, "log in files")
+
+    def appender(self, location: LogLocation) -> LogAppender:
+        return FilesAppender(location)
+
+    def reader(self, location: LogLocation) -> LogReader:
+        return FilesReader(location)
+
+    def _adopt(self, location: LogLocation) -> LogLocation:
+        found = read_identity(replace(location, log_id=""))
+        adopted = replace(location, log_id=found["log_id"])
+        if found["buckets"] != location.buckets or any(SegmentChain(adopted).ends):
+            raise AlreadyExists(
+                f"'{location.address}' has the log of another table ({found['buckets']} buckets): choose another "
+                f"'{LOG_ADDRESS.key}'"
+            )
+        return adopted
