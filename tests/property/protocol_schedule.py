@@ -10,7 +10,7 @@ import protocol_calls as calls
 from protocol_checks import check_rest
 from simulated_clients import Clients
 from simulated_process import DoesNotRest
-from simulated_table import CASES, World
+from simulated_table import World, case_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Outcome:
 
 def simulate(seed: int, traced: bool = False) -> Outcome:
     """Runs a schedule to its end."""
-    world = World(CASES[seed % len(CASES)], seed)
+    world = World(case_of(seed), seed)
     scheduler = world.scheduler
     scheduler.trace = [] if traced else None
     with world.installed():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import pyarrow as pa
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
@@ -13,6 +14,9 @@ from simulated_storage import SimulatedIO
 from lakelog.errors import AlreadyExists, NotFound, Unavailable
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogLocation, LogReader, PendingAppend, Records
+from lakelog.logstore.files.segment import read_batch, read_footer
+from lakelog.logstore.files.system import FilesLogSystem
+from lakelog.logstore.record_batch.decoder import decode
 
 Record = tuple[int, bytes | None, bytes | None, bytes]
 """Time, key, value and header."""
@@ -34,9 +38,24 @@ class SimulatedLogs:
     io: SimulatedIO
     logs: dict[str, SimulatedLog] = field(default_factory=dict)
 
-    def create(self, system: str) -> _System:
-        """As the registry."""
-        return _System(self)
+    def create(self, system: str) -> _System | FilesLogSystem:
+        """As the registry. The log in files is the real one, on the simulated storage."""
+        return FilesLogSystem() if system == "files" else _System(self)
+
+    def note_file(self, path: str, data: bytes) -> None:
+        """Called for each file that is created: keeps the records of logs in files."""
+        root, is_log, _ = path.partition("/lakelog/log/log.json")
+        if is_log:
+            found = orjson.loads(data)
+            self.logs[found["log_id"]] = SimulatedLog(self.scheduler, [[] for _ in range(found["buckets"])])
+        root, is_segment, _ = path.partition("/segments/")
+        if is_segment:
+            log, file = self.logs[root.rpartition("/")[2]], pa.BufferReader(data)
+            for part in read_footer(file, path).parts:
+                held = log.buckets[part.bucket]
+                assert part.first == len(held), f"{path} begins at {part.first} behind {len(held)} records"
+                rows = decode([read_batch(file, part, path)]).drop("offset").to_pylist()
+                held += [(r["timestamp_ms"], r["key"], r["value"], r["header"]) for r in rows]
 
     def at(self, location: LogLocation) -> SimulatedLog:
         """The log as a client has it. Raises NotFound when it is not there any more, or another one is."""

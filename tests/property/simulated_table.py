@@ -6,10 +6,12 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import protocol_calls
+from greenlet import getcurrent
 from simulated_log import SimulatedLog, SimulatedLogs
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
@@ -64,7 +66,20 @@ CASES = (
     Case("all", True, "arrow"),
     Case("all", False, "arrow"),
 )
-"""Seeds go through them in turn."""
+_FILE_CASES = (
+    Case("upsert", True, system="files"),
+    Case("all", True, buckets=2, system="files"),
+    Case("all", False, system="files"),
+    Case("upsert", True, "arrow", system="files"),
+)
+FIRST_WITH_FILES = 1_000_000
+"""The first seed whose table has a log in files."""
+
+
+def case_of(seed: int) -> Case:
+    """The kind of table of a schedule: seeds go through them in turn."""
+    cases = CASES if seed < FIRST_WITH_FILES else _FILE_CASES
+    return cases[seed % len(cases)]
 
 
 def _schema(case: Case) -> TableSchema:
@@ -73,7 +88,7 @@ def _schema(case: Case) -> TableSchema:
         "bucket": str(case.buckets),
         "log-store.enabled": "true",
         "log-store.type": case.system,
-        **({} if case.system == "embedded" else {"log-store.address": "broker:9092"}),
+        **({"log-store.address": "broker:9092"} if case.system == "kafka" else {}),
         "log-store.data-format": case.format,
         "log.changelog-mode": case.mode,
         "log.writer-timeout": f"{LEASE_S} s",
@@ -84,7 +99,7 @@ def _schema(case: Case) -> TableSchema:
     return TableSchema(0, fields, 1, primary_keys=("id",) if case.keyed else (), options=options)
 
 
-_SCHEMAS = {case: _schema(case) for case in CASES}
+_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES)}
 
 
 @dataclass(eq=False)
@@ -142,6 +157,7 @@ class World:
 
     def _note_table(self, path: str, data: bytes) -> None:
         """Called for each file that is created: with the first schema a table is there."""
+        self.logs.note_file(path, data)
         root, is_schema, number = path.partition("/schema/schema-")
         if is_schema and number == "0":
             schema = TableSchema.from_json(data)
@@ -166,6 +182,7 @@ class World:
                 (directories, "confined", lambda io, root: io),
                 (alter, "LOG_SYSTEMS", self.logs),
                 (clients, "LOG_SYSTEMS", self.logs),
+                (clients, "threading", SimpleNamespace(get_ident=getcurrent)),
                 (create, "LOG_SYSTEMS", self.logs),
                 (task_writer, "ThreadPoolExecutor", Serial),
                 (scan, "ThreadPoolExecutor", Serial),

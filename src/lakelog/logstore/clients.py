@@ -12,16 +12,18 @@ _Key = tuple[int, int, LogLocation]
 _APPENDERS: dict[_Key, LogAppender] = {}
 _READERS: dict[_Key, LogReader] = {}
 _LOCK = threading.Lock()
+"""Held while the dictionaries change, not while a client connects."""
 
 
 def appender_for(location: LogLocation) -> LogAppender:
     """This thread's appender of a log. Raises as ``LogSystem.appender`` (NotFound, Unavailable, InvalidRequest)."""
     key = (os.getpid(), threading.get_ident(), location)
-    with _LOCK:
-        found = _APPENDERS.get(key)
-        if found is None or found.is_stale:
-            found = _APPENDERS[key] = LOG_SYSTEMS.create(location.system).appender(location)
-        return found
+    found = _APPENDERS.get(key)
+    if found is None or found.is_stale:
+        found = LOG_SYSTEMS.create(location.system).appender(location)
+        with _LOCK:
+            _APPENDERS[key] = found
+    return found
 
 
 def close_clients() -> None:
@@ -38,8 +40,9 @@ def close_clients() -> None:
 def reader_for(location: LogLocation) -> LogReader:
     """This thread's reader of a log."""
     key = (os.getpid(), threading.get_ident(), location)
-    with _LOCK:
-        found = _READERS.get(key)
-        if found is None or found.is_stale:
-            found = _READERS[key] = LOG_SYSTEMS.create(location.system).reader(location)
-        return found
+    found = _READERS.get(key)
+    if found is None or found.is_stale:
+        found = LOG_SYSTEMS.create(location.system).reader(location)
+        with _LOCK:
+            _READERS[key] = found
+    return found
