@@ -51,10 +51,10 @@ def files(lake, name: str) -> dict[int, dict]:
     return {r["id"]: r for r in lake.table(name).scan().to_arrow().to_pylist()}
 
 
-@pytest.mark.parametrize("mode", ["all", "upsert"])
-def test_a_streaming_write_fills_both_stores(lake, spark, tmp_path, mode) -> None:
+@pytest.mark.parametrize(("mode", "log"), [("all", "embedded"), ("upsert", "embedded"), ("all", "files")])
+def test_a_streaming_write_fills_both_stores(lake, spark, tmp_path, mode, log) -> None:
     lake.sql("create database db")
-    lake.sql(CREATE.format(mode=mode))
+    lake.sql(CREATE.format(mode=f"{mode}', 'log-store.type' = '{log}"))
     source(spark, tmp_path / "in", "1", [(i, f"n{i}", "+I") for i in range(50)])
     query = lake.write_stream(stream(spark, tmp_path / "in"), "db.t", str(tmp_path / "cp"))
     query.processAllAvailable()

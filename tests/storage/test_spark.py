@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakelog import Lake, connect
 from lakelog.errors import InvalidOption, InvalidRequest
 from lakelog.spark.session.session import local_session
+from seen_batches import SeenBatches
 from servers.s3_server import S3Server
 
 pytestmark = pytest.mark.s3
@@ -31,6 +33,27 @@ def lake(spark: SparkSession, s3_server: S3Server) -> Iterator[Lake]:
         opened.sql("create database db")
         opened.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog")
         yield opened
+
+
+def test_executors_write_and_read_a_log_in_files(lake: Lake, tmp_path: Path) -> None:
+    lake.sql(
+        "create table db.l (id bigint, name string, primary key (id)) using lakelog "
+        "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2')"
+    )
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text("".join(f'{{"id": {n}, "name": "n{n}"}}\n' for n in range(2000)))
+    rows = lake.spark.readStream.schema("id bigint, name string").json(str(tmp_path / "in"))
+    writing = lake.write_stream(rows, "db.l", str(tmp_path / "out"))
+    writing.processAllAvailable()
+    writing.stop()
+    lake.sql("insert into db.l values (-1, 'batch')")
+    found = lake.sql("select count(*) as n, max(case when id = -1 then name end) as one from db.l").collect()[0]
+    assert (found["n"], found["one"]) == (2001, "batch")
+    seen = SeenBatches(tmp_path / "seen")
+    log = lake.sql("select id, name from db.l /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */")
+    reading = log.writeStream.foreachBatch(seen.take).trigger(availableNow=True).start()
+    reading.awaitTermination()
+    assert sorted(row["id"] for row in seen.rows()) == [-1, *range(2000)]
 
 
 def test_a_query_and_an_insert_run_on_executors(lake: Lake, s3_server: S3Server) -> None:

@@ -84,8 +84,8 @@ def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehous
     lake = warehouse.connect()
     lake.sql("create database db")
     create = "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties "
-    with pytest.raises(InvalidOption, match=r"local disk: set 'log-store\.address'"):
-        lake.sql(f"{create} ('log-store.enabled' = 'true')")
+    with pytest.raises(InvalidOption, match=r"local disk: set 'log-store\.type' = 'files'"):
+        lake.sql(f"{create} ('log-store.enabled' = 'true', 'log-store.type' = 'embedded')")
     place = f"'log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite'"
     with pytest.raises(InvalidOption, match=r"log-store\.address.*catalog\.external-paths"):
         lake.sql(f"{create} ('log-store.enabled' = 'true', {place})")
@@ -95,6 +95,23 @@ def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehous
     (batch,) = lake.table("db.t").tail("earliest", stop="latest")
     assert batch.column("_row_kind").to_pylist() == ["+I", "+I"]
     assert rows(lake) == {1: "a", 2: "b"}
+
+
+def test_a_log_lies_beside_the_files_without_a_server(warehouse: Warehouse) -> None:
+    lake = warehouse.connect()
+    lake.sql("create database db")
+    lake.sql(CREATE.partition(";")[2].replace("'bucket'", "'log-store.enabled' = 'true', 'bucket'"))
+    assert lake.table("db.t").options["log-store.type"] == "files"
+    reader = warehouse.connect().table("db.t").tail("earliest")
+    write(lake, (1, "a"), (2, "b"))
+    assert [row["id"] for row in next(reader).to_pylist()] == [1, 2]
+    write(warehouse.connect(), (2, "B"), (3, "c"))
+    assert [row["id"] for row in next(reader).to_pylist()] == [2, 3]
+    reader.close()
+    assert rows(lake) == {1: "a", 2: "B", 3: "c"}
+    lake.sql("drop table db.t")
+    lake.sql(CREATE.partition(";")[2].replace("'bucket'", "'log-store.enabled' = 'true', 'bucket'"))
+    assert list(lake.table("db.t").tail("earliest", stop="latest")) == []
 
 
 def test_processes_that_race_leave_no_gap_and_lose_no_row(warehouse: Warehouse) -> None:

@@ -17,11 +17,12 @@ def log_factory(name: str) -> LogFactory:
     return found
 
 
-def log_system_at(address: str | None) -> str:
-    """The log system for the scheme of an address; without an address, the system that needs none."""
+def log_system_at(address: str | None, table_path: str = "") -> str:
+    """The log system for the scheme of an address; without an address, the one that needs none for such a table."""
     factories = {name: log_factory(name) for name in LOG_SYSTEMS}
     if address is None:
-        return next(name for name, factory in factories.items() if factory.is_local)
+        is_remote = "://" in table_path
+        return next(name for name, found in factories.items() if found.is_local and (found.any_storage or not is_remote))
     scheme = address.partition("://")[0] if "://" in address else ""
     fitting = {wanted: name for name, factory in reversed(factories.items()) for wanted in factory.schemes}
     return fitting.get(scheme) or fitting[""]

@@ -25,6 +25,9 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.files.segment import Segment, read_footer
 
 _HELD_FOOTERS: Final = 1024
+_HELD_SMALL: Final = 64
+_SMALL: Final = 64 << 10
+"""Bytes up to which a segment is kept in memory with its footer."""
 _LOG_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 HINT_EVERY: Final = 64
 """Segments between two hints."""
@@ -87,6 +90,7 @@ class SegmentChain:
         self._io = storage_of(location).within(self._root)
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
+        self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._newest = self._hint()
 
     @property
@@ -116,7 +120,9 @@ class SegmentChain:
                 return newest
 
     def _found_from(self, newest: int) -> int:
-        step = 1
+        if not self._has(newest + 1):
+            return newest
+        newest, step = newest + 1, 1
         while self._has(newest + step):
             newest += step
             step *= 2
@@ -136,6 +142,9 @@ class SegmentChain:
         if found is None:
             with self.opened(number) as file:
                 found = self._footers[number] = read_footer(file, self.path(number))
+                if file.size() <= _SMALL:
+                    file.seek(0)
+                    self._small[number] = pa.py_buffer(file.read())
         return found
 
     def starts(self, number: int) -> tuple[int, ...]:
@@ -149,7 +158,8 @@ class SegmentChain:
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
-        return self._io.open_input(self.path(number))
+        held = self._small.get(number)
+        return self._io.open_input(self.path(number)) if held is None else pa.BufferReader(held)
 
     def create(self, number: int, data: bytes, segment: Segment) -> bool:
         """Creates a segment; False if it exists or its number has expired. Raises CommitUnknown, TableReplaced."""

@@ -1,7 +1,7 @@
 """A segment of a log in files: the record batches of one append, and a footer that locates them (RFC 15).
 
-``batches … | footer (JSON) | length of the footer (4 bytes, little-endian) | MAGIC``. A reader gets the footer, and the
-whole of a small segment, with one request for the end of the file.
+``batches … | footer (JSON) | its length and CRC-32 (4 bytes each, little-endian) | MAGIC``. A reader gets the footer,
+and the whole of a small segment, with one request for the end of the file.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from zlib import crc32
 
 import orjson
 import pyarrow as pa
 
-from lakelog.errors import Corrupt
+from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 
 MAGIC: Final = b"LLS1"
-_LENGTH: Final = struct.Struct("<I")
+_TRAILER: Final = struct.Struct("<II")
 _LARGEST_FOOTER: Final = 64 << 20
 
 
@@ -69,18 +70,21 @@ def encode_segment(
             "parts": [[p.bucket, p.first, p.count, p.at, p.size] for p in parts],
         }
     )
-    return b"".join([*(data for *_, data in batches), footer, _LENGTH.pack(len(footer)), MAGIC]), made
+    return b"".join([*(data for *_, data in batches), footer, _TRAILER.pack(len(footer), crc32(footer)), MAGIC]), made
 
 
 def read_footer(file: pa.NativeFile, path: str) -> Segment:
     """The footer of an open segment. Raises Corrupt."""
-    size, tail = file.size(), _LENGTH.size + len(MAGIC)
+    size, tail = file.size(), _TRAILER.size + len(MAGIC)
     end = _read(file, size - tail, tail) if size >= tail else b""
-    length = _LENGTH.unpack_from(end)[0] if end[_LENGTH.size :] == MAGIC else size
+    length, crc = _TRAILER.unpack_from(end) if end[_TRAILER.size :] == MAGIC else (size, 0)
     if length > min(size - tail, _LARGEST_FOOTER):
         raise _damaged(path)
+    footer = _read(file, size - tail - length, length)
+    if crc32(footer) != crc:
+        raise _damaged(path)
     try:
-        found = orjson.loads(_read(file, size - tail - length, length))
+        found = orjson.loads(footer)
         parts = tuple(Part(*(int(number) for number in part)) for part in found["parts"])
         ends = tuple(int(end) for end in found["ends"])
         segment = Segment(str(found["token"]), int(found["timestamp"]), ends, parts)
@@ -94,7 +98,10 @@ def read_footer(file: pa.NativeFile, path: str) -> Segment:
 
 def read_batch(file: pa.NativeFile, part: Part, path: str) -> RecordBatch:
     """The record batch of a part. Raises Corrupt."""
-    found = list(parse_batches(_read(file, part.at, part.size)))
+    try:
+        found = list(parse_batches(_read(file, part.at, part.size)))
+    except (Corrupt, UnsupportedFeature) as why:
+        raise _damaged(path) from why
     if [batch.count for batch in found] != [part.count]:
         raise _damaged(path)
     return replace(found[0], base_offset=part.first)

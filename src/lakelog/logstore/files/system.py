@@ -34,7 +34,7 @@ class FilesLogSystem(LogSystem):
             )
         io = storage_of(location)
         made = replace(location, log_id=new_uuid())
-        io.makedirs(f"{made.address}/{made.log_id}")
+        io.write(f"{made.address}/{made.log_id}/hint", b"")  # the directory, which no later client creates
         content = orjson.dumps({"layout": 1, "log_id": made.log_id, "buckets": made.buckets})
         try:
             if io.create(f"{made.address}/log.json", content):

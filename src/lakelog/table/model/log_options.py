@@ -54,7 +54,7 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     """The log that a new table requests. Raises InvalidOption if the address of its servers is missing."""
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
-    system = options.get_typed(LOG_TYPE) or log_system_at(address)
+    system = options.get_typed(LOG_TYPE) or log_system_at(address, path)
     factory = log_factory(system)
     if address is not None and not factory.is_local and _is_path(address):
         raise InvalidOption(

@@ -1,0 +1,219 @@
+"""The log in files: rivals, lost answers, suspended clients, expiry, damage, and the number of its requests."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from faults import CHANGES, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
+from lakelog import connect
+from lakelog.errors import Corrupt, LakelogError, OffsetExpired, Unavailable
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader
+from lakelog.logstore.files.appender import FilesAppender
+from lakelog.logstore.files.chain import SegmentChain
+from lakelog.logstore.files.reader import FilesReader
+from lakelog.logstore.files.system import FilesLogSystem
+from log_records import append, everything, records
+
+SYSTEM = FilesLogSystem()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> LogLocation:
+    return SYSTEM.create(LogLocation("files", str(tmp_path / "t" / "lakelog" / "log"), "t", 2))
+
+
+def append_many(location: LogLocation, name: bytes) -> None:
+    appender = SYSTEM.appender(location)
+    for number in range(25):
+        append(appender, [b"%s %d" % (name, number), b"%s %d'" % (name, number)])
+
+
+def test_four_processes_append_to_one_bucket_without_losing_a_record(location: LogLocation) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=append_many, args=(location, name)) for name in (b"a", b"b", b"c", b"d")]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    found = everything(SYSTEM.reader(location))
+    assert [process.exitcode for process in processes] == [0] * 4
+    for name in (b"a", b"b", b"c", b"d"):
+        wanted = [b"%s %d%s" % (name, number, end) for number in range(25) for end in (b"", b"'")]
+        assert [value for value in found if value is not None and value.startswith(name)] == wanted
+    assert len(found) == 200
+
+
+@pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE, FAIL_BEFORE])
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_record_whose_answer_is_lost_is_there_once_if_it_is_acknowledged(kind: str, number: int) -> None:
+    plan = FaultPlan({}, CHANGES)
+    io = FaultyFileIO(MemoryFileIO(new_uuid()), plan)
+    location = SYSTEM.create(LogLocation("files", "memory/t/log", "t", 1, storage=io))
+    appender, rival = SYSTEM.appender(location), SYSTEM.appender(replace(location, storage=io.inner))
+    plan.faults = {len(plan.calls) + number: kind}
+    acknowledged = []
+    for value in (b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i"):
+        try:
+            append(appender, [value])
+            acknowledged.append(value)
+        except Unavailable:
+            appender = SYSTEM.appender(location)
+        append(rival, [b"rival of " + value])
+    plan.arrive()
+    found = everything(SYSTEM.reader(location))
+    assert plan.hit
+    assert [value for value in found if value in acknowledged] == acknowledged
+    assert all(times == 1 for times in Counter(found).values())
+
+
+def expire(location: LogLocation) -> None:
+    """Deletes all segments but the newest one."""
+    SegmentChain(location).expire(now_ms() + 60_000)
+
+
+def test_a_writer_that_was_suspended_over_an_expiry_appends_behind_the_others(location: LogLocation) -> None:
+    suspended, others = SYSTEM.appender(location), SYSTEM.appender(location)
+    append(suspended, [b"before"])
+    for number in range(5):
+        append(others, [b"%d" % number])
+    expire(location)
+    (offset,) = append(suspended, [b"after"])
+    assert offset == 6
+    append(others, [b"last"])
+    assert everything(SYSTEM.reader(location)) == [b"4", b"after", b"last"]
+
+
+def test_a_number_that_expired_and_was_created_again_is_nobodys_record(location: LogLocation) -> None:
+    writer, reader = SYSTEM.appender(location), FilesReader(location)
+    append(writer, [b"first"])
+    assert everything(reader) == [b"first"]
+    late = SegmentChain(location)
+    late.newest()
+    for number in range(4):
+        append(writer, [b"%d" % number])
+    data = (Path(late.path(0))).read_bytes()
+    expire(location)
+    assert not LocalFileIO().exists(late.path(1))
+    assert LocalFileIO().create(late.path(1), data), "a suspended writer creates the number that it knows as the next"
+    with pytest.raises(OffsetExpired, match="first offset is 4"):
+        reader.read(0, 1)
+    assert everything(reader) == everything(FilesReader(location)) == [b"3"]
+    append(writer, [b"4"])
+    assert everything(reader) == [b"3", b"4"]
+
+
+def test_an_expiry_that_died_behind_its_floor_is_finished_by_the_next_one(location: LogLocation) -> None:
+    writer = SYSTEM.appender(location)
+    for number in range(4):
+        append(writer, [b"%d" % number])
+    plan = FaultPlan({2: FAIL_BEFORE}, frozenset({"create", "write", "delete"}))
+    with pytest.raises(Unavailable):
+        SegmentChain(replace(location, storage=FaultyFileIO(LocalFileIO(), plan))).expire(now_ms() + 60_000)
+    assert everything(SYSTEM.reader(location)) == [b"3"]
+    expire(location)
+    assert len(LocalFileIO().list(SegmentChain(location).path(0).rpartition("/")[0])) == 1
+
+
+def test_records_that_somebody_needs_do_not_expire(location: LogLocation) -> None:
+    writer = SYSTEM.appender(location)
+    for number in range(4):
+        append(writer, [b"%d" % number], bucket=number % 2)
+    SegmentChain(location).expire(now_ms() + 60_000, {0: 1})
+    assert SYSTEM.reader(location).first_offsets() == {0: 1, 1: 0}
+    SegmentChain(location).expire(now_ms() + 60_000, {0: 2, 1: 1})
+    assert SYSTEM.reader(location).first_offsets() == {0: 2, 1: 1}
+
+
+@pytest.mark.parametrize("hint", ["kept", "deleted", "damaged"])
+def test_a_new_client_finds_the_end_with_few_requests(location: LogLocation, hint: str) -> None:
+    writer = SYSTEM.appender(location)
+    for number in range(150):
+        append(writer, [b"%d" % number])
+    path = Path(SegmentChain(location).path(0)).parents[1] / "hint"
+    if hint != "kept":
+        path.unlink()
+    if hint == "damaged":
+        path.write_bytes(b"{")
+    plan = FaultPlan(counted=READS)
+    reader = SYSTEM.reader(replace(location, storage=FaultyFileIO(LocalFileIO(), plan)))
+    assert reader.end_offsets() == {0: 150, 1: 0}
+    assert "list" not in {call.name for call in plan.calls}
+    assert len(plan.calls) <= 24
+
+
+def test_a_micro_batch_and_its_reader_make_few_requests_and_list_nothing(location: LogLocation) -> None:
+    written, read = FaultPlan(counted=CHANGES | READS), FaultPlan(counted=CHANGES | READS)
+    writer = SYSTEM.appender(replace(location, storage=FaultyFileIO(LocalFileIO(), written)))
+    reader = SYSTEM.reader(replace(location, storage=FaultyFileIO(LocalFileIO(), read)))
+    append(writer, [b"a"])
+    end = reader.end_offsets()[0]
+    written.calls.clear()
+    read.calls.clear()
+    append(writer, [b"b"])
+    assert [call.name for call in written.calls] == ["exists", "read", "create", "read"]
+    reader.wait({0: end}, 1)
+    assert reader.read(0, end).column("value").to_pylist() == [b"b"]
+    assert len(read.calls) <= 8, [(call.name, call.path[-30:]) for call in read.calls]
+    assert "list" not in {call.name for call in (*written.calls, *read.calls)}
+    read.calls.clear()
+    reader.end_offsets()
+    assert [call.name for call in read.calls] == ["exists"], "an idle reader asks for the next segment only"
+
+
+def test_a_damaged_segment_is_an_error_that_names_it(location: LogLocation) -> None:
+    append(SYSTEM.appender(location), [b"x" * 100, b"y"])
+    path, dice = Path(SegmentChain(location).path(0)), random.Random(3)
+    whole = path.read_bytes()
+    for _ in range(200):
+        data = bytearray(whole[: dice.choice([len(whole), dice.randrange(len(whole))])])
+        for _ in range(dice.randrange(1, 4)):
+            if data:
+                data[dice.randrange(len(data))] = dice.randrange(256)
+        path.write_bytes(data)
+        try:
+            found = FilesReader(location).read(0, 0, 2)
+        except Corrupt as why:
+            assert str(path) in str(why)
+        else:
+            assert data == whole and found.num_rows == 2
+
+
+def test_a_large_append_is_written_before_its_flush(location: LogLocation) -> None:
+    appender: LogAppender = FilesAppender(location)
+    dice = random.Random(1)
+    pending = [appender.append(0, records([dice.randbytes(900_000) for _ in range(4)])) for _ in range(8)]
+    reader: LogReader = FilesReader(location)
+    assert reader.end_offsets()[0] > 0
+    appender.flush()
+    assert [o for p in pending for o in p.offsets().to_pylist()] == list(range(32))
+    assert sum(part.num_rows for part in reader.chunks(0, 0, 32, max_records=5)) == 32
+
+
+def test_a_table_is_renamed_with_its_log(tmp_path: Path) -> None:
+    lake = connect(str(tmp_path))
+    options = {"log-store.enabled": True, "log-store.type": "files"}
+    old = lake.create_table("db.old", {"id": "bigint", "v": "string"}, primary_key="id", options=options)
+    lake.write(pa.table({"id": [1], "v": ["a"]}), "db.old")
+    lake.rename_table("db.old", "db.new")
+    lake.write(pa.table({"id": [2], "v": ["b"]}), "db.new")
+    rows = [row for part in lake.table("db.new").tail("earliest", stop="latest") for row in part.to_pylist()]
+    assert sorted(row["id"] for row in rows) == [1, 2]
+    with pytest.raises(LakelogError), old.writer() as writer:
+        writer.write(pa.table({"id": [3], "v": ["c"]}))
+    assert lake.table("db.new").scan().count() == 2
+
+
+def test_it_has_no_topic_to_adopt(location: LogLocation) -> None:
+    with pytest.raises(LakelogError, match=r"log-store\.address"):
+        SYSTEM.create(location, adopt=True)
