@@ -22,7 +22,8 @@ def log_system_at(address: str | None, table_path: str = "") -> str:
     factories = {name: log_factory(name) for name in LOG_SYSTEMS}
     if address is None:
         is_remote = "://" in table_path
-        return next(name for name, found in factories.items() if found.is_local and (found.any_storage or not is_remote))
+        local = [name for name, found in factories.items() if found.is_local and (found.any_storage or not is_remote)]
+        return local[0]
     scheme = address.partition("://")[0] if "://" in address else ""
     fitting = {wanted: name for name, factory in reversed(factories.items()) for wanted in factory.schemes}
     return fitting.get(scheme) or fitting[""]
