@@ -25,6 +25,7 @@ LOOKUP_REFRESH: Final = Option(
     "Interval between the refreshes of an asynchronous lookup join. Without lookup.async: interval after which a "
     "running task refreshes again.",
     _READ,
+    aliases=("lookup.reloading.interval",),
 )
 LOOKUP_SOURCE: Final = Option(
     "lookup.source",

@@ -286,6 +286,8 @@ WRITE_SHUFFLE: Final = Option(
     "are worth several tasks and arrive in more tasks than a bucket should get runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
+    aliases=("write.distribution-mode",),
+    words={"hash": "bucket"},
 )
 
 PARTITION_DEFAULT_NAME: Final = Option(
