@@ -43,7 +43,13 @@ def _pair(part: str) -> tuple[str, str]:
     name, equals, value = part.partition("=")
     if not equals or not name.strip():
         raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return name.strip(), value.strip()
+    return name.strip(), _unquoted(value.strip())
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes around it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
 
 
 def columns(given: Value) -> tuple[str, ...]:
