@@ -39,7 +39,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
+from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once
 
 _KEPT_BY_LAKELOG = "lakelog."
 _FIXED = (DEFAULTS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
@@ -54,6 +54,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     both or refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
     Unavailable.
     """
+    check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location = catalog.load_table(identifier)
     wanted = [_canonical(c) for c in changes]
     given = {change.key for change in wanted if isinstance(change, SetOption)}

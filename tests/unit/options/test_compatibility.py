@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidOption
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidOption, NotAllowed
 from lakelog.lake.lake import Lake
 from lakelog.options.compatibility import INERT, with_defaults
 from lakelog.options.log import shown_value
+from lakelog.paimon.schema.changes import SetOption
+from lakelog.service.terminal.guard.guarded_tables import GuardedTables
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.masking import without_secrets
 from lakelog.table.model.log_options import ALL_OPTIONS, canonical_options
 
@@ -207,6 +211,49 @@ def test_other_spellings_change_and_reset_an_option_of_a_table(lake: Lake) -> No
     assert "scan.startup.mode" not in _options(lake, "d.t")
     with pytest.raises(InvalidOption, match="a log is created with its table"):
         lake.sql("alter table d.t set tblproperties ('log.system' = 'kafka')")
+
+
+SPELLINGS = ("properties.", "kafka.", "log.kafka.", "table-storage.kafka.", "table-storage.table-storage.properties.")
+
+
+@pytest.mark.parametrize("prefix", SPELLINGS)
+def test_a_user_s_statement_is_checked_under_every_spelling(tmp_path: Path, prefix: str) -> None:
+    users = GuardedTables(str(tmp_path), {}, {}, Privilege.WRITE, False)
+    for name, value, why in (
+        ("pulsar.client.authParams", "file:/etc/passwd", "names a file on the server"),
+        ("sasl.login.callback.handler.class", "evil.Class", "may load libraries"),
+    ):
+        given = {prefix + name: value}
+        with pytest.raises(NotAllowed, match=why):
+            users.canonical_options(given, "table")
+        with pytest.raises(NotAllowed, match=why):
+            users.alter_table(Identifier("d", "t"), [SetOption(key, value) for key, value in given.items()])
+    with pytest.raises(NotAllowed, match="cannot be set for one statement"):
+        users.canonical_options({prefix + "acks": "all"}, "read")
+
+
+@pytest.mark.parametrize("prefix", SPELLINGS[1:])
+def test_an_option_has_one_value_under_all_its_names(lake: Lake, tmp_path: Path, prefix: str) -> None:
+    """The check of a user's statement would see one value, and the table would have the other."""
+    lake.sql("create table d.t (id int, primary key (id)) with ('log.system' = 'embedded')")
+    users = GuardedTables(str(tmp_path / "wh"), {}, {}, Privilege.WRITE, False)
+    for one, other in (("properties.", prefix), (prefix, "properties.")):
+        given = {
+            one + "pulsar.client.authParams": "token:BEGIN",
+            other + "pulsar.client.authParams": "file:/etc/passwd",
+        }
+        with pytest.raises((InvalidOption, NotAllowed)) as refused:
+            users.alter_table(Identifier("d", "t"), [SetOption(key, value) for key, value in given.items()])
+        assert "properties.pulsar.client.authParams" not in _options(lake, "d.t") and "BEGIN" not in str(refused.value)
+        with pytest.raises(InvalidOption, match=r"two names of 'properties\.pulsar\.client\.authParams'"):
+            canonical_options(given, "table")
+    assert canonical_options({"properties.acks": "1", prefix + "acks": "1"}, "table") == {"properties.acks": "1"}
+
+
+def test_what_lakelog_keeps_is_not_set_under_another_name(lake: Lake) -> None:
+    lake.sql("create table d.t (id int, primary key (id)) with ('log.system' = 'embedded')")
+    with pytest.raises(InvalidOption, match="reserved for lakelog"):
+        lake.sql("alter table d.t set tblproperties ('table-storage.lakelog.log-id' = 'x')")
 
 
 @pytest.mark.parametrize(

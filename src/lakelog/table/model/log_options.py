@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
@@ -47,12 +47,26 @@ def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
 
     In a table, Table Store's ``log.system`` also turns the log on, or off with ``none``.
     """
+    check_spelled_once(given.items())
     if scope != "table":
         return ALL_OPTIONS.canonical(given, scope)
     found = ALL_OPTIONS.canonical({k: v for k, v in given.items() if not _is_no_log(k, v)}, scope)
     if any(key.lower().removeprefix(TABLE_STORAGE) == _LOG_SYSTEM for key in given):
         found = {LOG_ENABLED.key: str(LOG_TYPE.key in found).lower(), **found}
     return found
+
+
+def check_spelled_once(given: Iterable[tuple[str, str]]) -> None:
+    """Checks that no option has two values under two names, of which a check may see the other one.
+
+    Raises InvalidOption, without the values.
+    """
+    seen: dict[str, tuple[str, str]] = {}
+    for key, value in given:
+        own = ALL_OPTIONS.canonical_key(key)
+        first, other = seen.setdefault(own, (key, value))
+        if value != other:
+            raise InvalidOption(f"options '{first}' and '{key}' are two names of '{own}' with two values: give one")
 
 
 def _is_no_log(key: str, value: str) -> bool:
