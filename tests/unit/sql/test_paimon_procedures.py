@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lakelog
@@ -164,3 +165,40 @@ def test_partitions_expire_by_what_the_call_says(lake) -> None:
 def test_what_only_another_engine_needs_is_passed_over(lake) -> None:
     counts = _call(lake, "remove_orphan_files(table => 'db.t', parallelism => 5, mode => 'distributed')")
     assert counts == [{"deleted_file_count": 0, "deleted_file_total_len_in_bytes": 0}]
+
+
+def test_a_compaction_takes_options_for_one_call(lake) -> None:
+    """A trigger of two sorted runs compacts what the table's own five do not; the table keeps its options."""
+    before = dict(lake.table("db.t").definition.options)
+    minor = "compact(table => 'db.t', compact_strategy => 'minor'"
+    assert _call(lake, f"{minor})")[0]["snapshot_id"] is None
+    (done,) = _call(lake, f"{minor}, options => 'num-sorted-run.compaction-trigger=2, file.compression=lz4')")
+    assert (done["files_before"], done["files_after"]) == (4, 1)
+    store = lake.table("db.t").logical.store
+    (entry,) = store.live_entries(store.latest_snapshot())
+    path = store.paths.data_file(entry.partition, entry.bucket, entry.file)
+    assert pq.read_metadata(path).row_group(0).column(0).compression == "LZ4"
+    assert lake.table("db.t").definition.options == before and _ids(lake) == [0, 1, 2, 3]
+    assert _call(lake, "compact('db.t', options => 'sink.parallelism=4')")
+    for text in (
+        "bucket=3",
+        "merge-engine=aggregation",
+        "log-store.address=x",
+        "write-only=false",
+        "commit.user-prefix=x",
+    ):
+        with pytest.raises(InvalidRequest, match="unknown option"):
+            _call(lake, f"compact('db.t', options => '{text}')")
+
+
+def test_a_compaction_leaves_partitions_that_are_still_written(lake) -> None:
+    lake.sql("create table db.i (id int, day int) partitioned by (day) tblproperties ('write-only' = 'true')")
+    for _ in range(2):
+        _write(lake, "db.i", id=[1, 2], day=[1, 2])
+    store = lake.table("db.i").logical.store
+    assert _call(lake, "compact('db.i', partition_idle_time => '1 h')")[0]["snapshot_id"] is None
+    assert len(list(store.live_entries(store.latest_snapshot()))) == 4
+    (done,) = _call(lake, "compact('db.i', partitions => 'day=1', partition_idle_time => '0 s')")
+    assert (done["buckets"], done["files_before"], done["files_after"]) == (1, 2, 1)
+    (done,) = _call(lake, "compact('db.i', partition_idle_time => '0 s')")
+    assert len(list(store.live_entries(store.latest_snapshot()))) == 2
