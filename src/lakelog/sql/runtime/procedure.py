@@ -55,6 +55,27 @@ def age(given: Value) -> timedelta:
         return timedelta(milliseconds=max(0.0, clock.now_ms() - past))
 
 
+def partition_specs(given: Value) -> list[dict[str, str]]:
+    """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
+    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
+    if not specs:
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return specs
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not equals or not name.strip():
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return name.strip(), _unquoted(value.strip())
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes around it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
+
+
 def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, str]]:
     """Reads options of the table for one call, like ``'a=1, b=2'``; raises InvalidOption for any other option."""
     declared = Declared(known)

@@ -14,7 +14,16 @@ from lakelog.options.compatibility import INERT
 from lakelog.options.table import TABLE_OPTIONS
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.ports import Engine
-from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, duration, flag, options_among, text
+from lakelog.sql.runtime.procedure import (
+    Parameter,
+    Procedure,
+    Value,
+    duration,
+    flag,
+    options_among,
+    partition_specs,
+    text,
+)
 from lakelog.sql.runtime.statement import counts_row
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
@@ -33,33 +42,12 @@ _ATTEMPTS: Final = 5
 """Maximum attempts if other commits replace the same files."""
 
 
-def partition_specs(given: Value) -> list[dict[str, str]]:
-    """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
-    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
-    if not specs:
-        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return specs
-
-
 def strategy(given: Value) -> bool:
     """Parses Apache Paimon's ``full`` or ``minor``; True for a full compaction."""
     name = text(given).lower()
     if name not in ("full", "minor"):
         raise ValueError("write 'full' or 'minor'")
     return name == "full"
-
-
-def _pair(part: str) -> tuple[str, str]:
-    name, equals, value = part.partition("=")
-    if not equals or not name.strip():
-        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return name.strip(), _unquoted(value.strip())
-
-
-def _unquoted(value: str) -> str:
-    """A value without quotes around it."""
-    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if is_quoted else value
 
 
 def columns(given: Value) -> tuple[str, ...]:

@@ -9,8 +9,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import SchemaChange, SetOption
-from lakelog.sql.procedures.maintenance.compact import partition_specs
-from lakelog.sql.runtime.procedure import Parameter, Procedure, number
+from lakelog.sql.runtime.procedure import Parameter, Procedure, number, partition_specs
 from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.overwrite import rescale

@@ -8,20 +8,13 @@ from typing import ClassVar, Final
 from lakelog.sql.dml.explained import ExplainingSession
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, text_rows
-from lakelog.sql.statements.rows.delete import Delete
-from lakelog.sql.statements.rows.insert import Insert
-from lakelog.sql.statements.rows.merge_into import MergeInto
-from lakelog.sql.statements.rows.update import Update
+from lakelog.sql.statements import STATEMENTS
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _MODES: Final = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
-_CHANGES: Final[dict[str, type[ParsedStatement]]] = {
-    "INSERT": Insert,
-    "UPDATE": Update,
-    "DELETE": Delete,
-    "MERGE": MergeInto,
-}
+_CHANGES: Final = {"INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE FROM", "MERGE": "MERGE INTO"}
+"""First word of a statement that changes rows → its name in ``STATEMENTS``."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +41,10 @@ class Explain(ParsedStatement):
             while cursor.peek() is not None and not cursor.at_words("INSERT"):
                 cursor.skip_group()
             verb = "" if cursor.peek() is None else "INSERT"
-        kind = _CHANGES.get(verb)
-        if kind is None:
+        if verb not in _CHANGES:
             return None
         inner = SourceText(cursor.source.script, first.start, cursor.source.end)
-        change = kind.parse(TokenStream(inner, tokens))
+        change: ParsedStatement | None = STATEMENTS.load(_CHANGES[verb]).parse(TokenStream(inner, tokens))
         head = "EXPLAIN " if mode is None else f"EXPLAIN {mode} "
         return None if change is None else cls(cursor.source, head, verb, change)
 
