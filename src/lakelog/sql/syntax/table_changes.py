@@ -142,9 +142,9 @@ def read_time_travel(
 ) -> TimeTravel:
     """The clause that begins at this place.
 
-    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an offset), or a function
-    or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises UnsupportedStatement for
-    another value.
+    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an
+    offset), or a function or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises
+    UnsupportedStatement for another value.
     """
     rest = [t for t in tokens if t.start >= start]
     at = 1 if rest[0].is_word("FOR") else 0
