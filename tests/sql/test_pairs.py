@@ -196,7 +196,7 @@ class ScribeOfSpark:
     def run_query(self, plan: QueryPlan) -> object:
         if "SPARK_REFUSES" in plan.text:
             raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")
-        self._write_plan("query" + " with lasting views" * plan.lasting, plan)
+        self._write_plan("query" + " with persistent views" * plan.persistent, plan)
         return None
 
     def insert(

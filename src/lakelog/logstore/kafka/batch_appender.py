@@ -70,7 +70,7 @@ class BatchAppender(TopicAppender):
         return self.append_all([(bucket, records)])[0]
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
-        self._watch.look()
+        self._watch.check()
         pending: list[PendingAppend] = []
         by_bucket: dict[int, list[tuple[Acknowledged, Records]]] = {}
         for bucket, records in parts:
@@ -91,7 +91,7 @@ class BatchAppender(TopicAppender):
         with self._ending_all():
             self._work(0)
         waiting, self._waiting = self._waiting, []
-        self._watch.look()
+        self._watch.check()
         for pending in waiting:
             self._check_same_topic(pending)
 
@@ -119,7 +119,7 @@ class BatchAppender(TopicAppender):
                 if not pending.is_complete:
                     pending.failure = error
             self._waiting = []
-            self._watch.look_soon()
+            self._watch.check_next_time()
             self.close()
             raise
 

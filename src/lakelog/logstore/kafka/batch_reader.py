@@ -32,7 +32,7 @@ from lakelog.logstore.kafka.topic import (
 )
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.decoder import decode
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _TROUBLE_S: Final = 3.0
 """Seconds after a lost connection until a waiting reader checks that the broker is available."""
@@ -149,7 +149,7 @@ class BatchReader(LogReader):
         self._topic = KafkaTopic(location)
         self._topic.check()
         self._connections = Connections(location)
-        self._watch = Watch(self._connections.check_same_topic)
+        self._watch = IdentityWatch(self._connections.check_same_topic)
         self._buckets: dict[int, _Bucket] = {}
         self._sent: dict[int, _Sent] = {}
         self._trouble_s: float | None = None
@@ -160,7 +160,7 @@ class BatchReader(LogReader):
         return self._watch.is_stale
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         followed = self._follow(bucket, start)
         if end is None:
             if not followed.has_records:
@@ -172,14 +172,14 @@ class BatchReader(LogReader):
         return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._watch.look()
+        self._watch.check()
         for bucket, start in positions.items():
             self._follow(bucket, start)
         sizes = dict.fromkeys(positions, _FOLLOW_BYTES)
         self._wait_for(lambda: any(self._buckets[b].has_records for b in positions), sizes, timeout_s)
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         followed = {bucket: self._follow(bucket, start) for bucket, start in positions.items()}
         if sum(bucket.size for bucket in followed.values()) > _FOLLOW_BYTES:
             return self.end_offsets(list(positions))
@@ -211,7 +211,7 @@ class BatchReader(LogReader):
         self._connections.close()
 
     def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _follow(self, number: int, start: int) -> _Bucket:
@@ -343,7 +343,7 @@ class BatchReader(LogReader):
     def _missed(self, error: Any) -> None:
         """Prepares another try after an error. Raises the error if that does not help."""
         if not error.retriable:
-            self._watch.look_soon()
+            self._watch.check_next_time()
             raise error_of(self._location, error)
         if self._trouble_s is None:
             self._trouble_s = monotonic_s()

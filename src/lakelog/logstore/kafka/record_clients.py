@@ -29,7 +29,7 @@ from lakelog.logstore.kafka.topic import (
 )
 from lakelog.logstore.kafka.topic_appender import TopicAppender
 from lakelog.logstore.protocol.header import HEADER_KEY
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _TROUBLE_S = 3.0
 """Seconds after a lost connection until a waiting reader checks that the broker is available."""
@@ -95,7 +95,7 @@ class RecordAppender(TopicAppender):
         self._waiting: list[_Delivered] = []
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
-        self._watch.look()
+        self._watch.check()
         count = len(records)
         pending = _Delivered(bucket, count, self._location)
         self._waiting.append(pending)
@@ -128,7 +128,7 @@ class RecordAppender(TopicAppender):
             raise error_of(self._location, failed)
         if left:
             raise unavailable(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
-        self._watch.look()
+        self._watch.check()
         for pending in waiting:
             self._check_same_topic(pending)
 
@@ -153,7 +153,7 @@ class RecordAppender(TopicAppender):
 
     def _start_anew(self) -> None:
         """Discards unsent records, so that the client does not send them during a later attempt."""
-        self._watch.look_soon()
+        self._watch.check_next_time()
         old, self._producer = self._producer, self._new_producer()
         old.purge()
 
@@ -175,7 +175,7 @@ class RecordReader(LogReader):
             self._consumer = Consumer({**client(location, _CONSUMER), "error_cb": self._notice})
         self._topic = KafkaTopic(location)
         self._topic.check()
-        self._watch = Watch(self._topic.check_same)
+        self._watch = IdentityWatch(self._topic.check_same)
         self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
@@ -185,7 +185,7 @@ class RecordReader(LogReader):
         return self._watch.is_stale
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         with translated_errors(self._location):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
@@ -203,7 +203,7 @@ class RecordReader(LogReader):
             return records_table([held.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._watch.look()
+        self._watch.check()
         with translated_errors(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
@@ -240,7 +240,7 @@ class RecordReader(LogReader):
         self._consumer.close()
 
     def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _notice(self, error: KafkaError) -> None:
@@ -310,7 +310,7 @@ class RecordReader(LogReader):
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)
         self._forget(list(self._next))
-        self._watch.look_soon()
+        self._watch.check_next_time()
         if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             raise expired(self._location, bucket, at, self.first_offsets([bucket])[bucket])
         raise error_of(self._location, error)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lakelog.logstore.base import LogAppender, LogLocation
 from lakelog.logstore.kafka.topic import LATEST, KafkaTopic
-from lakelog.logstore.topic_identity import Watch, missing
+from lakelog.logstore.topic_identity import IdentityWatch, missing
 
 
 class _Appended(Protocol):
@@ -25,7 +25,7 @@ class TopicAppender(LogAppender):
         self._location = location
         self._topic = KafkaTopic(location)
         self._topic.check()
-        self._watch = Watch(check_same_topic or self._topic.check_same)
+        self._watch = IdentityWatch(check_same_topic or self._topic.check_same)
         self._last: dict[int, int] = {}
 
     @property

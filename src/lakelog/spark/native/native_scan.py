@@ -153,9 +153,9 @@ class BatchScanPlanner:
         """The EXPLAIN report for the read of a table."""
         return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_looked_at)
 
-    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, lives: bool) -> DataFrame:
-        """The row count of a scan for each value of partition columns: current, or, if it ``lives``, on each run."""
-        if lives or not isinstance(scan, Scan):
+    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, is_live: bool) -> DataFrame:
+        """The row count of a scan for each value of partition columns: current, or, if it ``is_live``, on each run."""
+        if is_live or not isinstance(scan, Scan):
             columns = tuple(keys) or scan.row_schema.field_names[:1]
             return counted(python_frame(self.spark, scan.select(columns), condition), keys)
         return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)

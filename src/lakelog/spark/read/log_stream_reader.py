@@ -42,7 +42,7 @@ PARTITION_ROWS = 200_000
 _POLL_S = 0.02
 """Maximum wait for the next record during planning before it reports no new data to Spark."""
 
-_TELL_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 """Minimum interval between two position reports of a named reader."""
 
 _INITIAL = "initial"
@@ -102,7 +102,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._stop_at: Offsets | None = None
         self._idle: _Idle | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
-        self._told = float("-inf")
+        self._reported = float("-inf")
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         return {**self._to_json(start_position(self._scan)), _INITIAL: True}
@@ -229,9 +229,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def commit(self, end: dict[str, object]) -> None:
         table, position = self._scan.table, self._from_json(end)
         name = table.options.get_typed(CONSUMER_ID)
-        if name is None or monotonic_s() < self._told + _TELL_EVERY_S:
+        if name is None or monotonic_s() < self._reported + _REPORT_EVERY_S:
             return
-        self._told = monotonic_s()
+        self._reported = monotonic_s()
         NamedReaders(table.io, table.path).record(name, position.offsets)
         consumers = table.store.consumers
         if position.full is not None and position.full[0]:

@@ -39,7 +39,7 @@ def resolve_target(
     found = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
     types = session.engine.simple_types(identifier)
-    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
+    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before)
 
 
 def with_schema_evolution(
@@ -145,7 +145,7 @@ def is_of_partitions(
 ) -> bool:
     """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
     options = session.tables.canonical_options(changed.options, "write")
-    if session.tables.changeable(identifier, (), options).tells_log:
+    if session.tables.changeable(identifier, (), options).emits_log:
         return False
     if condition is None:
         return True

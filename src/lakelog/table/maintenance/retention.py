@@ -33,7 +33,7 @@ from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.read.log_view import look
+from lakelog.table.read.log_view import capture
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -64,8 +64,8 @@ def expire_snapshots(
     gone = table.store.expire_snapshots(keep, lambda: _oldest_needed(table))
     METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
     if gone:
-        told = fields(table=table.name, snapshot=gone[-1])
-        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=told)
+        about = fields(table=table.name, snapshot=gone[-1])
+        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=about)
     return gone
 
 
@@ -134,8 +134,8 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
     if not dry_run:
         METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
-        told = fields(table=table.name, files=len(found.files))
-        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=told)
+        about = fields(table=table.name, files=len(found.files))
+        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=about)
     return found
 
 
@@ -245,7 +245,7 @@ def log_floors(table: DynamicTable) -> Mapping[int, int]:
     with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
     NotFound.
     """
-    moment = look(table)
+    moment = capture(table)
     readers = NamedReaders(table.io, table.path).list()
     sealed = [writer.sealed_up_to for writer in moment.writers.values()]
     needed = moment.starts([moment.state.offsets, *sealed, *(reader.offsets for reader in readers)])

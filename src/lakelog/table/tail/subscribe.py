@@ -120,7 +120,7 @@ def _full_steps(
 ) -> Iterator[Step]:
     """The rest of the snapshot; the states receive all of it."""
     assert position.log.full is not None
-    (snapshot, part), told = position.log.full, 0 if position.amid is None else position.amid.rows
+    (snapshot, part), skipped_rows = position.log.full, 0 if position.amid is None else position.amid.rows
     for number, split in enumerate(splits):
         if number < part and states is None:
             continue
@@ -130,7 +130,7 @@ def _full_steps(
                 return
             if states is not None:
                 states.take(split.bucket, batch)
-            skipped = min(batch.num_rows, max(0, told - rows)) if number == part else 0
+            skipped = min(batch.num_rows, max(0, skipped_rows - rows)) if number == part else 0
             rows += batch.num_rows
             if number >= part and skipped < batch.num_rows:
                 at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=PartialProgress(rows))
@@ -172,9 +172,9 @@ class _LogSteps:
                 records = self._read_on(bucket, None if ends is None else ends[bucket])
                 if records.num_rows:
                     moved = True
-                    yield from self._told(bucket, self._scan.parts(bucket, records), _behind(records))
+                    yield from self._emitted(bucket, self._scan.parts(bucket, records), _behind(records))
                 elif ends is not None:  # the offsets below the end have a gap
-                    yield from self._told(bucket, (), ends[bucket])
+                    yield from self._emitted(bucket, (), ends[bucket])
             self._scan.table.check_identity(LOOK_EVERY_S)
             if not moved:
                 self._scan.reader.wait(offsets, _WAIT_S)
@@ -197,12 +197,12 @@ class _LogSteps:
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
         records = self._read_on(bucket, amid.end)
         parts = scan.parts(bucket, records) if records.num_rows else ()
-        yield from self._told(bucket, parts, amid.end, amid.first, amid.rows)
+        yield from self._emitted(bucket, parts, amid.end, amid.first, amid.rows)
 
-    def _told(
-        self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, told: int = 0
+    def _emitted(
+        self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, skipped_rows: int = 0
     ) -> Iterator[Step]:
-        """Parts of a bucket that end at an offset, without the rows below ``first`` and the first ``told`` others."""
+        """Parts of a bucket that end at an offset, without the rows below ``first`` and the next ``skipped_rows``."""
         for part in parts:
             records = self._without_old(bucket, part.records, first)
             rows = self._scan.decode(records, bucket)
@@ -212,12 +212,12 @@ class _LogSteps:
             done = 0
             for number, batch in enumerate(batches, 1):
                 done += batch.num_rows
-                if done > told:
+                if done > skipped_rows:
                     at = self._at(bucket, part.start, PartialProgress(done, bucket, part.end, max(first, part.first)))
                     if number == len(batches):
                         at = self._behind_part(bucket, part)
-                    yield batch.slice(max(0, batch.num_rows - (done - told))), at
-            told = max(0, told - done)
+                    yield batch.slice(max(0, batch.num_rows - (done - skipped_rows))), at
+            skipped_rows = max(0, skipped_rows - done)
         self._offsets[bucket] = end
         if self._states is not None:
             self._states.come_to(bucket, end)
