@@ -50,7 +50,7 @@ def can_start_spark() -> bool:
 
 
 def install_java() -> str:
-    """What to run on this machine to get a Java for Spark."""
+    """The command that installs a Java for Spark on this machine."""
     for program, command in _INSTALL_JAVA:
         if shutil.which(program):
             return command

@@ -1,4 +1,4 @@
-"""The environment: tested versions of PySpark, and variables beside those of the command line's options."""
+"""The environment: tested versions of PySpark, and variables that are no options of the command line."""
 
 from __future__ import annotations
 

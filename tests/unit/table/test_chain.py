@@ -102,7 +102,7 @@ def _away(*_: object) -> None:
     raise Unavailable("away")
 
 
-def test_two_that_look_at_the_same_end_of_the_chain_decide_one_after_the_other(table: Table) -> None:
+def test_two_writers_at_the_same_end_of_the_chain_decide_one_after_the_other(table: Table) -> None:
     tasks = {name: attempt(table.logical, name, 0, rows(1, 2, name=name)) for name in "ab"}
     committers = {name: Committer(table.logical, name) for name in "ab"}
     for committer in committers.values():

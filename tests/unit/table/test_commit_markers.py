@@ -98,7 +98,7 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
     assert [r.epoch for r in table.logical.decided.of("stream")] == []
 
 
-def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> None:
+def test_an_epoch_that_its_writer_marks_again_is_returned_once(table, monkeypatch) -> None:
     owner = decided(table, "stream", 0, "old")
     told: Callable[..., None] = Committer.append_commit
 

@@ -56,7 +56,7 @@ _Partition = _Topic.FetchPartition
 
 @dataclass(eq=False)
 class _Bucket:
-    """What is known of one bucket: ``at`` is the next offset to read, ``fetch_at`` the next one to fetch."""
+    """State of one bucket: ``at`` is the next offset to read, ``fetch_at`` the next one to fetch."""
 
     at: int
     fetch_at: int
@@ -78,7 +78,7 @@ class _Bucket:
         self.records_seen += batch.count
 
     def skip_to(self, start: int) -> bool:
-        """Goes on to a later offset; returns False if that is not among what was fetched."""
+        """Skips to a later offset; returns False if it was not fetched."""
         if not self.at <= start <= self.fetch_at:
             return False
         if self.rest is not None:

@@ -1,4 +1,4 @@
-"""What both appenders to a topic share: its end offsets, and the detection of a topic that was created again."""
+"""Base of both appenders to a topic: its end offsets, and the detection of a topic that was recreated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts the JVM of a local session: checks for Java first, and drops start-up messages that tell a user nothing."""
+"""Starts the JVM of a local session: checks for Java first, and drops start-up messages that users do not need."""
 
 from __future__ import annotations
 

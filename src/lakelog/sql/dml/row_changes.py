@@ -180,7 +180,7 @@ class ChangesRows(Protocol):
     """An engine that may do a change by itself."""
 
     def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
-        """Does the change in one commit; false, and nothing has happened, if the queries of ``change`` have to do it.
+        """Changes rows in one commit; False, without any change, if the queries of ``change`` are needed.
 
         Raises CommitConflict: nothing has changed.
         """

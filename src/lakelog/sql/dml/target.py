@@ -143,7 +143,7 @@ def _planned(session: SessionContext, query: str) -> QueryPlan:
 def is_of_partitions(
     session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, condition: str | None
 ) -> bool:
-    """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
+    """True if a DELETE removes whole partitions, or all rows, of a table whose readers need no change per row."""
     options = session.tables.canonical_options(changed.options, "write")
     if session.tables.changeable(identifier, (), options).emits_log:
         return False

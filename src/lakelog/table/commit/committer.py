@@ -321,7 +321,7 @@ class Committer:
     def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
         """Heals to a decision; a replayed decision may fail, because the next epoch heals the open rows after it.
 
-        Otherwise a query could be fenced for ever, if it restarts before its last epoch from an older checkpoint and
+        Otherwise a query could stay fenced, if it restarts before its last epoch from an older checkpoint and
         its later attempts died. Nothing is verified in that case, so none of it is sealed yet.
         """
         try:

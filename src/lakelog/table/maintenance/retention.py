@@ -225,7 +225,7 @@ def _forget_sealed(table: DynamicTable) -> None:
 
 
 def expire_log(table: DynamicTable) -> None:
-    """Deletes old records of the log that nobody needs any more (``log_floors``).
+    """Deletes old records of the log that no reader or writer needs (``log_floors``).
 
     Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
     log on a server. Raises Unavailable, NotFound.

@@ -68,8 +68,8 @@ class LogView:
 def capture(table: DynamicTable) -> LogView:
     """Reads the ends of the log, then writers and their decisions, then the snapshot, in this order.
 
-    Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
-    or taken back. If there is a dead writer and the log has grown in the meantime, a take-over may have restored values
+    So each writer of a record in the log is found active, or it has finished, and its rows are in the snapshot or taken
+    back. If there is a dead writer and the log has grown in the meantime, a take-over may have restored values
     older than the snapshot's. Then it reads everything again. Raises InvalidRequest for a table without a log,
     Unavailable, NotFound if expiry was faster each time.
     """

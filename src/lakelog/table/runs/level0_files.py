@@ -42,7 +42,7 @@ def _inline_files(
     """The data and changelog files of inline rows.
 
     Each epoch's rows can be folded, because its tasks have checked that. If those of several cannot, because a sum
-    exceeds its column, each epoch gets its own files. Epochs are decided and must not wait for ever. Reads and
+    exceeds its column, each epoch gets its own files. Decided epochs must not wait without end. Reads and
     compactions report the faulty key.
     """
     try:

@@ -37,8 +37,8 @@ _TIDY_S: Final = 60.0
 def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> Tail:
     """The changes from any start: a mode, offsets by bucket, or the position of a tail.
 
-    The tail runs for ever, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, the tail
-    checks it a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
+    The tail runs without end, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, it is
+    checked a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
     log has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
     read, Unavailable for the log.
     """
@@ -153,7 +153,7 @@ class _LogSteps:
         self._tidied, self._given_up = monotonic_s(), asked.offsets
 
     def steps(self, stop: Stop) -> Iterator[Step]:
-        """The steps up to the current end, until an event, or for ever. Raises as ``follow``."""
+        """The steps up to the current end, until an event, or without end. Raises as ``follow``."""
         offsets, amid, states = self._offsets, self._position.amid, self._states
         offsets.update(self._scan.held_offsets(offsets))
         if states is not None:

@@ -66,7 +66,8 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     removes = rules.remove_option
     if table.options.need(IGNORE_DELETE):
         raise UnsupportedFeature(
-            f"DELETE of rows of table {table.name} is not supported: it drops deletes ('{IGNORE_DELETE.key}' = 'true')"
+            f"DELETE of rows of table {table.name} is not supported: '{IGNORE_DELETE.key}' = 'true' drops deletes. "
+            f"Set it to 'false' by ALTER TABLE"
         )
     if not rules.newest_wins and (removes is None or not table.options.need(removes)):
         how = "" if removes is None else f" unless it was created with '{removes.key}' = 'true'"

@@ -65,7 +65,7 @@ class LogMaterializer:
     def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
         """Commits snapshots and yields them, one per ``commit.interval`` while rows arrive.
 
-        It runs for ever or (``stop='latest'``) up to the current end of the log. It also compacts and expires unless
+        It runs without end or (``stop='latest'``) up to the current end of the log. It also compacts and expires unless
         ``write-only``. Raises OffsetExpired, NotFound (a recreated log), Unavailable, InvalidSchema for rows that do
         not fit the table, CommitConflict and CommitUnknown; the next follower resumes where it stopped.
         """
