@@ -70,7 +70,7 @@ _NESTED_KEY: Final = "nested-key"
 
 
 def check_option_change(schema: TableSchema, key: str, value: str | None, has_snapshots: bool) -> None:
-    """True if an option may be set to a value, or removed (None), in a table.
+    """Refuses a change of an option (None: its removal) that a table does not allow.
 
     Raises InvalidOption that names key and value and says what to do instead.
     """

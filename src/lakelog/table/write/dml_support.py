@@ -67,7 +67,7 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     if table.options.need(IGNORE_DELETE):
         raise UnsupportedFeature(
             f"DELETE of rows of table {table.name} is not supported: '{IGNORE_DELETE.key}' = 'true' drops deletes. "
-            f"Set it to 'false' by ALTER TABLE"
+            "Copy the rows to a table without this option"
         )
     if not rules.newest_wins and (removes is None or not table.options.need(removes)):
         how = "" if removes is None else f" unless it was created with '{removes.key}' = 'true'"
