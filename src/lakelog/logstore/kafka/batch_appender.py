@@ -24,7 +24,7 @@ from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.kafka.append_queue import Acknowledged, AppendQueue, Unacknowledged
 from lakelog.logstore.kafka.connections import Answer, Connections, error_of
 from lakelog.logstore.kafka.topic import TIMEOUT_S, too_large, unavailable
-from lakelog.logstore.kafka.topic_appender import TopicAppender
+from lakelog.logstore.kafka.topic_client import TopicAppender
 from lakelog.logstore.record_batch.encoder import MAX_BYTES
 
 _IN_FLIGHT: Final = 5
