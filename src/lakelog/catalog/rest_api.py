@@ -215,7 +215,8 @@ class RestApi:
             )
         if status == 403:
             raise InvalidRequest(
-                f"the catalog server at {self.url} denied the request (403): {said}. Ask its administrator for the privilege"
+                f"the catalog server at {self.url} denied the request (403): {said}. "
+                "Ask its administrator for the privilege"
             )
         if status == 501:
             raise UnsupportedFeature(f"the catalog server at {self.url} does not support the request (501): {said}")
