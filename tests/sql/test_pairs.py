@@ -245,8 +245,8 @@ class ScribeOfSpark:
         self.events.append("catalogs changed")
 
     @contextlib.contextmanager
-    def kept(self, plan: QueryPlan) -> Iterator[str]:
-        self._write_plan("kept", plan)
+    def materialized(self, plan: QueryPlan) -> Iterator[str]:
+        self._write_plan("materialized", plan)
         yield "kept_rows"
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:

@@ -117,7 +117,7 @@ class LazyEngine:
     millis_of = _forwarded("millis_of")
     simple_types = _forwarded("simple_types")
     files_of = _forwarded("files_of")
-    kept = _forwarded("kept")
+    materialized = _forwarded("materialized")
     replace_files = _forwarded("replace_files")
     write_sorted = _forwarded("write_sorted")
     cache_table = _forwarded("cache_table")

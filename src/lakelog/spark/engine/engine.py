@@ -225,7 +225,7 @@ class SparkEngine:
         return candidates if "" in found else sorted(found)
 
     @contextlib.contextmanager
-    def kept(self, plan: QueryPlan) -> Iterator[str]:
+    def materialized(self, plan: QueryPlan) -> Iterator[str]:
         """Runs a query, and keeps its rows in the executors; if one is lost, reads of its rows fail."""
         with checkpointed_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
             yield views["rows"]

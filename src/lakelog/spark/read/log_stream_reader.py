@@ -123,12 +123,12 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise
-            end = self._begin_anew()
+            end = self._restart()
         if end == start or _INITIAL not in start:
             return end
         return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
 
-    def _begin_anew(self) -> dict[str, object]:
+    def _restart(self) -> dict[str, object]:
         """The position at the newest snapshot, if the records after the old position have expired."""
         return self._to_json(latest_full(self._scan.table))
 
@@ -153,7 +153,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             try:
                 batches = self._fetch(position, seen, end)
             except OffsetExpired:
-                batches = self._fetch(position, self._scan.held_offsets(seen), end)
+                batches = self._fetch(position, self._scan.available_offsets(seen), end)
             if batches == [] and self._stop_at is None and self._is_short(begin, end):
                 known = self._idle if self._idle is not None and self._idle.begin == begin else None
                 # not worth a micro-batch
@@ -205,7 +205,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
-        held = self._scan.held_offsets(self._seen(dict(begin.offsets)))
+        held = self._scan.available_offsets(self._seen(dict(begin.offsets)))
         ends, switch = stop.offsets, begin.switch
         return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
 

@@ -118,7 +118,7 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
         yield change
         return
     plan = _planned(session, f"SELECT * FROM {change.source}")
-    with plan.explained(), session.engine.kept(plan) as view:
+    with plan.explained(), session.engine.materialized(plan) as view:
         yield replace(change, source=view)
 
 

@@ -74,7 +74,7 @@ class Engine(Protocol):
         Raises UnsupportedFeature if its files cannot be replaced.
         """
 
-    def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
+    def materialized(self, plan: QueryPlan) -> AbstractContextManager[str]:
         """Runs a query now, and provides its rows as a view for the duration of the block."""
 
     def replace_files(

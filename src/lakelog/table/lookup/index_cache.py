@@ -16,7 +16,7 @@ from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
 from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
-from lakelog.table.lookup.stats import LookupFigures, keep_figures
+from lakelog.table.lookup.stats import LookupFigures, save_stats
 
 _LOG = logging.getLogger("lakelog.lookup")
 _PREFIX: Final = "lakelog-lookup-join-"
@@ -77,7 +77,7 @@ class LookupTable:
             figures.index_bytes = sum(index.disk_bytes for index in indexes)
             figures.memory_bytes = self._cache.bytes
             figures.block_hits, figures.block_loads = self._cache.hits, self._cache.loads
-            keep_figures(self.spec.table, self.name, self._worker, figures)
+            save_stats(self.spec.table, self.name, self._worker, figures)
         except LakelogError as failure:
             _LOG.warning("statistics of lookup join %s were not saved: %s", self.name, failure)
 

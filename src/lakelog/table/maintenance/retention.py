@@ -26,7 +26,7 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.log.register import NamedReaders
-from lakelog.table.lookup.stats import forget_figures
+from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
@@ -129,7 +129,7 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
     """
     if not dry_run:
         forget_streams(table)
-        forget_figures(table)
+        delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
     if not dry_run:

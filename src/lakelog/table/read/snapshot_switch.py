@@ -32,7 +32,7 @@ def latest_full(table: DynamicTable) -> LogPosition:
         link = PublishedLinks.of(table).last()
         scan = LogScan(table)
         ends = scan.reader.end_offsets()
-        return LogPosition(scan.held_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
+        return LogPosition(scan.available_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
     moment = capture(table)
     writers = moment.writers
     check_not_expired(table, moment, (w.sealed_up_to for w in writers.values()))

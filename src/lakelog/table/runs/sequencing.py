@@ -77,7 +77,7 @@ def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
     return [InlineRows(rows, held.emits_changelog) for rows in found]
 
 
-def places_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
+def bucket_keys_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
     """The (partition, bucket) pairs that the records touch."""
     return {(run.partition, run.bucket) for r in records for a in r.attempts for run in a.runs}
 

@@ -194,7 +194,7 @@ class StreamStates:
             return self.normalizer.scan.schema.empty_table()
         return self.normalizer.changes(state, rows.combine_chunks().to_batches()[0])
 
-    def come_to(self, bucket: int, offset: int) -> None:
+    def advance_to(self, bucket: int, offset: int) -> None:
         """Records that all earlier records are folded; a state is saved only at such an offset."""
         self._held[bucket][0].offset = offset
 
@@ -270,7 +270,7 @@ class StreamStates:
             state.load(offset)
         read = 0
         if state.offset < offset:
-            start = self.normalizer.read_scan.held_offsets({bucket: state.offset})[bucket]
+            start = self.normalizer.read_scan.available_offsets({bucket: state.offset})[bucket]
             for batch in _large(self.normalizer.read_scan.read(bucket, start, offset)):
                 self.normalizer.changes(state, batch)
                 read += batch.num_rows

@@ -65,7 +65,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
                 full = position.log.full
                 splits = () if full is None else _part(scan, states).splits(full[0])
                 if full is None and states is not None:
-                    states.begin(scan.held_offsets(position.log.offsets))
+                    states.begin(scan.available_offsets(position.log.offsets))
             except NotFound:
                 if not begins_anew:
                     raise
@@ -155,7 +155,7 @@ class _LogSteps:
     def steps(self, stop: Stop) -> Iterator[Step]:
         """The steps up to the current end, until an event, or without end. Raises as ``follow``."""
         offsets, amid, states = self._offsets, self._position.amid, self._states
-        offsets.update(self._scan.held_offsets(offsets))
+        offsets.update(self._scan.available_offsets(offsets))
         if states is not None:
             states.begin(offsets)
         ends = self._scan.reader.end_offsets() if stop == "latest" else None
@@ -186,7 +186,7 @@ class _LogSteps:
         try:
             return reader.read(bucket, self._offsets[bucket], end, most)
         except OffsetExpired:
-            self._offsets.update(self._scan.held_offsets({bucket: self._offsets[bucket]}))
+            self._offsets.update(self._scan.available_offsets({bucket: self._offsets[bucket]}))
             return reader.read(bucket, self._offsets[bucket], end, most)
 
     def _rest_of(self, amid: PartialProgress) -> Iterator[Step]:
@@ -220,7 +220,7 @@ class _LogSteps:
             skipped_rows = max(0, skipped_rows - done)
         self._offsets[bucket] = end
         if self._states is not None:
-            self._states.come_to(bucket, end)
+            self._states.advance_to(bucket, end)
         yield None, self._at(bucket, end)
 
     def _without_old(self, bucket: int, records: pa.Table, first: int) -> pa.Table:
