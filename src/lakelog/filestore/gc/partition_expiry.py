@@ -144,7 +144,7 @@ class PartitionExpiry:
                 continue
             return old
         raise CommitConflict(
-            f"the old partitions of table {self.manifests.paths.root} are changed by other commits: try again later"
+            f"other commits keep changing the old partitions of table {self.manifests.paths.root}: try again later"
         )
 
     def _old(self, snapshot: Snapshot | None, rule: PartitionRule, now: datetime) -> list[bytes]:

@@ -39,7 +39,9 @@ _METADATA_S: Final = 2.0
 _PASSES: Final = 2
 """Passes of the event loop that hand a request to the socket: wait for it, write."""
 
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # a broker that is away is lakelog's error, not stderr's
+logging.getLogger("kafka").addHandler(
+    logging.NullHandler()
+)  # lakelog raises errors of the broker; they do not go to stderr
 
 _PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
