@@ -34,7 +34,7 @@ from lakelog import connect
 from lakelog.errors import NotFound
 from lakelog.io.names import new_uuid
 from lakelog.table.commit.committer import Committer, register_writer
-from lakelog.table.commit.seal import sealer_for
+from lakelog.table.commit.seal_thread import sealer_for
 from lakelog.table.maintenance.compaction_task import runs_of
 from lakelog.table.staging.task_writer import TaskWriter
 

@@ -39,9 +39,7 @@ _METADATA_S: Final = 2.0
 _PASSES: Final = 2
 """Passes of the event loop that hand a request to the socket: wait for it, write."""
 
-logging.getLogger("kafka").addHandler(
-    logging.NullHandler()
-)  # lakelog raises errors of the broker; they do not go to stderr
+logging.getLogger("kafka").addHandler(logging.NullHandler())  # lakelog raises errors of the broker itself
 
 _PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -279,7 +279,7 @@ def expire_quietly(table: DynamicTable) -> None:
     """
     try:
         expire_snapshots(table)
-        if not _is_time_to_look(table):
+        if not _is_time_to_check(table):
             return
         expire_log(table)
         table.store.tags.expire()
@@ -292,7 +292,7 @@ def expire_quietly(table: DynamicTable) -> None:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 
 
-def _is_time_to_look(table: DynamicTable) -> bool:
+def _is_time_to_check(table: DynamicTable) -> bool:
     now, place = monotonic_s(), table.store.paths.branch_root
     if now - _LOOKED.get(place, float("-inf")) < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds():
         return False
