@@ -83,7 +83,7 @@ def write_without_spark(warehouse: str, path: str, rate: int, told: threading.Ev
     writer, epoch, first = new_uuid(), 0, 0
     register_writer(table, writer)
     committer = Committer(table, writer)
-    sealer = sealer_for(committer)
+    sealer = sealer_for(committer, lambda _: None)
     start_ms = begin()
     while not told.wait(0.1):
         last = max(first, int((time.time_ns() / 1e6 - start_ms) * rate / 1000))
