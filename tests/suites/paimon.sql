@@ -483,6 +483,7 @@ select * from t
 --> 1
 
 --# rescale to another number of buckets
+--? with a log: its log has one partition for each bucket
 create table t (id int, v string, primary key (id)) tblproperties ('bucket' = '2');
 insert into t values (1, 'a'), (2, 'b'), (3, 'c');
 call sys.rescale(table => 't', bucket_num => 4);
@@ -562,6 +563,7 @@ select * from t
 --> 1 | 5 | new
 
 --# schema evolution by alter
+--? with a log: cannot be renamed to 'w' in a table with a log
 create table t (id int, v string);
 insert into t values (1, 'a');
 alter table t add column n int;
@@ -576,6 +578,7 @@ select * from t where id = 2
 --> 2 | b
 
 --# a nested column is added and renamed
+--? with a log: cannot be renamed to 's.z' in a table with a log
 create table t (id int, s struct<a: int, b: string>);
 insert into t values (1, struct(1, 'x'));
 alter table t add column s.c int;

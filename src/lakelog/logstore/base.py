@@ -31,7 +31,8 @@ class LogLocation:
     """The address of a log, as a frozen picklable value that the driver sends to executors.
 
     ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
-    its name there, ``properties`` are passed to the client as they are (never printed: they may hold secrets).
+    its name there, ``owner`` the id of its table ("": unknown), ``properties`` are passed to the client as they are
+    (never printed: they may hold secrets).
     """
 
     system: str
@@ -41,6 +42,7 @@ class LogLocation:
     retention_ms: int | None = None
     log_id: str = ""
     machine: str = ""
+    owner: str = ""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -153,7 +155,7 @@ class LogReader(ABC):
     """Reads a log from one process; opened once per process and log, and reused.
 
     Raises NotFound if the log is deleted or replaced, also while it is open. The reader detects it immediately if the
-    check is free, otherwise within ``logstore.topic_identity.LOOK_EVERY_S``.
+    check is free, otherwise within ``logstore.topic_identity.CHECK_EVERY_S``.
     """
 
     @property

@@ -47,6 +47,7 @@ class EmbeddedReader(LogReader):
             parts = self._parts(bucket, start, end, max_records) if start < end else []
             if not parts or _offset(parts[0], 0) > start:
                 self._check_start(bucket, start)
+            self._file.check_owner()
         return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
@@ -95,7 +96,7 @@ class EmbeddedReader(LogReader):
         self._file.close()
 
     def _parts(self, bucket: int, start: int, end: int, limit: int) -> list[pa.Table]:
-        """At most so many records with start ≤ offset < end, in non-empty parts."""
+        """At most ``limit`` records with start ≤ offset < end, in non-empty parts."""
         found: list[pa.Table] = []
         if self._rest is not None and self._rest[:2] == (bucket, start):
             found.append(self._rest[2])

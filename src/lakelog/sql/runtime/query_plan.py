@@ -62,15 +62,15 @@ class Lookup:
 class QueryPlan:
     """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
 
-    ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``lasting`` is True if
-    the text creates an object that continues to use the views (CREATE VIEW). ``write`` is what EXPLAIN says of a
+    ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``persistent``: the
+    text creates an object that continues to use the views (CREATE VIEW). ``write`` is what EXPLAIN says of a
     statement that writes the rows.
     """
 
     text: str
     sources: tuple[Source, ...]
     syntax_error: str | None = None
-    lasting: bool = False
+    persistent: bool = False
     lookups: tuple[Lookup, ...] = ()
     write: str | None = None
 
