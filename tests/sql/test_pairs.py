@@ -77,7 +77,8 @@ class ScribeOfTables:
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
             parts = ["day", "hour"] if name == "other.p" else []
-            self.tables[Identifier(*name.split("."), catalog)] = new_schema(fields, key, parts, {}, None, 0)
+            options = {"lookup.proctime-columns": "at,seen"} if name == "other.t" else {}
+            self.tables[Identifier(*name.split("."), catalog)] = new_schema(fields, key, parts, options, None, 0)
 
     def list_catalogs(self) -> list[str]:
         return sorted(name for name in self.databases if name)
@@ -196,7 +197,7 @@ class ScribeOfSpark:
     def run_query(self, plan: QueryPlan) -> object:
         if "SPARK_REFUSES" in plan.text:
             raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")
-        self._write_plan("query" + " with lasting views" * plan.lasting, plan)
+        self._write_plan("query" + " with persistent views" * plan.persistent, plan)
         return None
 
     def insert(
@@ -245,8 +246,8 @@ class ScribeOfSpark:
         self.events.append("catalogs changed")
 
     @contextlib.contextmanager
-    def kept(self, plan: QueryPlan) -> Iterator[str]:
-        self._write_plan("kept", plan)
+    def materialized(self, plan: QueryPlan) -> Iterator[str]:
+        self._write_plan("materialized", plan)
         yield "kept_rows"
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:

@@ -8,14 +8,12 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Declared, Option
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
-
-PROPERTIES_PREFIX: Final = "properties."
-"""Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
 
 LOG_ENABLED: Final = Option(
     "log-store.enabled",
@@ -59,6 +57,7 @@ DATA_FORMAT: Final = Option(
     "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
+    words={"json": "debezium-json"},
     immutable=True,
 )
 LOG_ADOPT: Final = Option(
@@ -207,9 +206,11 @@ STARTUP_MODE: Final = Option(
     str,
     "latest",
     "Start position of a new log reader. latest-full reads the newest snapshot in full, then the log from the "
-    "snapshot's offsets.",
+    "snapshot's offsets. group-offsets is accepted and means latest: a query has its position in its checkpoint.",
     scope=("table", "read"),
     choices=("latest-full", "latest", "earliest", "timestamp", "specific-offsets"),
+    aliases=("log.scan",),
+    words=STARTUP_WORDS,
 )
 EXPIRED_OFFSETS: Final = Option(
     "scan.expired-offsets",
@@ -235,6 +236,7 @@ STARTUP_TIMESTAMP: Final = Option(
     "Start time of the read in ms since 1970, with scan.startup.mode = timestamp. The read starts at records "
     "appended at or after this time.",
     scope=("table", "read"),
+    aliases=("log.scan.timestamp-millis",),
 )
 STARTUP_OFFSETS: Final = Option(
     "scan.startup.specific-offsets",
@@ -338,6 +340,7 @@ LOG_OPTIONS: Final = Declared(
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],
+    KEY_PREFIXES,
 )
 
 
@@ -358,7 +361,7 @@ _SAYS_WHERE: Final = re.compile(
 
 
 def says_where_log_is(key: str) -> bool:
-    """Whether an option (canonical key) says who gets the secrets of a table, or how they travel."""
+    """True if an option (canonical key) decides which server gets the secrets of a table, or how they are sent."""
     if key in (LOG_TYPE.key, LOG_ADDRESS.key):
         return True
     return key.startswith(PROPERTIES_PREFIX) and _SAYS_WHERE.search(key) is not None
@@ -367,10 +370,10 @@ def says_where_log_is(key: str) -> bool:
 def shown_value(key: str, value: str) -> str:
     """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
 
-    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table, the
-    URL of a catalog, which CREATE CATALOG has, and every option whose name sounds like it. A password inside a URL
-    is hidden in any option.
+    Hides what may be a secret: properties of the log's client, keys of the storage (other engines store them in
+    tables), the URL of a catalog, and options with the name of a secret. Hides passwords in URLs in any option.
     """
+    key = LOG_OPTIONS.canonical_key(key.removeprefix(TABLE_STORAGE))
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
     hidden |= any(option.secret and key in (option.key, *option.aliases) for option in CATALOG_OPTIONS.options)

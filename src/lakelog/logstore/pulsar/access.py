@@ -21,7 +21,8 @@ import urllib3
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation
-from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
+from lakelog.options.compatibility import PROPERTIES_PREFIX
+from lakelog.options.log import LOG_ADDRESS
 
 TIMEOUT_S: Final = 10.0
 """Seconds without a response after which the cluster counts as unavailable."""
@@ -258,8 +259,8 @@ class Admin:
 
 def _reason(data: bytes) -> str:
     try:
-        told: Mapping[str, Any] = json.loads(data)
-        return str(told.get("reason", ""))[:300]
+        answer: Mapping[str, Any] = json.loads(data)
+        return str(answer.get("reason", ""))[:300]
     except (ValueError, AttributeError):
         return data.decode("utf-8", "replace")[:300]
 

@@ -10,6 +10,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.explained import ExplainingEngine
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import ChangesRows, RowChange, Target
 from lakelog.sql.query.planner import plan_query
@@ -39,7 +40,7 @@ def resolve_target(
     found = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
     types = session.engine.simple_types(identifier)
-    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
+    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before)
 
 
 def with_schema_evolution(
@@ -114,11 +115,12 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
 
     Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
     """
-    if not isinstance(change, Merge) or change.touched() is None:
+    is_told = isinstance(session.engine, ExplainingEngine)
+    if not isinstance(change, Merge) or change.touched() is None or is_told:
         yield change
         return
     plan = _planned(session, f"SELECT * FROM {change.source}")
-    with plan.explained(), session.engine.kept(plan) as view:
+    with plan.explained(), session.engine.materialized(plan) as view:
         yield replace(change, source=view)
 
 
@@ -143,9 +145,9 @@ def _planned(session: SessionContext, query: str) -> QueryPlan:
 def is_of_partitions(
     session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, condition: str | None
 ) -> bool:
-    """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
+    """True if a DELETE removes whole partitions, or all rows, of a table whose readers need no change per row."""
     options = session.tables.canonical_options(changed.options, "write")
-    if session.tables.changeable(identifier, (), options).tells_log:
+    if session.tables.changeable(identifier, (), options).emits_log:
         return False
     if condition is None:
         return True

@@ -38,10 +38,10 @@ class ChangesCall:
     end: Token | None
 
     def options(self, source: SourceText, newest: Callable[[], int]) -> dict[str, str]:
-        """The read options that mean the same; both ends are part of the range, without the last one it goes on to now.
+        """The equivalent read options; both ends are part of the range, which without a last one ends with the newest.
 
-        ``newest`` tells the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a begin that lies
-        behind it or behind the end.
+        ``newest`` returns the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a start after
+        it or after the end.
         """
         if self.begin.kind is Kind.NUMBER:
             first = int(self.begin.text)
@@ -87,7 +87,7 @@ def change_calls(source: SourceText, tokens: Sequence[Token]) -> list[ChangesCal
 
 
 def _is_relation(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a name stands behind FROM or JOIN, or behind a comma of FROM."""
+    """True if a name follows FROM or JOIN, or a comma of FROM."""
     if not tokens[at - 1].is_symbol(","):
         return tokens[at - 1].is_word("FROM", "JOIN")
     depth = 0
@@ -142,9 +142,9 @@ def read_time_travel(
 ) -> TimeTravel:
     """The clause that begins at this place.
 
-    A version is a snapshot id or a tag, a time is text in the zone of this machine (or with an offset), or a function
-    or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises UnsupportedStatement for
-    another value.
+    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an
+    offset), or a function or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises
+    UnsupportedStatement for another value.
     """
     rest = [t for t in tokens if t.start >= start]
     at = 1 if rest[0].is_word("FOR") else 0
@@ -152,6 +152,8 @@ def read_time_travel(
     at += 3  # behind AS OF
     if not is_version and at + 1 < len(rest) and rest[at].is_word("TIMESTAMP", "DATE"):
         at += rest[at + 1].kind is Kind.STRING
+    if not is_version and at < len(rest) and rest[at].kind is Kind.NUMBER and rest[at].text.isdecimal():
+        return TimeTravel(start, rest[at].end, {SCAN_TIMESTAMP_MILLIS.key: str(int(rest[at].text) * 1000)})
     if not is_version and (end := _end_of_expression(rest, at)):
         text = source.script[rest[at].start : rest[end - 1].end]
         return TimeTravel(start, rest[end - 1].end, {SCAN_TIMESTAMP_MILLIS.key: str(millis_of(text))})
@@ -165,7 +167,7 @@ def read_time_travel(
 
 
 def _end_of_expression(tokens: Sequence[Token], at: int) -> int:
-    """The index behind ``function(…)`` or ``(…)``, with ``± INTERVAL …`` behind it; 0 when none is there."""
+    """The index after ``function(…)`` or ``(…)`` and any ``± INTERVAL …``; 0 if there is no such expression."""
     called = at + 1 < len(tokens) and tokens[at].kind is Kind.WORD and tokens[at + 1].is_symbol("(")
     if at >= len(tokens) or not (called or tokens[at].is_symbol("(")):
         return 0

@@ -17,6 +17,7 @@ from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import (
     DmlTarget,
+    names_relation,
     qualified,
     read_changed_table,
     read_fragment,
@@ -127,6 +128,14 @@ class MergeInto(ParsedStatement):
         # a row without a match has the columns of one side only
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
 
+        absent = {MATCHED: None, MISSING: self.table.alias, EXTRA: self.alias}[when.kind]
+        given = [when.condition, *(when.values or {}).values()]
+        if absent is not None and any(text and names_relation(text, absent) for text in given):
+            raise self.source.error(
+                self.source.start,
+                f"WHEN {when.kind} is about rows without a row of '{absent}', whose columns it cannot use",
+            )
+
         def own(text: str) -> str:
             return self._short(qualified(text, self.table, bare))
 
@@ -207,7 +216,7 @@ def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
 
 
 def _check_conditions(cursor: TokenStream, clauses: Sequence[When]) -> None:
-    """Raises UnsupportedStatement for a clause behind one of its kind that takes all rows."""
+    """Raises UnsupportedStatement for a clause after one of its kind that takes all rows."""
     for at, clause in enumerate(clauses):
         if clause.condition is None and any(later.kind == clause.kind for later in clauses[at + 1 :]):
             cursor.fail(
