@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,30 +26,65 @@ _THREADS = {
     "stream execu": "jvm stream thread",
 }
 """Beginning of a thread's name (Linux keeps 15 characters) → part of the account. The rest is ``jvm other``."""
+_NAMED = frozenset(_THREADS.values())
+_LOOK_S = 0.5
 
 
-def cpu_account(pid: int) -> dict[str, float]:
-    """CPU seconds so far, by part, of a process and all below it.
+class CpuAccount:
+    """CPU seconds by part of a process and all below it; keeps those of processes and threads that have ended.
 
-    Children that have ended count if they were waited for. Parts: ``driver`` (the process itself), ``python workers``,
-    ``broker``, and those of the JVM.
+    Parts: ``driver`` (the process itself), ``python workers``, ``broker``, and those of the JVM. A context that looks
+    twice a second, so what a process does in its last half second may be missing.
     """
-    seconds: Counter[str] = Counter()
-    for one in tree_of(pid):
-        with contextlib.suppress(OSError):
-            command = Path(f"/proc/{one}/cmdline").read_text()
-            own, waited = _times(Path(f"/proc/{one}/stat"))
-            if any(name in command for name in _BROKERS):
-                seconds["broker"] += own + waited
-            elif _is_java(command):
-                named = _jvm_threads(one)
-                seconds.update(named)
-                seconds["jvm other"] += own - sum(named.values())
-            elif one == pid:
-                seconds["driver"] += own
-            else:
-                seconds["python workers"] += own + waited
-    return dict(seconds)
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._seen: dict[tuple[str, str, str], float] = {}
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> CpuAccount:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def take(self) -> dict[str, float]:
+        """Seconds so far, by part."""
+        with self._lock:
+            for one in tree_of(self._pid):
+                with contextlib.suppress(OSError):
+                    self._look(one)
+            out: Counter[str] = Counter()
+            for (_, _, part), seconds in self._seen.items():
+                out[part] += seconds
+        return {part: max(0.0, seconds) for part, seconds in out.items()}
+
+    def _run(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            self.take()
+
+    def _look(self, pid: int) -> None:
+        process = Path(f"/proc/{pid}")
+        command = (process / "cmdline").read_text()
+        seconds, began = _times(process / "stat")
+        if any(name in command for name in _BROKERS):
+            part = "broker"
+        elif command.split("\0")[0].endswith("java"):
+            part = "jvm other"
+            for task in (process / "task").iterdir():
+                with contextlib.suppress(OSError):
+                    named = part_of((task / "comm").read_text().strip())
+                    if named is not None:
+                        own, thread_began = _times(task / "stat")
+                        self._seen[task.name, thread_began, named] = own
+            # the process has the time of all its threads, also of those that have ended
+            seconds -= sum(s for (_, _, p), s in self._seen.items() if p in _NAMED)
+        else:
+            part = "driver" if pid == self._pid else "python workers"
+        self._seen[str(pid), began, part] = seconds
 
 
 def per_row(before: Mapping[str, float], after: Mapping[str, float], rows: int) -> dict[str, float]:
@@ -62,21 +98,7 @@ def part_of(thread: str) -> str | None:
     return next((part for begin, part in _THREADS.items() if thread.startswith(begin)), None)
 
 
-def _is_java(command: str) -> bool:
-    return command.split("\0")[0].endswith("java")
-
-
-def _jvm_threads(pid: int) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            part = part_of((task / "comm").read_text().strip())
-            if part is not None:
-                found[part] += _times(task / "stat")[0]
-    return found
-
-
-def _times(stat: Path) -> tuple[float, float]:
-    """Seconds of a process or thread itself, and of its children that were waited for."""
+def _times(stat: Path) -> tuple[float, str]:
+    """CPU seconds of a process or thread, and the tick at which it began."""
     values = stat.read_text().rpartition(")")[2].split()
-    return sum(map(int, values[11:13])) / _TICKS, sum(map(int, values[13:15])) / _TICKS
+    return sum(map(int, values[11:13])) / _TICKS, values[19]

@@ -8,7 +8,7 @@ import tempfile
 import time
 from typing import Any
 
-from cpu_account import cpu_account, per_row
+from cpu_account import CpuAccount, per_row
 from measure import CREATE, log_options, make_input, tree_rss_mb
 
 from lakelog import HIGH_THROUGHPUT, connect
@@ -30,7 +30,11 @@ def double_write(
     """
     cores = os.cpu_count() or 2
     path = make_input(warm_up + rows)
-    with log_options(log) as options, connect(warehouse=tempfile.mkdtemp(), settings=HIGH_THROUGHPUT) as lake:
+    with (
+        CpuAccount(os.getpid()) as account,
+        log_options(log) as options,
+        connect(warehouse=tempfile.mkdtemp(), settings=HIGH_THROUGHPUT) as lake,
+    ):
         lake.sql("create database bench")
         options += f"'log-store.data-format' = '{form}', "
         lake.sql(CREATE.format(buckets=buckets, log=options, mode="upsert", key=", primary key (id)"))
@@ -45,32 +49,33 @@ def double_write(
             if writing.exception() is not None:
                 raise writing.exception()
             if not before and done >= warm_up:
-                first, began, before = done, time.perf_counter(), cpu_account(os.getpid())
+                first, began, before = done, time.perf_counter(), account.take()
             if done * _LOOKS >= (warm_up + rows) * (len(held) + 1):
                 held.append(tree_rss_mb())
             time.sleep(0.05)
         written, write_s = warm_up + rows - first, time.perf_counter() - began
         out: dict[str, Any] = {
             "write_rows_s": round(written / write_s),
-            "write_cpu_us": per_row(before, cpu_account(os.getpid()), written),
+            "write_cpu_us": per_row(before, account.take(), written),
             "rss_mb": tree_rss_mb(),
             "rss_mb_by_sixth": held,
         }
         writing.stop()
-        out |= _read(lake, warm_up + rows, "read") | _read(lake, warm_up + rows, "second_read")
+        out |= _read(lake, account, warm_up + rows, "read")
+        out |= _read(lake, account, warm_up + rows, "second_read")
     return out | {"rows": rows, "warm_up_rows": warm_up}
 
 
-def _read(lake: Lake, rows: int, name: str) -> dict[str, Any]:
+def _read(lake: Lake, account: CpuAccount, rows: int, name: str) -> dict[str, Any]:
     """Rows a second and CPU of one query that reads two columns of the whole log, with the start of the query."""
     counted: list[int] = []
     reader = lake.sql(
         "select id, amount from bench.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */"
     )
-    began, before = time.perf_counter(), cpu_account(os.getpid())
+    began, before = time.perf_counter(), account.take()
     reading = reader.writeStream.foreachBatch(lambda b, _: counted.append(b.count())).trigger(availableNow=True).start()
     reading.awaitTermination()
-    seconds, after = time.perf_counter() - began, cpu_account(os.getpid())
+    seconds, after = time.perf_counter() - began, account.take()
     assert sum(counted) >= rows
     return {f"{name}_rows_s": round(sum(counted) / seconds), f"{name}_cpu_us": per_row(before, after, sum(counted))}
 

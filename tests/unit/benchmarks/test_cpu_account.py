@@ -17,23 +17,26 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
 
 
-def test_a_child_counts_as_worker_and_a_broker_by_its_main_class() -> None:
-    from cpu_account import cpu_account
+def test_a_child_counts_as_worker_and_a_broker_by_its_main_class_also_after_their_end() -> None:
+    from cpu_account import CpuAccount
 
-    before = cpu_account(os.getpid())
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    children = [subprocess.Popen([sys.executable, "-c", _BURN, name], **pipes) for name in ("w", "kafka.Kafka")]
-    try:
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "done\n"
-        after = cpu_account(os.getpid())
-    finally:
-        for child in children:
-            child.communicate()
-    assert after["python workers"] - before.get("python workers", 0.0) >= 0.25
-    assert after["broker"] - before.get("broker", 0.0) >= 0.25
-    assert after["driver"] >= before["driver"] > 0
+    with CpuAccount(os.getpid()) as account:
+        before = account.take()
+        children = [subprocess.Popen([sys.executable, "-c", _BURN, name], **pipes) for name in ("w", "kafka.Kafka")]
+        try:
+            for child in children:
+                assert child.stdout is not None
+                assert child.stdout.readline() == "done\n"
+            running = account.take()
+        finally:
+            for child in children:
+                child.communicate()
+        ended = account.take()
+    for after in (running, ended):
+        assert after["python workers"] - before.get("python workers", 0.0) >= 0.25
+        assert after["broker"] - before.get("broker", 0.0) >= 0.25
+        assert after["driver"] >= before["driver"] > 0
 
 
 @pytest.mark.parametrize(
