@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from debezium_consumer import folded
 from lakelog import connect
-from lakelog.errors import NotFound, TableReplaced
+from lakelog.catalog.directories import Directories
+from lakelog.errors import AlreadyExists, NotFound, TableReplaced
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore import topic_identity as identity
@@ -123,3 +125,35 @@ def test_a_topic_that_is_made_anew_is_not_read_or_written_by_those_who_had_it_op
         next(tail)
     assert "is not the one" in table.health().figures.log.trouble
     assert [r["id"] for r in table.scan().to_arrow().to_pylist()] == [1]
+
+
+def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:
+    owner = lakes[1]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic("once_used", 1)])["once_used"].result(20)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce("once_used", b"row")
+    assert producer.flush(20) == 0
+    expired = TopicPartition("once_used", 0, 1)
+    admin.delete_records([expired])[expired].result(20)
+    with pytest.raises(AlreadyExists, match="held records"):
+        owner.sql(CREATE.format(f"{kafka.bootstrap}', 'log-store.topic' = 'once_used").replace("db.x", "db.y"))
+    assert not owner.table_exists("db.y")
+
+
+def test_a_purge_beside_a_rename_leaves_the_renamed_table_its_topic(
+    lakes: tuple[Lake, Lake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, owner = lakes
+    drop = Directories.drop_table
+
+    def renamed_before(*arguments: Any, **options: Any) -> None:
+        owner.rename_table("db.x", "db.renamed")
+        monkeypatch.setattr(Directories, "drop_table", drop)
+        drop(*arguments, **options)
+
+    monkeypatch.setattr(Directories, "drop_table", renamed_before)
+    with pytest.raises(NotFound):
+        service.sql("drop table db.x purge")
+    write(owner.table("db.renamed"), 2, "after")
+    assert stores(owner.table("db.renamed")) == [(1, "before"), (2, "after")]

@@ -41,8 +41,8 @@ class LakeDefinitions(ABC):
         name: str,
         schema: Any,
         *,
-        primary_key: str | Sequence[str] = (),
-        partition_by: str | Sequence[str] = (),
+        primary_key: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
@@ -151,5 +151,5 @@ def _type_of(name: str, kind: Any) -> DataType:
         ) from why
 
 
-def _names(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _names(given: str | Sequence[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())

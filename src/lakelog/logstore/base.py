@@ -31,7 +31,8 @@ class LogLocation:
     """The address of a log, as a frozen picklable value that the driver sends to executors.
 
     ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
-    its name there, ``properties`` are passed to the client as they are (never printed: they may hold secrets).
+    its name there, ``owner`` the id of its table ("": unknown), ``properties`` are passed to the client as they are
+    (never printed: they may hold secrets).
     """
 
     system: str
@@ -41,6 +42,7 @@ class LogLocation:
     retention_ms: int | None = None
     log_id: str = ""
     machine: str = ""
+    owner: str = ""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property

@@ -168,17 +168,22 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
     """Drops a table, with ``log-store.drop-with-table`` or PURGE its topic, too.
 
     A local log goes with the table's directory; a file outside of it may be the log of another table. An adopted topic
-    belongs to its producer and stays.
+    belongs to its producer and stays. If a concurrent RENAME moves the table away, its topic stays.
+
+    Raises NotFound, and Unavailable for a topic whose server does not answer; the table then stays.
     """
     try:
-        location = catalog.load_table(identifier)
+        table = DynamicTable(catalog.load_table(identifier))
+        log = table.log
+        goes = log is not None and not log_factory(log.system).is_local and not table.options.need(LOG_ADOPT)
+        goes = goes and (purge or table.options.need(DROP_WITH_TABLE))
+        if log is not None and goes:
+            with contextlib.suppress(NotFound):
+                LOG_SYSTEMS.create(log.system).check(log)
+        catalog.drop_table(identifier)
     except NotFound:
         if if_exists:
             return
         raise
-    table = DynamicTable(location)
-    log = table.log
-    is_own = log is not None and not log_factory(log.system).is_local and not table.options.need(LOG_ADOPT)
-    if log is not None and is_own and (purge or table.options.need(DROP_WITH_TABLE)):
+    if log is not None and goes:
         LOG_SYSTEMS.create(log.system).drop(log)
-    catalog.drop_table(identifier, if_exists)

@@ -62,6 +62,11 @@ def test_the_table_is_the_one_that_create_table_makes(lake: Lake) -> None:
     )  # fmt: skip
 
 
+def test_none_is_no_key_and_no_partition(lake: Lake) -> None:
+    table = lake.create_table("db.t", ARROW, primary_key=None, partition_by=None)
+    assert (table.primary_keys, table.definition.partition_keys) == ((), ())
+
+
 def test_a_table_is_made_once_unless_it_is_said(lake: Lake) -> None:
     lake.create_table("db.t", ARROW)
     with pytest.raises(AlreadyExists, match=r"db\.t"):

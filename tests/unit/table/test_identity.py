@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from lakelog import connect
-from lakelog.errors import NotFound, TableReplaced
+from lakelog.errors import InvalidRequest, NotFound, TableReplaced
 from lakelog.filestore.commit.commit import TableCommit
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -312,3 +312,23 @@ def test_the_same_log_put_in_its_place_again_is_used_on(lakes, log_file, tmp_pat
     writer.close()
     write(table, 2, "after")
     assert stores(table) == [(1, "before"), (2, "after")]
+
+
+def test_of_two_tables_with_the_address_of_one_log_the_first_to_write_has_it(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"), catalog_options={"catalog.external-paths": str(tmp_path)})
+    for name in "ab":
+        lake.sql(
+            f"create table db.{name} (id int, v string, primary key (id)) tblproperties "
+            f"('log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite', "
+            "'log-store.enabled' = 'true')"
+        )
+    first, second = lake.table("db.a"), lake.table("db.b")
+    assert list(second.tail("earliest", stop="latest")) == []
+    write(first, 1, "a")
+    with pytest.raises(InvalidRequest, match="has the rows of another table"):
+        write(second, 2, "b")
+    with pytest.raises(InvalidRequest, match="has the rows of another table"):
+        list(second.tail("earliest", stop="latest"))
+    write(first, 3, "a")
+    assert stores(first) == [(1, "a"), (3, "a")]
+    assert second.scan().to_arrow().num_rows == 0

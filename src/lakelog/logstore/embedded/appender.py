@@ -51,6 +51,7 @@ class EmbeddedAppender(LogAppender):
         with translated_errors(self._location):
             self._database.execute("begin immediate")
             try:
+                self._file.claim()
                 made = [self._insert(bucket, batches, now) for bucket, batches in encoded]
                 self._trim(now)
                 self._file.check()

@@ -14,6 +14,8 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.embedded.layout import check_layout
 
 _BUSY_MS = 30_000
+_OWNER = "table"
+"""The key of the table's id in ``meta``, from its first append on."""
 
 
 @contextlib.contextmanager
@@ -42,7 +44,7 @@ class EmbeddedFile:
         self.database, self.has_rows = _opened(location)
         self._file = _file_at(location.address)
         self._ends: dict[int, int] = {}
-        self._went_back = False
+        self._went_back = self._is_own = False
 
     @property
     def is_stale(self) -> bool:
@@ -75,10 +77,32 @@ class EmbeddedFile:
         self.check()
         with translated_errors(self._location):
             found = dict(self.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
+            self.check_owner()
         if column == "next":
             for bucket, end in found.items():
                 self.check_end(bucket, end)
         return found if buckets is None else {bucket: found[bucket] for bucket in buckets}
+
+    def claim(self) -> None:
+        """Makes the log that of the table, in the transaction of an append. Raises as ``check_owner``."""
+        if self._location.owner and not self._is_own:
+            self.database.execute("insert or ignore into meta values (?, ?)", (_OWNER, self._location.owner))
+            self.check_owner(is_committed=False)
+
+    def check_owner(self, is_committed: bool = True) -> None:
+        """Raises InvalidRequest if the log has rows of another table, which was created with the same address.
+
+        Called behind a read. Remembers the answer if ``is_committed``.
+        """
+        if self._is_own or not self._location.owner:
+            return
+        found = self.database.execute("select value from meta where key = ?", (_OWNER,)).fetchone()
+        if found is not None and found[0] != self._location.owner:
+            raise InvalidRequest(
+                f"the embedded log {self._location.address} has the rows of another table, which was created with the "
+                "same 'log-store.address' and was written first: create this table again with another address"
+            )
+        self._is_own = is_committed and found is not None
 
     def close(self) -> None:
         """Releases the file."""

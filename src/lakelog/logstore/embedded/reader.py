@@ -47,6 +47,7 @@ class EmbeddedReader(LogReader):
             parts = self._parts(bucket, start, end, max_records) if start < end else []
             if not parts or _offset(parts[0], 0) > start:
                 self._check_start(bucket, start)
+            self._file.check_owner()
         return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:

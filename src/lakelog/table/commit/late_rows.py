@@ -70,14 +70,11 @@ def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str
     Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
     them, no registered writer is open for them, and no correction follows. Raises Unavailable.
     """
-    headers = headers_of(records).filter(~pl.col("writer").is_in(["", healed]))
-    attempts = _last_offsets(headers.filter(pl.col("kind") == DATA, ~pl.col("attempt").str.starts_with(LOG_ONLY)))
-    corrected = _last_offsets(headers.filter(pl.col("kind") == CORRECTION))
-    left = {attempt: last for attempt, last in attempts.items() if corrected.get(attempt, -1) < last}
+    left = _not_corrected(headers_of(records), healed)
     if not left:
         return
     registered, found = table.registered.all(), waiting_epochs(table)
-    for (writer, epoch, attempt), last in left.items():
+    for writer, epoch, attempt, last in left:
         known, decision = registered.get(writer), found.find(writer, epoch)
         settled = {} if known is None else known.lease.settled or {}
         is_judged = last < max(found.state.offsets.get(bucket, 0), settled.get(bucket, 0))
@@ -94,7 +91,17 @@ def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str
             table.registered.register(writer, starts, Lease(BATCH, 0))
 
 
-def _last_offsets(headers: pl.DataFrame) -> dict[tuple[str, int, str], int]:
-    """(Writer, epoch, attempt) → the offset of its last record."""
-    lasts = headers.group_by("writer", "epoch", "attempt").agg(pl.col("offset").max())
-    return {(writer, epoch, attempt): last for writer, epoch, attempt, last in lasts.iter_rows()}
+def _not_corrected(headers: pl.DataFrame, healed: str) -> list[tuple[str, int, str, int]]:
+    """(Writer, epoch, attempt, offset of its last row) of the attempts that no correction follows."""
+    last = pl.col("offset").filter(pl.col("kind") == DATA).max()
+    corrected = pl.col("offset").filter(pl.col("kind") == CORRECTION).max()
+    found = (
+        headers.lazy()
+        .filter(~pl.col("writer").is_in(["", healed]), ~pl.col("attempt").str.starts_with(LOG_ONLY))
+        .group_by("writer", "epoch", "attempt")
+        .agg(last=last, corrected=corrected)
+        .filter(pl.col("corrected").fill_null(-1) < pl.col("last"))
+        .select("writer", "epoch", "attempt", "last")
+        .collect()
+    )
+    return found.rows()

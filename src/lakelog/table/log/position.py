@@ -27,12 +27,10 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
     """
     headers = pc.fill_null(records.column("header"), _UNOWNED)
     parse_kinds(headers)
-    texts = pl.from_arrow(headers)
-    assert isinstance(texts, pl.Series)
-    parts = texts.cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
+    texts = pl.DataFrame({"header": pl.from_arrow(headers), "offset": records.column("offset").to_numpy()})
+    parts = pl.col("header").cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
     numbers = pl.col("epoch", "ref", "sign").cast(pl.Int64, strict=False)
-    offsets = pl.Series("offset", records.column("offset").to_numpy())
-    return parts.struct.unnest().with_columns(numbers, offsets)
+    return texts.lazy().with_columns(parts).unnest("header").with_columns(numbers).collect()
 
 
 @dataclass(frozen=True)

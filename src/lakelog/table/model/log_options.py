@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
+from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
@@ -123,6 +124,7 @@ def _location(options: Options, system: str, address: str, topic: str, buckets: 
         retention_ms=None if retention is None else round(retention.total_seconds() * 1000),
         log_id=options.get(_LOG_ID, ""),
         machine=options.get(_LOG_MACHINE, ""),
+        owner=options.get(TABLE_ID, ""),
         properties={
             k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)
         },
