@@ -27,9 +27,9 @@ _QUIET: Final = 0.5
 """Load average per core up to which a machine counts as quiet."""
 _HEAD: Final = """# Results
 
-Figures of the benchmarks of this repository ([what each measures](../benchmarks.md)). `make bench` writes a JSON file
-per benchmark into this directory, and this page from all of them. A figure of a loaded machine says what is possible at
-least: trust its CPU time and its ratios. CPU is user and system time of all processes.
+What the benchmarks of this repository measured ([how](../benchmarks.md)). `make bench` writes a JSON file per benchmark
+into this directory, and this page from all of them. On a loaded machine, trust CPU time and ratios, not the clock. CPU
+is user and system time of all processes.
 """
 _PARTS: Final = re.compile(r"_cpu_us$")
 
