@@ -81,3 +81,16 @@ def test_a_full_rewrite_puts_partitions_together(make_table) -> None:
     assert len(places) == 399
     assert places == sorted(places)
     assert 1 < len(merged) < len(metas)
+
+
+def test_manifests_that_wait_in_memory_are_bounded(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = ManifestWriter(store.io, store.paths).write([entry(store, "a", 0, "data-0")]).file_size
+    monkeypatch.setattr("lakelog.filestore.metadata.manifests._WAITING_BYTES", 3 * size)
+    writer = ManifestWriter(store.io, store.paths)
+    for at in range(10):
+        writer.write([entry(store, "a", 0, f"data-{at}")])
+    there = [name for name in writer.written if store.io.exists(store.paths.manifest(name))]
+    assert 0 < len(there) < 10
+    assert there == writer.written[: len(there)]
+    writer.flush()
+    assert all(store.io.exists(store.paths.manifest(name)) for name in writer.written)
