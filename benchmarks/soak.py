@@ -34,7 +34,7 @@ from lakelog import connect
 from lakelog.errors import NotFound
 from lakelog.io.names import new_uuid
 from lakelog.table.commit.committer import Committer, register_writer
-from lakelog.table.commit.seal import sealer_for
+from lakelog.table.commit.seal_thread import sealer_for
 from lakelog.table.maintenance.compaction_task import runs_of
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -83,7 +83,7 @@ def write_without_spark(warehouse: str, path: str, rate: int, told: threading.Ev
     writer, epoch, first = new_uuid(), 0, 0
     register_writer(table, writer)
     committer = Committer(table, writer)
-    sealer = sealer_for(committer)
+    sealer = sealer_for(committer, lambda _: None)
     start_ms = begin()
     while not told.wait(0.1):
         last = max(first, int((time.time_ns() / 1e6 - start_ms) * rate / 1000))

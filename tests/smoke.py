@@ -109,6 +109,7 @@ MANY_CASES: Final = frozenset(
             f"unit/table/test_{name}.py"
             for name in (
                 "chain",
+                "commit_markers",
                 "judged_rows",
                 "late_retractions",
                 "log_switch",
@@ -117,7 +118,6 @@ MANY_CASES: Final = frozenset(
                 "replays",
                 "tail_position",
                 "take_over",
-                "telling",
                 "transactional",
                 "union_scan",
             )

@@ -17,7 +17,7 @@
       CommitUnknown                   ask by commit identifier before doing it again
       Fenced                          somebody newer owns this: stop this writer
       TableReplaced                   the table was renamed, or dropped and created again: open it again
-      Unavailable        (retriable)  storage or log is away: the same call again later
+      Unavailable        (retriable)  storage or log cannot be reached: repeat the call later
       Corrupt                         bytes are not what the format says
       NotInstalled                    run the pip command in the text
       InternalError                   a bug: please report

@@ -134,7 +134,7 @@ def test_clients_that_are_open_notice_that_their_log_was_deleted_and_made_anew(
 ) -> None:
     append(appender, [b"a"])
     assert everything(reader) == [b"a"]
-    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.LOOK_EVERY_S)
+    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.CHECK_EVERY_S)
     made_anew(system, location)
     with pytest.raises(NotFound, match="is not the one that "):
         appender.append(0, records([b"foreign"]))

@@ -71,7 +71,7 @@ def make_anew(broker: KafkaBroker, topic: str) -> None:
 
 
 def after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.LOOK_EVERY_S)
+    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.CHECK_EVERY_S)
 
 
 @pytest.mark.parametrize("purge", ["", " purge"])

@@ -141,7 +141,7 @@ BUGS: Final = {
     "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
     "decide-twice": _planted((DecidedEpochs, "decide", _decide_again)),
     "own-rows-only": _planted((Healing, "_is_right", _others_are_right)),
-    "tell-twice": _planted((CommittedReader, "_not_told", _every_commit)),
+    "tell-twice": _planted((CommittedReader, "_first_of_epoch", _every_commit)),
     "never-read-back": _planted((CommittedReader, "_region", _never_back)),
     "switch-too-high": _planted((SnapshotCutover, "kept", _at_the_end)),
     "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),

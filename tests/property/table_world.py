@@ -41,7 +41,7 @@ def make_table(io: FileIO, **options: str) -> FileStore:
 
 
 def write_files(
-    store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = (), tells_changes: bool = True
+    store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = (), emits_changelog: bool = True
 ) -> tuple[BucketFiles, ...]:
     """Data and changelog files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
     changes = [(INSERT, *row) for row in rows] + [(DELETE, *key, None) for key in deleted]
@@ -58,7 +58,7 @@ def write_files(
     made = []
     for (partition, bucket), at in sorted(places.items()):
         first = highest.get((partition, bucket), -1) + 1
-        writer = store.bucket_writer(partition, bucket, first, tells_changes)
+        writer = store.bucket_writer(partition, bucket, first, emits_changelog)
         writer.write(table.take(pa.array(at)), pa.array([changes[i][0] for i in at], pa.int8()))
         files = writer.finish()
         total = schema.num_buckets
@@ -95,7 +95,7 @@ class World:
     def overwrite(self, store: FileStore, identifier: int, rows: Sequence[Row], partitions: Iterable[str]) -> None:
         """Replaces partitions by rows."""
         gone = frozenset(encode_partition((p,), store.schema) for p in partitions)
-        files = write_files(store, rows, tells_changes=False) if rows else ()
+        files = write_files(store, rows, emits_changelog=False) if rows else ()
         store.commit(CommitRequest("job", identifier, "OVERWRITE", files, overwrite=Overwrite(gone)))
 
     def compact(self, store: FileStore) -> None:

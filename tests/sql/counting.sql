@@ -132,7 +132,7 @@ create temporary view v as select count(*) as n from other.p
 --> query:
 -->   select count(*) from v2 AS `t$snapshots`
 -->   v2 = db.t$snapshots [snapshot_id]
---> query with lasting views:
+--> query with persistent views:
 -->   create temporary view v as select count(*) as n from v3 AS `p`
 -->   v3 = other.p [id]
 

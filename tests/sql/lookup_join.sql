@@ -175,7 +175,7 @@ insert into other.t select o.uid, d.name from db.u o join db.t for system_time a
 
 --# a lasting view of one
 create temporary view joined as select o.uid, d.name from sourceTable o join db.t for system_time as of proctime() d on o.id = d.id
---> query with lasting views:
+--> query with persistent views:
 -->   create temporary view joined as select o.uid, d.name from v1 AS _lakelog_side JOIN LATERAL inline(array(_lakelog_side._lakelog_left_0)) AS o JOIN LATERAL inline(_lakelog_side._lakelog_found) AS d
 -->   v1 = db.t [id, name] by id = o.id
 -->     in SELECT struct(o.*) AS _lakelog_left_0, (o.id) AS _lakelog_key_0 FROM sourceTable o

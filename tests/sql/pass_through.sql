@@ -26,11 +26,11 @@ explain formatted select name from db.t where id = 1
 create or replace temp view v as
 select id, name from db.t /*+ OPTIONS('read.mode'='log') */;
 cache table c as with x as (select * from db.t) select id from x
---> query with lasting views:
+--> query with persistent views:
 -->   create or replace temp view v as
 -->   select id, name from v1 AS `t`
 -->   v1 = db.t [id, name] read.mode=log
---> query with lasting views:
+--> query with persistent views:
 -->   cache table c as with x as (select * from v2 AS `t`) select id from x
 -->   v2 = db.t [id]
 

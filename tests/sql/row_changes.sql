@@ -204,7 +204,7 @@ update shadow set id = 1
 
 --# a source that only changes rows of a table without a key is read once for both queries
 merge into db.u using (select id, rand() r from db.t where rand() < 0.5) s on u.id = s.id when matched then update set amount = s.r
---> kept:
+--> materialized:
 -->   SELECT * FROM (select id, rand() r from v1 AS `t` where rand() < 0.5) s
 -->   v1 = db.t [id]
 --> files of db.u:
@@ -216,7 +216,7 @@ merge into db.u using (select id, rand() r from db.t where rand() < 0.5) s on u.
 
 --# columns of a source that is a table's name, with their database
 merge into db.u using db.arctic on db.u.id = db.arctic.id when matched and db.arctic.name > 'a' then update set name = arctic.name
---> kept:
+--> materialized:
 -->   SELECT * FROM v1 AS `arctic`
 -->   v1 = db.arctic [*]
 --> files of db.u:

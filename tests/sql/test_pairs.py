@@ -196,7 +196,7 @@ class ScribeOfSpark:
     def run_query(self, plan: QueryPlan) -> object:
         if "SPARK_REFUSES" in plan.text:
             raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")
-        self._write_plan("query" + " with lasting views" * plan.lasting, plan)
+        self._write_plan("query" + " with persistent views" * plan.persistent, plan)
         return None
 
     def insert(
@@ -245,8 +245,8 @@ class ScribeOfSpark:
         self.events.append("catalogs changed")
 
     @contextlib.contextmanager
-    def kept(self, plan: QueryPlan) -> Iterator[str]:
-        self._write_plan("kept", plan)
+    def materialized(self, plan: QueryPlan) -> Iterator[str]:
+        self._write_plan("materialized", plan)
         yield "kept_rows"
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:

@@ -117,7 +117,7 @@ class Directories(Catalog):
         return self.load_table(identifier)
 
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        """Drops a table: moves its directory away, then deletes it. So nobody finds a part of it, or loses a new table.
+        """Drops a table: renames its directory, then deletes it. Readers never find a part of it.
 
         Storage that cannot move a directory is deleted in place, file by file.
         """
@@ -165,7 +165,7 @@ class Directories(Catalog):
                     self._delete_in_place(status.path)
 
     def _move(self, before: TableLocation, target: str, drops: bool = False) -> None:
-        """Moves the directory of a loaded table. Raises NotFound if it has gone, also if another table has its place.
+        """Moves the directory of a loaded table. Raises NotFound if it was deleted or replaced.
 
         That one is put back; with RENAME also a directory where a table is being created. If its place was taken
         meanwhile it stays in the target, and TableReplaced says so. Raises AlreadyExists, UnsupportedFeature.
@@ -212,7 +212,7 @@ class Directories(Catalog):
         )
 
     def _has_schema(self, before: TableLocation, path: str) -> bool:
-        """Whether the table in a directory has the loaded schema."""
+        """True if the table in a directory has the loaded schema."""
         with contextlib.suppress(NotFound):
             found = self._io.read(f"{path}/schema/schema-{before.schema.id}")
             return TableSchema.from_json(found) == before.schema

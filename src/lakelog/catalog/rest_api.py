@@ -214,7 +214,10 @@ class RestApi:
                 f"the catalog server at {self.url} rejected the credentials (401): correct '{CATALOG_TOKEN.key}'"
             )
         if status == 403:
-            raise InvalidRequest(f"the catalog server at {self.url} denied the request (403): {said}")
+            raise InvalidRequest(
+                f"the catalog server at {self.url} denied the request (403): {said}. "
+                "Ask its administrator for the privilege"
+            )
         if status == 501:
             raise UnsupportedFeature(f"the catalog server at {self.url} does not support the request (501): {said}")
         if status >= 500 or status == 429:

@@ -214,11 +214,11 @@ class FileStore:
         partition: bytes,
         bucket: int,
         first_sequence: int = 0,
-        tells_changes: bool = True,
+        emits_changelog: bool = True,
         names: FileNames | None = None,
     ) -> BucketWriter:
         """A writer of level-0 files of one bucket. Raises UnsupportedFeature for a table that lakelog cannot write."""
-        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, tells_changes, names)
+        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, emits_changelog, names)
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""

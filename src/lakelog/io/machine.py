@@ -50,7 +50,7 @@ def can_start_spark() -> bool:
 
 
 def install_java() -> str:
-    """What to run on this machine to get a Java for Spark."""
+    """The command that installs a Java for Spark on this machine."""
     for program, command in _INSTALL_JAVA:
         if shutil.which(program):
             return command
@@ -84,7 +84,7 @@ def check_not_forked() -> None:
         )
 
 
-def _look() -> None:
+def _before_fork() -> None:
     found = False
     with contextlib.suppress(OSError):
         found = any((thread / "comm").read_text().startswith("polars") for thread in _THREADS.iterdir())
@@ -96,4 +96,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_look, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

@@ -131,7 +131,7 @@ class Meter:
             self._sums.clear()
             self._counts.clear()
 
-    def begin_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Resets the metrics in a forked process, because its parent reports its own."""
         self._lock = threading.Lock()
         self._sums, self._counts = {}, {}
@@ -142,7 +142,7 @@ METER: Final = Meter()
 """The metrics of this process."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=METER.begin_anew)
+    os.register_at_fork(after_in_child=METER.reset_after_fork)
 
 
 def merged(samples: Iterable[Sample]) -> list[Sample]:

@@ -11,7 +11,7 @@ from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.staging.backfill import catch_up_of, is_behind
+from lakelog.table.staging.backfill import catch_up_of, is_backfilling
 
 Rows = list[tuple[str, str, str]]
 
@@ -51,7 +51,7 @@ def _catch_up(table: DynamicTable) -> Rows:
     if found is not None:
         since = datetime.fromtimestamp(found.time_ms / 1000, UTC).isoformat(" ", "milliseconds")
         return [("log written since", since, f"writer {found.writer} had caught up in epoch {found.epoch}")]
-    return [("log written since", "not yet", "rows go to the files alone")] if is_behind(table) else []
+    return [("log written since", "not yet", "rows go to the files alone")] if is_backfilling(table) else []
 
 
 _CONTENTS = {

@@ -54,7 +54,7 @@ class TableHistory:
         return self._table.store.tags.list()
 
     def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
-        """Tags a snapshot (None: the newest) to exclude it from expiry, for ever or for a time (``'30 d'``).
+        """Tags a snapshot (None: the newest) to exclude it from expiry, without end or for a time (``'30 d'``).
 
         Raises AlreadyExists, NotFound.
         """

@@ -380,5 +380,5 @@ def _session_of(given: Any) -> Any:
 
 def _once(name: str, before: Any, given: Any) -> Any:
     if before is not None:
-        raise InvalidRequest(f"connect() has got two values for '{name}': {before!r} and {given!r}")
+        raise InvalidRequest(f"connect() got two values for '{name}', {before!r} and {given!r}: give one")
     return given

@@ -79,7 +79,7 @@ class LazyEngine:
         return self._local
 
     def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
-        """Does a change in this process if there is no Spark; false if it is not done."""
+        """Changes rows in this process if Spark is not running; False if it did not."""
         local = self.local
         if local is not None:
             with contextlib.suppress(NeedsSpark):
@@ -117,7 +117,7 @@ class LazyEngine:
     millis_of = _forwarded("millis_of")
     simple_types = _forwarded("simple_types")
     files_of = _forwarded("files_of")
-    kept = _forwarded("kept")
+    materialized = _forwarded("materialized")
     replace_files = _forwarded("replace_files")
     write_sorted = _forwarded("write_sorted")
     cache_table = _forwarded("cache_table")

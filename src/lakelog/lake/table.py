@@ -193,7 +193,7 @@ class Table(TableHistory, TableChanges):
     def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
         """Writes files from rows that reached the log first (``Lake.write_realtime``), exactly once; no Spark.
 
-        Yields each snapshot that it makes, for ever or (``stop="latest"``) up to the current end of the log. The
+        Yields each snapshot that it makes, without end or (``stop="latest"``) up to the current end of the log. The
         snapshots store the position to resume from. If records that are not in the files have been deleted,
         ``skip_missing`` skips them.
         """

@@ -155,7 +155,7 @@ class LogReader(ABC):
     """Reads a log from one process; opened once per process and log, and reused.
 
     Raises NotFound if the log is deleted or replaced, also while it is open. The reader detects it immediately if the
-    check is free, otherwise within ``logstore.topic_identity.LOOK_EVERY_S``.
+    check is free, otherwise within ``logstore.topic_identity.CHECK_EVERY_S``.
     """
 
     @property

@@ -13,7 +13,7 @@ _MARK: Final = "#"
 """A separator that no topic name contains; log ids without it are of tables from before topics had ids."""
 
 
-LOOK_EVERY_S: Final = 5.0
+CHECK_EVERY_S: Final = 5.0
 """Seconds between two checks of an active client that its topic was not replaced."""
 
 
@@ -47,7 +47,7 @@ def check_identity(location: LogLocation, found: str | None) -> None:
         )
 
 
-class Watch:
+class IdentityWatch:
     """Periodic check that the topic of an open client was not replaced, because servers do not notify clients.
 
     ``check`` sends a request and raises NotFound if the topic was deleted or replaced. The client is stale from then
@@ -55,25 +55,25 @@ class Watch:
     """
 
     def __init__(self, check: Callable[[], object]) -> None:
-        self._check, self._next_s = check, monotonic_s() + LOOK_EVERY_S
+        self._check, self._next_s = check, monotonic_s() + CHECK_EVERY_S
         self.is_stale = False
 
-    def look(self) -> None:
-        """Checks the topic if the last check is older than ``LOOK_EVERY_S``.
+    def check(self) -> None:
+        """Checks the topic if the last check is older than ``CHECK_EVERY_S``.
 
         Raises NotFound, and Unavailable for an unavailable server.
         """
         if self.is_stale or monotonic_s() >= self._next_s:
-            self._look()
+            self._check_now()
 
-    def look_soon(self) -> None:
+    def check_next_time(self) -> None:
         """Makes the next use check the topic. Called after an error."""
         self._next_s = 0.0
 
-    def _look(self) -> None:
+    def _check_now(self) -> None:
         try:
             self._check()
         except NotFound:
             self.is_stale = True
             raise
-        self._next_s = monotonic_s() + LOOK_EVERY_S
+        self._next_s = monotonic_s() + CHECK_EVERY_S

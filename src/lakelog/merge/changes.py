@@ -56,14 +56,14 @@ def change_rows(
         new = after.filter(pa.array(is_update[has_after]))
         is_update[is_update] = ~same_rows(old, new, compared)
     is_delete, is_insert = before_is_live & ~after_is_live, after_is_live & ~before_is_live
-    is_told = np.column_stack([is_delete | is_update, is_insert | is_update])
+    is_emitted = np.column_stack([is_delete | is_update, is_insert | is_update])
     rows = np.column_stack([np.cumsum(has_before) - 1, np.cumsum(has_after) - 1 + before.num_rows])
     kinds = np.column_stack(
         [np.where(is_delete, DELETE, UPDATE_BEFORE), np.where(is_insert, INSERT, UPDATE_AFTER)]
     ).astype(np.int8)
-    told = pa.concat_tables([before, after]).take(pa.array(rows[is_told]))
-    at = told.schema.get_field_index(KIND_COLUMN)
-    return told.set_column(at, told.schema.field(at), pa.array(kinds[is_told]))
+    emitted = pa.concat_tables([before, after]).take(pa.array(rows[is_emitted]))
+    at = emitted.schema.get_field_index(KIND_COLUMN)
+    return emitted.set_column(at, emitted.schema.field(at), pa.array(kinds[is_emitted]))
 
 
 def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:

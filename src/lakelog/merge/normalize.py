@@ -68,11 +68,11 @@ def _in_order_of_rows(order: Indices, before: Indices, after: Indices) -> tuple[
 
 def _changes(every: pa.Table, before: Indices, after: Indices, compared: Sequence[str]) -> pa.Table:
     differs = _differs(every, before, after, compared)
-    is_told = np.column_stack([(before >= 0) & differs, (after >= 0) & differs])
+    is_emitted = np.column_stack([(before >= 0) & differs, (after >= 0) & differs])
     kinds = np.column_stack(
         [np.where(after < 0, DELETE, UPDATE_BEFORE), np.where(before < 0, INSERT, UPDATE_AFTER)]
     ).astype(np.int8)
-    return _rows(every, np.column_stack([before, after])[is_told], kinds[is_told])
+    return _rows(every, np.column_stack([before, after])[is_emitted], kinds[is_emitted])
 
 
 def _state(every: pa.Table, before: Indices, after: Indices, compared: Sequence[str]) -> pa.Table:

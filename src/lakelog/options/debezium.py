@@ -1,4 +1,4 @@
-"""How a Debezium connector that sends no schemas encodes its values: its own settings, as options of the table."""
+"""Encoding of the values of a Debezium connector that sends no schemas: its settings, as options of the table."""
 
 from __future__ import annotations
 

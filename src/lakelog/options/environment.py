@@ -1,4 +1,4 @@
-"""The environment: tested versions of PySpark, and variables beside those of the command line's options."""
+"""The environment: tested versions of PySpark, and variables that are no options of the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PYSPARK_BELOW: Final = (4, 4)
 
 LOG_LEVEL: Final = "LAKELOG_LOG_LEVEL"
 LOG_FORMAT: Final = "LAKELOG_LOG_FORMAT"
-"""From which level on lakelog's log is written to stderr, and the form of its lines."""
+"""Minimum level and line format of lakelog's log on stderr."""
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
 

@@ -358,7 +358,7 @@ _SAYS_WHERE: Final = re.compile(
 
 
 def says_where_log_is(key: str) -> bool:
-    """Whether an option (canonical key) says who gets the secrets of a table, or how they travel."""
+    """True if an option (canonical key) decides which server gets the secrets of a table, or how they are sent."""
     if key in (LOG_TYPE.key, LOG_ADDRESS.key):
         return True
     return key.startswith(PROPERTIES_PREFIX) and _SAYS_WHERE.search(key) is not None
@@ -367,9 +367,8 @@ def says_where_log_is(key: str) -> bool:
 def shown_value(key: str, value: str) -> str:
     """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
 
-    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table, the
-    URL of a catalog, which CREATE CATALOG has, and every option whose name sounds like it. A password inside a URL
-    is hidden in any option.
+    Hides what may be a secret: properties of the log's client, keys of the storage (other engines store them in
+    tables), the URL of a catalog, and options with the name of a secret. Hides passwords in URLs in any option.
     """
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)

@@ -9,7 +9,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MOST_BYTES: Final = 255
 """Bytes of one name that every file system takes."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""What moves the cursor of a terminal, changes its colours, or the order in which text is shown."""
+"""Characters that move the cursor of a terminal, change its colours, or the order in which text is shown."""
 _LEFT_AS_THEY_ARE: Final = "\n\t"
 _MOST_BYTES_OF_A_NAME: Final = 200
 """Bytes of a name that becomes a part of the name of a file."""
@@ -21,18 +21,18 @@ def visible(text: str) -> str:
 
 
 def column_fault(name: str) -> str:
-    """Why a text cannot be the name of a new column; "" when it can."""
+    """The reason why a text cannot be the name of a new column; "" if it can."""
     found = _INVISIBLE.search(name)
     return f"it has {_escape(found[0])}, a character that is not shown" if found else ""
 
 
 def name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME) -> str:
-    """Why a text cannot be the name of something new in a table, such as a tag; "" when it can."""
+    """The reason why a text cannot be the name of a new tag, branch, consumer or such; "" if it can."""
     return stored_name_fault(name.replace("$", "_").lstrip("."), most_bytes) or column_fault(name)
 
 
 def stored_name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME + 50) -> str:
-    """Why there can be no table or database of a name, whoever made it; "" when there can."""
+    """The reason why a table or database of any engine cannot have this name; "" if it can."""
     if not name.strip():
         return "a name is not blank"
     if name.startswith("."):
@@ -44,7 +44,7 @@ def stored_name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME + 50) -
 
 
 def sql_name_fault(name: str) -> str:
-    """Why a text cannot be the name of a new table or database; "" when it can."""
+    """The reason why a text cannot be the name of a new table or database; "" if it can."""
     if fault := stored_name_fault(name, _MOST_BYTES_OF_A_NAME) or column_fault(name):
         return fault
     found = re.search(r"[.`]", name)
@@ -57,7 +57,7 @@ def _escape(char: str) -> str:
 
 
 def file_name_fault(name: str) -> str:
-    """Why a text cannot be the name of a file in a directory, or the beginning of one; "" when it can."""
+    """The reason why a text cannot be a file name or its prefix; "" if it can."""
     if not name or name in (".", ".."):
         return "a file name is not empty, '.' or '..'"
     if _NOT_IN_NAMES.search(name):

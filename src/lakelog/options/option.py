@@ -104,7 +104,7 @@ class Options(Mapping[str, str]):
         return option.default if text is None else option.parse(text)
 
     def need(self, option: Option[T]) -> T:
-        """Like get_typed, but an option without value and default is an InvalidOption."""
+        """Like ``get_typed``, but raises InvalidOption if the option has neither value nor default."""
         value = self.get_typed(option)
         if value is None:
             raise InvalidOption(f"option '{option.key}' is required: {option.doc}")
@@ -140,7 +140,7 @@ class Declared:
         self._by_name = {name: o for o in self.options for name in (o.key, *o.aliases)}
 
     def knows(self, key: str) -> bool:
-        """Whether a key (or another spelling of it, or its prefix) is declared here."""
+        """True if a key (or another spelling of it, or its prefix) is declared here."""
         return key.startswith(self.free_prefixes) or key in self._by_name or key.lower() in self._by_name
 
     def canonical_key(self, key: str) -> str:

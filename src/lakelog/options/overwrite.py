@@ -32,8 +32,8 @@ OVERWRITE_SAME_ROWS: Final = Option(
     "overwrite.same-rows",
     bool,
     False,
-    "Whether the new files have the rows of the old files, with overwrite.data-files. Readers of changes then skip "
-    "them.",
+    "With overwrite.data-files: whether the new files hold the same rows as the old ones, so that readers of changes "
+    "skip them.",
     scope=("write",),
 )
 

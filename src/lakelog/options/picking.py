@@ -1,4 +1,4 @@
-"""Options of what a compaction picks beside what universal compaction would, and of lookups; keys of Apache Paimon."""
+"""Options of compaction triggers besides those of universal compaction, and of lookups; keys of Apache Paimon."""
 
 from __future__ import annotations
 

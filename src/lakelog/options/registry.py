@@ -80,7 +80,7 @@ def installed_parts() -> Mapping[str, Mapping[str, str]]:
 
 
 def load_target(kind: str, name: str, target: str, extras: Mapping[str, str]) -> Any:
-    """What ``"module:Name"`` names. Raises NotInstalled when a package that an extra brings is missing."""
+    """The object ``"module:Name"``. Raises NotInstalled if the package of an extra is missing."""
     module, _, attribute = target.partition(":")
     try:
         return operator.attrgetter(attribute)(importlib.import_module(module))

@@ -1,4 +1,4 @@
-"""Which values are shown to nobody: told by the names of their options, where these are not declared."""
+"""Detection of secret values by the names of their options, for options that are not declared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 HIDDEN: Final = "******"
-"""What is shown instead."""
+"""The text that is shown instead of a secret."""
 
 _SOUNDS_SECRET: Final = re.compile(
     r"(?i)secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
@@ -15,10 +15,10 @@ USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def looks_secret(key: str) -> bool:
-    """Whether an option of this name, of whatever system, most likely has a secret."""
+    """True if an option of this name, in any system, probably holds a secret."""
     return _SOUNDS_SECRET.search(key) is not None
 
 
 def without_password(value: str) -> str:
-    """The value with what stands before the host of a URL hidden."""
+    """The value, with user and password in URLs hidden."""
     return USER_IN_URL.sub(HIDDEN, value)

@@ -100,12 +100,12 @@ _SECRETS: Final = frozenset(
 
 
 def is_storage_option(key: str) -> bool:
-    """Whether an option belongs to the storage of a warehouse, and not to a table."""
+    """True if an option belongs to the storage of a warehouse, and not to a table."""
     return STORAGE_OPTIONS.knows(key)
 
 
 def is_storage_secret(key: str) -> bool:
-    """Whether the value of an option, under any of its names, must not be printed."""
+    """True if the value of an option, under any of its names, must not be printed."""
     return key in _SECRETS or key.startswith(HADOOP_PREFIX)
 
 

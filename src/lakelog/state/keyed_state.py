@@ -66,12 +66,12 @@ class KeyedState:
 
     @property
     def has_moved(self) -> bool:
-        """Whether it is at another offset than its newest save, or than its beginning."""
+        """True if the offset differs from that of the newest save, or of the start."""
         return self.offset != self._saved
 
     @property
     def rows(self) -> int:
-        """Rows in all runs, those that newer ones replace too."""
+        """Number of rows in all runs, including replaced ones."""
         return sum(run.rows for run in (*self._fresh, *self._files))
 
     def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
@@ -112,7 +112,7 @@ class KeyedState:
         return where[live], every.take(pa.array(live))
 
     def put(self, rows: pa.Table) -> None:
-        """Takes newer rows, sorted by key, each key once: kind +I, or -D for a key that is gone."""
+        """Takes newer rows, sorted by key, each key once: kind +I, or -D for a deleted key."""
         self._unsaved = True
         if not rows.num_rows:
             return
@@ -236,9 +236,9 @@ def saved_offsets(io: FileIO, directory: str) -> list[int]:
 
 
 def forget_old(io: FileIO, directory: str, before: int) -> None:
-    """Deletes the saves that no reader needs which goes on at ``before`` or later, and the runs that are only theirs.
+    """Deletes the saves that readers from offset ``before`` on do not need, and runs that only those use.
 
-    Called by the one who knows how far the stream has come.
+    Called by the process that knows the progress of the stream.
     """
     offsets = saved_offsets(io, directory)
     kept = next((o for o in reversed(offsets) if o <= before), None)

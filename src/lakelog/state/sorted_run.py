@@ -1,7 +1,7 @@
-"""A sorted run of keyed state: rows by key, each key once, in blocks of which a lookup reads those that it needs.
+"""A sorted run of keyed state: rows by key, each key once, in blocks; a lookup reads only the blocks that it needs.
 
-Layout of a file: an Arrow IPC file whose batches are the blocks, compressed with LZ4. The first key of each block is
-kept by whoever names the file (``keyed_state``), so that opening one reads nothing.
+Layout of a file: an Arrow IPC file whose batches are the blocks, compressed with LZ4. ``keyed_state`` keeps
+the first key of each block with the file's name, so that opening a file reads nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class KeyedRun:
 
 
 def _blocks_of(wanted: Sequence[Part], bounds: Sequence[Part]) -> Indices:
-    """For each key the block that has it if one does: the last one that does not begin behind it; -1 without."""
+    """For each key the only block that may contain it: the last one whose first key is not larger; -1 if none."""
     count = len(bounds[0])
     order = sort_rows([concat_parts([b, w]) for b, w in zip(bounds, wanted, strict=True)])
     is_wanted = order >= count

@@ -56,7 +56,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     location = catalog.load_table(identifier)
     wanted = [_canonical(c) for c in changes]
     given = {change.key for change in wanted if isinstance(change, SetOption)}
-    told: list[TableSchema] = []
+    passed: list[TableSchema] = []
 
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
@@ -71,13 +71,13 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
             _ = DynamicTable(replace(location, schema=after)).log  # refuses forbidden client options
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
-            told.append(before)
+            passed.append(before)
             _tell_log(replace(location, schema=after))
 
     try:
         return catalog.alter_table(identifier, wanted, check)
     except (CommitUnknown, CommitConflict):
-        if told:
+        if passed:
             with contextlib.suppress(LakelogError):
                 _tell_log(catalog.load_table(identifier))
         raise

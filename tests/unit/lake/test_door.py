@@ -13,7 +13,7 @@ import pytest
 import lakelog
 from lakelog import Lake
 from lakelog.errors import InvalidRequest, NotInstalled
-from lakelog.spark.session.jvm import start_jvm, told
+from lakelog.spark.session.jvm import relevant_lines, start_jvm
 
 
 class SparkSession:
@@ -143,7 +143,7 @@ def test_start_up_messages_of_spark_are_not_told() -> None:
     end = ["Traceback (most recent call last):\n", '  File "/x/pyspark/daemon.py", line 1, in f\n', "    write()\n"]
     other = ["Traceback (most recent call last):\n", '  File "/x/user.py", line 1, in f\n', "ValueError: x\n"]
     lines = [*noise, "ERROR a real one\n", *end, "BrokenPipeError: [Errno 32]\n", *other, *end, "KeyError: 1\n", *end]
-    assert list(told(lines)) == ["ERROR a real one\n", *other, *end, "KeyError: 1\n", *end]
+    assert list(relevant_lines(lines)) == ["ERROR a real one\n", *other, *end, "KeyError: 1\n", *end]
 
 
 def test_without_java_every_way_to_spark_says_how_to_install_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelog.spark.native.native_scan import _looking_here, spark_can_list
+from lakelog.spark.native.native_scan import _listing_on_driver, spark_can_list
 
 
 class Settings(dict[str, str]):
@@ -31,7 +31,7 @@ def test_scans_made_at_once_leave_the_settings_as_they_were(given) -> None:
         start.wait(10)
         found = []
         for _ in range(500):
-            with _looking_here(spark):
+            with _listing_on_driver(spark):
                 found.extend(spark.conf.values())
         return found
 

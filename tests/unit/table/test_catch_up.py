@@ -17,7 +17,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging import backfill as catch_up
-from lakelog.table.staging.backfill import catch_up_of, is_behind
+from lakelog.table.staging.backfill import catch_up_of, is_backfilling
 from lakelog.table.staging.task_writer import TaskWriter
 
 GAP = "'emit.auto-write-to-logstore.watermark-gap' = '10 min', 'watermark.column' = 'at'"
@@ -111,7 +111,7 @@ def test_a_stream_that_dies_between_the_decision_and_the_note_catches_up_all_the
     first, second = attempt(0, (1, 0)), attempt(0, (1, 0))
     with patch.object(committer, "note_catch_up", side_effect=Unavailable("died")), pytest.raises(Unavailable):
         Committer(table, "w").commit(0, [first])
-    assert is_behind(table)
+    assert is_backfilling(table)
     driver = Committer(table, "w")
     driver.commit(0, [second])
     found = catch_up_of(table)

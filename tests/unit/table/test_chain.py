@@ -102,11 +102,11 @@ def _away(*_: object) -> None:
     raise Unavailable("away")
 
 
-def test_two_that_look_at_the_same_end_of_the_chain_decide_one_after_the_other(table: Table) -> None:
+def test_two_writers_at_the_same_end_of_the_chain_decide_one_after_the_other(table: Table) -> None:
     tasks = {name: attempt(table.logical, name, 0, rows(1, 2, name=name)) for name in "ab"}
     committers = {name: Committer(table.logical, name) for name in "ab"}
     for committer in committers.values():
-        committer._look()
+        committer._read_epochs()
     made = [committers[name].commit(0, [tasks[name].finish()]) for name in "ba"]
     assert [record.number for record in made if record is not None] == [1, 2]
     more = committers["b"].commit(1, [attempt(table.logical, "b", 1, rows(2, name="b1")).finish()])
@@ -119,7 +119,7 @@ def test_two_that_look_at_the_same_end_of_the_chain_decide_one_after_the_other(t
 def test_a_link_that_was_sealed_and_is_made_again_decides_nothing(table: Table, monkeypatch, then: str) -> None:
     late = Committer(table.logical, "late")
     task = attempt(table.logical, "late", 0, rows(1, name="late"))
-    late._look()
+    late._read_epochs()
     decide = DecidedEpochs.decide
 
     def decide_late(self: DecidedEpochs, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:

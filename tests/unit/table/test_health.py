@@ -170,7 +170,7 @@ def test_a_log_that_is_away_is_told_of_and_hides_nothing_else(tmp_path, monkeypa
     def away(*_: object) -> None:
         raise Unavailable("the broker does not answer")
 
-    monkeypatch.setattr(log_figures, "look", away)
+    monkeypatch.setattr(log_figures, "capture", away)
     found = table.health()
     assert found.figures.log.trouble == "Unavailable: the broker does not answer"
     assert found.figures.files == 1

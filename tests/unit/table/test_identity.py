@@ -166,7 +166,7 @@ def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) 
     assert owner.table("db.z").logical.identity.text != identity
 
 
-def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_nothing(lakes) -> None:
+def test_a_decision_after_an_unnoticed_drop_and_create_does_not_count(lakes) -> None:
     """DROP and CREATE come between the last look of a writer and its decision."""
     table = opened(lakes, _LOG)
     _, owner = lakes

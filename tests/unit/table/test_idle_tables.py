@@ -141,9 +141,9 @@ def test_as_many_open_rows_as_there_are_records_to_tell_are_not_taken_for_them(t
         patch.setattr(Committer, "append_commit", away)
         committer = stream(table, (1,), (1,))
     state = newest_state(table.logical.store)[1]
-    ((bucket, told),) = state.told.items()
+    ((bucket, count),) = state.markers.items()
     attempt(table, "other", 0, 1).finish()
-    keep_from(table, bucket, state.offsets[bucket] + told)
+    keep_from(table, bucket, state.offsets[bucket] + count)
     check_lost(table)
     committer.append_commit(table.logical.decided.of("stream"))
     check_lost(table)

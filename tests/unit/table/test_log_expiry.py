@@ -70,7 +70,7 @@ def test_a_write_expires_the_log_at_times(tmp_path: Path, days: Days, monkeypatc
     table = make(tmp_path)
     write(table, *range(10))
     days.pass_to(8)
-    monkeypatch.setattr(retention, "_is_time_to_look", lambda _: True)
+    monkeypatch.setattr(retention, "_is_time_to_check", lambda _: True)
     write(table, *range(10, 20))
     assert held(table) == list(range(10, 20))
 

@@ -93,7 +93,7 @@ def test_what_cannot_be_rewritten(tmp_path) -> None:
         files_to_rewrite(keyed)
     with pytest.raises(InvalidRequest, match=r"'scan\.data-files' .* table db\.t"):
         Scan(keyed.with_hints({"scan.data-files": "x"})).plan()
-    assert changeable(keyed, ("UPDATE", "DELETE")).tells_log
+    assert changeable(keyed, ("UPDATE", "DELETE")).emits_log
     logged = make(tmp_path / "logged", ", 'log-store.enabled' = 'true'").logical
     with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
         files_to_rewrite(logged)

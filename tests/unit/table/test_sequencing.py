@@ -6,7 +6,7 @@ from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, StagedRun
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.runs.runs import run_to_ipc
-from lakelog.table.runs.sequencing import places_of, sequence_runs
+from lakelog.table.runs.sequencing import bucket_keys_of, sequence_runs
 
 PLACE = (b"p", 0)
 
@@ -62,4 +62,4 @@ def test_inline_rows_beside_a_file_keep_the_order_of_the_log() -> None:
     run = StagedRun(*PLACE, 2, files=(file(100, 105),), delta=90)
     result = sequence_runs([record(0, run, inline([12], [1])), record(1, inline([20], [2]))], {PLACE: 99})
     assert numbered(result) == [(102, 1), (106, 2)]
-    assert places_of([record(0, run)]) == {PLACE}
+    assert bucket_keys_of([record(0, run)]) == {PLACE}

@@ -93,7 +93,7 @@ def test_rows_of_one_that_died_before_it_decided_are_taken_back(
 
 
 @pytest.mark.parametrize("by", [by_take_over, by_write, by_optimizer])
-def test_rows_of_one_that_died_behind_its_decision_get_their_snapshot(
+def test_rows_of_a_driver_that_died_after_its_decision_get_a_snapshot(
     tmp_path: Path, by: Callable[[Table], None]
 ) -> None:
     table = make(tmp_path)
@@ -172,7 +172,7 @@ def pause(table: Table, writer: str) -> None:
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])
 @pytest.mark.parametrize("next_step", ["write", "commit"])
-def test_one_that_comes_back_behind_its_end_is_fenced_off(tmp_path: Path, mode: str, next_step: str) -> None:
+def test_a_writer_that_returns_after_its_end_is_fenced_off(tmp_path: Path, mode: str, next_step: str) -> None:
     table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
     writer, name = begun(table, 1, 2)
     pause(table, name)

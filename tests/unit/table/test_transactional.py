@@ -120,7 +120,7 @@ def test_an_epoch_is_shown_whole_to_a_reader_that_begins_within_it(table) -> Non
     assert seen(table, "latest") == []
 
 
-def test_a_commit_that_two_have_told_is_shown_once(table) -> None:
+def test_an_epoch_that_two_processes_marked_is_returned_once(table) -> None:
     for number in range(3):
         with table.writer() as writer:
             writer.write(rows(number))

@@ -59,7 +59,7 @@ def _read(file: Path, warehouse: str) -> WarehouseConfig:
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise NotFound(f"the configuration '{file}' does not exist") from None
+        raise NotFound(f"the configuration '{file}' does not exist: create it, or name another file") from None
     except (OSError, ValueError) as why:
         raise InvalidOption(f"the configuration '{file}' cannot be read: {why}") from None
     others = sorted(set(found) - set(_PARTS))

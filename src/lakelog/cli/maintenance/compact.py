@@ -60,7 +60,7 @@ def compact(
             )
     finally:
         lake.close()
-    FactPrinter(format_name).print(_told(done), _facts(table, done))
+    FactPrinter(format_name).print(_summary(done), _facts(table, done))
 
 
 def _is_hidden(console: Console) -> bool:
@@ -81,7 +81,7 @@ def _pair(part: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _told(done: CompactionSummary) -> str:
+def _summary(done: CompactionSummary) -> str:
     left = [f"{done.busy} buckets left to another compactor"] if done.busy else []
     left += [f"{done.lost} buckets changed by another commit meanwhile"] if done.lost else []
     if done.snapshot is None:

@@ -59,7 +59,7 @@ class ShownEvents:
                 writer.writerow(asdict(run))
                 sys.stdout.flush()
         else:
-            self._say(told(run))
+            self._say(run_line(run))
 
     def _say(self, text: str, err: bool = False) -> None:
         with self._paused():
@@ -100,7 +100,7 @@ def shown_runs(format_name: str) -> Iterator[ShownEvents]:
         yield ShownEvents(format_name, bars)
 
 
-def told(run: Run) -> str:
+def run_line(run: Run) -> str:
     """A run as one line."""
     when = datetime.fromtimestamp(run.started_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
     text = f"{when} {run.table} {run.kind} {run.outcome} in {run.seconds:.1f} s"

@@ -17,5 +17,5 @@ def read_token(file: Path) -> str:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidRequest(f"other users can read the token in '{file}': chmod 600 {file}")
     if not text:
-        raise InvalidRequest(f"the token file '{file}' is empty")
+        raise InvalidRequest(f"the token file '{file}' is empty: write a token into it")
     return text

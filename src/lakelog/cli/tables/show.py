@@ -85,8 +85,8 @@ def _names(columns: str) -> list[str]:
 
 
 def _listed() -> pa.Table:
-    told = {**_OTHERS, **{name: _first_line(SYSTEM_TABLES.load(name)) for name in SYSTEM_TABLES}}
-    return pa.table({"what": list(told), "shows": list(told.values())})
+    descriptions = {**_OTHERS, **{name: _first_line(SYSTEM_TABLES.load(name)) for name in SYSTEM_TABLES}}
+    return pa.table({"what": list(descriptions), "shows": list(descriptions.values())})
 
 
 def _first_line(part: object) -> str:

@@ -113,9 +113,9 @@ class PartitionExpiry:
     commit: Callable[[CommitRequest], Snapshot]
 
     def expire(self, rule: PartitionRule, properties: Properties | None = None) -> list[bytes]:
-        """Drops the partitions that are old now; returns them. ``properties`` are what each commit carries on.
+        """Drops the partitions that are old now; returns them. ``properties`` are copied into each commit.
 
-        A partition that is changed meanwhile is looked at again before it goes. Raises InvalidRequest for a table
+        A partition that changes meanwhile is checked again before it is dropped. Raises InvalidRequest for a table
         without partitions, CommitConflict when others commit all the time.
         """
         schema = self.manifests.paths.schema
@@ -144,7 +144,7 @@ class PartitionExpiry:
                 continue
             return old
         raise CommitConflict(
-            f"the old partitions of table {self.manifests.paths.root} are changed by other commits: try again later"
+            f"other commits keep changing the old partitions of table {self.manifests.paths.root}: try again later"
         )
 
     def _old(self, snapshot: Snapshot | None, rule: PartitionRule, now: datetime) -> list[bytes]:

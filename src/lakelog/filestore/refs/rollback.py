@@ -33,7 +33,9 @@ class Rollback:
         """Removes all snapshots, changelogs and tags after a snapshot. Raises NotFound."""
         target = self._snapshots.get(snapshot_id)
         if snapshot_id not in self._snapshots.chain_ids():
-            raise NotFound(f"snapshot {snapshot_id} of table {self.references.paths.root} has expired")
+            raise NotFound(
+                f"snapshot {snapshot_id} of table {self.references.paths.root} has expired: choose one in $snapshots"
+            )
         if not self._is_done_by_owner(snapshot_id):
             self._remove_after(target)
         return target

@@ -31,7 +31,7 @@ class BucketWriter:
     Rows of keyed tables are sorted and folded to one row per key in a memtable of ``write-buffer-size``; rows of append
     tables keep their order. Rows without sequence numbers get the next ones, from ``first_sequence``.
 
-    With changelog producer ``input`` and ``tells_changes``, every row is also written to a changelog file, sorted by
+    With changelog producer ``input`` and ``emits_changelog``, every row is also written to a changelog file, sorted by
     key, then age. Overwrites write no changelog.
     """
 
@@ -42,7 +42,7 @@ class BucketWriter:
         partition: bytes,
         bucket: int,
         first_sequence: int = 0,
-        tells_changes: bool = True,
+        emits_changelog: bool = True,
         names: FileNames | None = None,
     ) -> None:
         self._schema = paths.schema
@@ -54,15 +54,15 @@ class BucketWriter:
         self._kind_field = options.get_typed(ROWKIND_FIELD)
         limit = int(options.need(WRITE_BUFFER_SIZE))
         self._engine = engine_of(self._schema)
-        self._tells = tells_changes and self._schema.is_keyed and producer_of(self._schema) == "input"
+        self._emits_changelog = emits_changelog and self._schema.is_keyed and producer_of(self._schema) == "input"
         # an append table has no key to sort by, so its rows are written in order
-        held = KeepAll(self._schema) if self._tells else self._engine
+        held = KeepAll(self._schema) if self._emits_changelog else self._engine
         self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
         self._appended: list[pa.Table] = []
         self._appended_bytes = 0
         self._limit = limit
         self._made: list[DataFileMeta] = []
-        self._told: list[DataFileMeta] = []
+        self._changelog_made: list[DataFileMeta] = []
         self._row_count = 0
 
     def write(
@@ -99,8 +99,8 @@ class BucketWriter:
         """Writes the buffered rows and returns the metadata of all files, in key order; empty without rows."""
         try:
             self._made += self._files.write(self._rows())
-            if self._tells:
-                self._told += self._changelog()
+            if self._emits_changelog:
+                self._changelog_made += self._changelog()
             return tuple(self._made)
         finally:
             self.close()
@@ -108,7 +108,7 @@ class BucketWriter:
     @property
     def changelog_files(self) -> tuple[DataFileMeta, ...]:
         """The metadata of the changelog files that ``finish`` wrote, in key order."""
-        return tuple(self._told)
+        return tuple(self._changelog_made)
 
     def close(self) -> None:
         """Discards the unwritten rows."""
@@ -118,7 +118,9 @@ class BucketWriter:
     def _rows(self) -> Iterator[pa.RecordBatch]:
         if self._schema.is_keyed:
             rows = self._memtable.sorted_batches()
-            yield from merge_runs([rows], self._schema.trimmed_primary_keys, self._engine) if self._tells else rows
+            yield from (
+                merge_runs([rows], self._schema.trimmed_primary_keys, self._engine) if self._emits_changelog else rows
+            )
         for table in self._appended:
             yield from table.to_batches()
 

@@ -91,7 +91,7 @@ def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
 class CompactionChanges:
     """The changelog of a compaction: collects the changes of keys, in key order, and writes them as changelog files.
 
-    ``beside`` writes the data files of the compaction.
+    ``beside`` is the writer of the compaction's data files.
     """
 
     def __init__(self, beside: DataFileWriter) -> None:

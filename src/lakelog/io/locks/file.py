@@ -26,7 +26,7 @@ class FileLock(CreateLock):
             os.makedirs(self.directory, exist_ok=True)
             handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as why:
-            raise Unavailable(f"the lock '{place}' cannot be opened: {why.strerror}") from why
+            raise Unavailable(f"the lock '{place}' cannot be opened: {why.strerror}; check owner and mode") from why
         try:
             _take(handle, place)
             yield
@@ -43,6 +43,6 @@ def _take(handle: int, place: str) -> None:
             return
         except BlockingIOError:
             if monotonic_s() > end:
-                raise Unavailable(f"the lock '{place}' was held by others for {WAIT_S:.0f} s") from None
+                raise Unavailable(f"other processes held the lock '{place}' for {WAIT_S:.0f} s: try again") from None
         sleep(pause)
         pause = min(0.02, pause * 2)

@@ -14,9 +14,9 @@ from lakelog.io.storage.snapshot_owner import SnapshotOwner
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What a listing says of one file or directory; ``path`` is complete.
+    """One file or directory in a listing; ``path`` is complete.
 
-    ``is_link``: it is a symbolic link, and the rest is said of what it leads to.
+    ``is_link``: it is a symbolic link, and the other attributes are those of its target.
     """
 
     path: str

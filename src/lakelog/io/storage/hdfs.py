@@ -149,8 +149,10 @@ class HdfsFileIO(FileIO):
             return client.create(name, WriteOptions(overwrite=overwrite, create_parent=False))
 
     def _make_directory(self, client: Client, path: str, name: str) -> None:
-        """Makes a directory and those above it; but the name node cannot be told to make no more than what lies below
-        the root, so that it may come back when others remove it in this moment.
+        """Makes a directory and its parents.
+
+        The name node cannot limit this to directories below the root. If another process removes the root at this
+        moment, it is made again.
         """
         if f"{path}/".startswith(f"{self.root}/") and self.root and not _exists(client, split_hdfs(self.root)[1]):
             raise moved(self.root)
@@ -158,7 +160,7 @@ class HdfsFileIO(FileIO):
 
     @contextlib.contextmanager
     def _written_beside(self, client: Client, path: str, data: bytes) -> Iterator[str]:
-        """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
+        """A durable temporary file with these bytes in the directory of the target; deleted at the end."""
         directory, _, last = split_hdfs(path)[1].rpartition("/")
         temporary = f"{directory}/.{last}.{new_attempt()}.tmp"
         try:
@@ -171,7 +173,7 @@ class HdfsFileIO(FileIO):
                 client.delete(temporary)
 
     def _rename(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
-        """Gives the temporary file its name; False when the name is taken."""
+        """Renames the temporary file to its final name; False if the name is taken."""
         try:
             client.rename(temporary, name, overwrite=False)
         except (FileExistsError, FileNotFoundError) as why:
@@ -188,7 +190,7 @@ class HdfsFileIO(FileIO):
         return True
 
     def _happened(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
-        """Whether a rename without an answer was made. Deleting its source decides it: then it can no longer be."""
+        """True if a rename without an answer took place. Deletes its source, so that it cannot happen later."""
         try:
             if client.delete(temporary):
                 return False
@@ -255,7 +257,7 @@ class _Output(io.RawIOBase):
                 self._sink.close()
 
     def __del__(self) -> None:
-        """A file that nobody closed stays open: its writer is gone, and the name node ends it in time."""
+        """Does nothing: the name node closes the file of a dead writer when its lease expires."""
 
 
 _CLIENTS: dict[tuple[object, ...], Client] = {}

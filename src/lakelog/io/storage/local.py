@@ -242,7 +242,7 @@ def _local(path: str) -> str:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Opens what is a file; a pipe or a device would keep its reader waiting for ever. Raises Corrupt."""
+    """Opens a regular file. Raises Corrupt for a pipe or a device, because a read of it may never end."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     kind = os.fstat(handle).st_mode
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
@@ -252,13 +252,13 @@ def _open_file(path: str, flags: int) -> int:
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is UTF-8; Python gives the bytes of others as lone surrogates."""
+    """True if a name is UTF-8; Python returns other bytes as lone surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 @contextlib.contextmanager
 def _nothing_there() -> Iterator[None]:
-    """Around a look at something that may not be there."""
+    """Suppresses the errors of a file that does not exist."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -283,7 +283,7 @@ def _os_errors(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _written_beside(target: str, data: bytes, is_durable: bool = True) -> Iterator[str]:
-    """A temporary file with these bytes in the directory of the target, by default durable; it is gone afterwards."""
+    """A temporary file with these bytes in the directory of the target, by default durable; deleted at the end."""
     directory, name = os.path.split(target)
     temporary = os.path.join(directory, f".{name}.{new_attempt()}.tmp")
     try:
@@ -299,7 +299,7 @@ def _written_beside(target: str, data: bytes, is_durable: bool = True) -> Iterat
 
 
 def _link(temporary: str, target: str) -> bool:
-    """Gives the temporary file its name; False when the name is taken."""
+    """Links the temporary file to its final name; False if the name is taken."""
     try:
         os.link(temporary, target)
     except FileExistsError:

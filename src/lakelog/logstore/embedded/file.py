@@ -140,7 +140,7 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
     if not os.path.exists(location.address):
         raise NotFound(
             f"the embedded log {location.address} is missing: it was deleted, or the table was created on another "
-            "machine"
+            "machine. Restore the file, or run on that machine"
         )
     with translated_errors(location):
         database = connected(location)

@@ -3,8 +3,8 @@
 Layout 2 (SQLite): ``meta(key, value)`` holds log id, machine, buckets and layout; ``ends(bucket, next, trimmed)`` the
 next offset and the first retained one; ``batches(bucket, first, count, ts, data)`` a record batch with the offset of
 its first record and its time in ms. Layout 1 had ``records``, a row per record; an upgraded file still holds those rows
-as ``records_1``, all of them before the batches. The view has no content. Its name tells lakelog 0.1, which refuses any
-view, what to do.
+as ``records_1``, all of them before the batches. The view has no content. lakelog 0.1
+refuses any view, and its name is the advice in that error.
 """
 
 from __future__ import annotations

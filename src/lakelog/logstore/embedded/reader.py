@@ -96,7 +96,7 @@ class EmbeddedReader(LogReader):
         self._file.close()
 
     def _parts(self, bucket: int, start: int, end: int, limit: int) -> list[pa.Table]:
-        """At most so many records with start ≤ offset < end, in non-empty parts."""
+        """At most ``limit`` records with start ≤ offset < end, in non-empty parts."""
         found: list[pa.Table] = []
         if self._rest is not None and self._rest[:2] == (bucket, start):
             found.append(self._rest[2])

@@ -50,7 +50,7 @@ _WRONG = (pa.ArrowException, PolarsError, ValueError, TypeError, AttributeError,
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the values of a field are: Connect's ``type``, the name of the semantic type, ``unit`` of numbers in time.
+    """The type of a field's values: Connect's ``type``, the name of the semantic type, ``unit`` of numbers in time.
 
     ``scale`` is that of a decimal in bytes (None: text or a number). ``parts`` are the fields of a struct, ``items``
     the elements of an array.
@@ -79,13 +79,13 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Encodings:
-    """How values without a schema are encoded, in the words of the connector's configuration; "" is unknown."""
+    """The encoding of values without a schema, as the connector's configuration names it; "" if unknown."""
 
     decimals: str = ""
     times: str = ""
 
     def meaning(self, kind: pa.DataType) -> Meaning:
-        """What the values of a column of this type are."""
+        """The meaning of the values of a column of this type."""
         if pa.types.is_decimal(kind) and self.decimals == "precise":
             return Meaning("bytes", _DECIMAL, scale=kind.scale)
         if pa.types.is_date(kind):

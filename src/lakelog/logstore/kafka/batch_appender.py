@@ -24,7 +24,7 @@ from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.kafka.append_queue import Acknowledged, AppendQueue, Unacknowledged
 from lakelog.logstore.kafka.connections import Answer, Connections, error_of
 from lakelog.logstore.kafka.topic import TIMEOUT_S, too_large, unavailable
-from lakelog.logstore.kafka.topic_appender import TopicAppender
+from lakelog.logstore.kafka.topic_client import TopicAppender
 from lakelog.logstore.record_batch.encoder import MAX_BYTES
 
 _IN_FLIGHT: Final = 5
@@ -70,7 +70,7 @@ class BatchAppender(TopicAppender):
         return self.append_all([(bucket, records)])[0]
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
-        self._watch.look()
+        self._watch.check()
         pending: list[PendingAppend] = []
         by_bucket: dict[int, list[tuple[Acknowledged, Records]]] = {}
         for bucket, records in parts:
@@ -91,7 +91,7 @@ class BatchAppender(TopicAppender):
         with self._ending_all():
             self._work(0)
         waiting, self._waiting = self._waiting, []
-        self._watch.look()
+        self._watch.check()
         for pending in waiting:
             self._check_same_topic(pending)
 
@@ -119,7 +119,7 @@ class BatchAppender(TopicAppender):
                 if not pending.is_complete:
                     pending.failure = error
             self._waiting = []
-            self._watch.look_soon()
+            self._watch.check_next_time()
             self.close()
             raise
 

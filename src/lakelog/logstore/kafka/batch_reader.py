@@ -8,7 +8,7 @@ one before it decodes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -20,22 +20,17 @@ from kafka import errors
 from kafka.protocol.consumer import FetchRequest
 
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
+from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
 from lakelog.logstore.kafka.connections import Answer, Connections, error_of
 from lakelog.logstore.kafka.topic import (
-    EARLIEST,
-    LATEST,
     TIMEOUT_S,
-    KafkaTopic,
     expired,
     unavailable,
 )
+from lakelog.logstore.kafka.topic_client import TopicReader
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.decoder import decode
-from lakelog.logstore.topic_identity import Watch
 
-_TROUBLE_S: Final = 3.0
-"""Seconds after a lost connection until a waiting reader checks that the broker is available."""
 _WAIT_MS: Final = 50
 """Time a broker holds a request without records. Another bucket's request waits for it, so it must not be long; an idle
 reader sends a request each time, so it must not be too short."""
@@ -56,7 +51,7 @@ _Partition = _Topic.FetchPartition
 
 @dataclass(eq=False)
 class _Bucket:
-    """What is known of one bucket: ``at`` is the next offset to read, ``fetch_at`` the next one to fetch."""
+    """State of one bucket: ``at`` is the next offset to read, ``fetch_at`` the next one to fetch."""
 
     at: int
     fetch_at: int
@@ -78,7 +73,7 @@ class _Bucket:
         self.records_seen += batch.count
 
     def skip_to(self, start: int) -> bool:
-        """Goes on to a later offset; returns False if that is not among what was fetched."""
+        """Skips to a later offset; returns False if it was not fetched."""
         if not self.at <= start <= self.fetch_at:
             return False
         if self.rest is not None:
@@ -141,26 +136,18 @@ class _Sent:
     offsets: dict[int, int]
 
 
-class BatchReader(LogReader):
+class BatchReader(TopicReader):
     """A consumer that starts at explicit offsets and commits none, so that it needs no consumer group."""
 
     def __init__(self, location: LogLocation) -> None:
-        self._location = location
-        self._topic = KafkaTopic(location)
-        self._topic.check()
+        super().__init__(location, lambda: self._connections.check_same_topic())
         self._connections = Connections(location)
-        self._watch = Watch(self._connections.check_same_topic)
         self._buckets: dict[int, _Bucket] = {}
         self._sent: dict[int, _Sent] = {}
-        self._trouble_s: float | None = None
         self._retry_s = 0.0
 
-    @property
-    def is_stale(self) -> bool:
-        return self._watch.is_stale
-
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         followed = self._follow(bucket, start)
         if end is None:
             if not followed.has_records:
@@ -172,14 +159,14 @@ class BatchReader(LogReader):
         return pa.concat_tables(parts) if parts else RECORDS_SCHEMA.empty_table()
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._watch.look()
+        self._watch.check()
         for bucket, start in positions.items():
             self._follow(bucket, start)
         sizes = dict.fromkeys(positions, _FOLLOW_BYTES)
         self._wait_for(lambda: any(self._buckets[b].has_records for b in positions), sizes, timeout_s)
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         followed = {bucket: self._follow(bucket, start) for bucket, start in positions.items()}
         if sum(bucket.size for bucket in followed.values()) > _FOLLOW_BYTES:
             return self.end_offsets(list(positions))
@@ -195,12 +182,6 @@ class BatchReader(LogReader):
             self._check_trouble()
         return {b: max(bucket.fetch_at, positions[b]) for b, bucket in followed.items()}
 
-    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(LATEST, buckets)
-
-    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(EARLIEST, buckets)
-
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         ends = self.end_offsets()
         found = self._offsets(OffsetSpec.for_timestamp(timestamp_ms), None)
@@ -209,10 +190,6 @@ class BatchReader(LogReader):
     def close(self) -> None:
         self._buckets, self._sent = {}, {}
         self._connections.close()
-
-    def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
-        self._watch.look()
-        return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _follow(self, number: int, start: int) -> _Bucket:
         bucket = self._buckets.get(number)
@@ -343,21 +320,14 @@ class BatchReader(LogReader):
     def _missed(self, error: Any) -> None:
         """Prepares another try after an error. Raises the error if that does not help."""
         if not error.retriable:
-            self._watch.look_soon()
+            self._watch.check_next_time()
             raise error_of(self._location, error)
-        if self._trouble_s is None:
-            self._trouble_s = monotonic_s()
+        self._note_trouble()
         self._retry_later()
 
     def _retry_later(self) -> None:
         self._retry_s = monotonic_s() + _RETRY_S
         self._connections.refresh()
-
-    def _check_trouble(self) -> None:
-        """Sends a request to the broker, because a waiting reader does not detect an outage. Raises Unavailable."""
-        if self._trouble_s is not None and monotonic_s() - self._trouble_s > _TROUBLE_S:
-            self._trouble_s = None
-            self.end_offsets([0])
 
 
 def _between(records: pa.Table, start: int, end: int | None) -> pa.Table | None:

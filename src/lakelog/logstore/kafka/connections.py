@@ -39,7 +39,7 @@ _METADATA_S: Final = 2.0
 _PASSES: Final = 2
 """Passes of the event loop that hand a request to the socket: wait for it, write."""
 
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # a broker that is away is lakelog's error, not stderr's
+logging.getLogger("kafka").addHandler(logging.NullHandler())  # lakelog raises errors of the broker itself
 
 _PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -51,7 +51,7 @@ _UNDERSTOOD: Final = """
 
 
 def understands(location: LogLocation) -> bool:
-    """Whether these connections know all client properties of the table; if not, confluent-kafka does the work."""
+    """True if these connections know all client properties of the table; if not, confluent-kafka does the work."""
     given = location.properties
     if not given.keys() <= set(_UNDERSTOOD.split()):
         return False
@@ -100,7 +100,7 @@ class Connections:
     def check_same_topic(self) -> None:
         """Raises NotFound if the topic was deleted or replaced. Does nothing if no broker answers soon.
 
-        Unlike an administration request it needs no controller, which may be the broker that has just gone.
+        Unlike an administration request it needs no controller, which may be the broker that has just died.
         """
         cluster = self._manager.cluster
         answer = cluster.request_update()
@@ -124,7 +124,7 @@ class Connections:
         return answer
 
     def poll(self, timeout_s: float, ready: Callable[[], bool]) -> bool:
-        """Lets the connections work until ``ready`` or the timeout; returns ``ready()``."""
+        """Processes network events until ``ready`` or the timeout; returns ``ready()``."""
         deadline = monotonic_s() + timeout_s
         left = timeout_s
         while not ready():
@@ -154,7 +154,7 @@ def _close(manager: KafkaConnectionManager, loop: NetworkSelector) -> None:
 def _close_unused(
     manager: KafkaConnectionManager, loop: NetworkSelector, process: int, owner: threading.Thread
 ) -> None:
-    """Closes the connections of a client that nobody closed.
+    """Closes the connections of a client that was not closed.
 
     Not in a forked process, whose parent uses them, and not for a thread that may be in ``poll`` as the process ends.
     """

@@ -8,16 +8,12 @@ from itertools import islice
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from lakelog.io.clock import monotonic_s
 from lakelog.io.collector import collector_held
-from lakelog.logstore.base import LogLocation, LogReader, PendingAppend, Records
+from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.kafka.topic import (
-    EARLIEST,
-    LATEST,
     TIMEOUT_S,
-    KafkaTopic,
     client,
     error_of,
     expired,
@@ -27,12 +23,8 @@ from lakelog.logstore.kafka.topic import (
     unavailable,
     with_leaders,
 )
-from lakelog.logstore.kafka.topic_appender import TopicAppender
+from lakelog.logstore.kafka.topic_client import TopicAppender, TopicReader
 from lakelog.logstore.protocol.header import HEADER_KEY
-from lakelog.logstore.topic_identity import Watch
-
-_TROUBLE_S = 3.0
-"""Seconds after a lost connection until a waiting reader checks that the broker is available."""
 
 _LONG_READ = 50_000
 """Size of a read, in records, above which the reader stops following other buckets."""
@@ -95,7 +87,7 @@ class RecordAppender(TopicAppender):
         self._waiting: list[_Delivered] = []
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
-        self._watch.look()
+        self._watch.check()
         count = len(records)
         pending = _Delivered(bucket, count, self._location)
         self._waiting.append(pending)
@@ -128,7 +120,7 @@ class RecordAppender(TopicAppender):
             raise error_of(self._location, failed)
         if left:
             raise unavailable(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
-        self._watch.look()
+        self._watch.check()
         for pending in waiting:
             self._check_same_topic(pending)
 
@@ -153,7 +145,7 @@ class RecordAppender(TopicAppender):
 
     def _start_anew(self) -> None:
         """Discards unsent records, so that the client does not send them during a later attempt."""
-        self._watch.look_soon()
+        self._watch.check_next_time()
         old, self._producer = self._producer, self._new_producer()
         old.purge()
 
@@ -162,7 +154,7 @@ class RecordAppender(TopicAppender):
             return Producer(client(self._location, _PRODUCER))
 
 
-class RecordReader(LogReader):
+class RecordReader(TopicReader):
     """A consumer that starts at explicit offsets and commits none, so that it needs no consumer group.
 
     It *follows* the requested buckets. Arriving records wait in ``_held`` until they are read, so that a reader that
@@ -170,22 +162,14 @@ class RecordReader(LogReader):
     """
 
     def __init__(self, location: LogLocation) -> None:
-        self._location = location
         with translated_errors(location):
             self._consumer = Consumer({**client(location, _CONSUMER), "error_cb": self._notice})
-        self._topic = KafkaTopic(location)
-        self._topic.check()
-        self._watch = Watch(self._topic.check_same)
-        self._trouble_s: float | None = None
+        super().__init__(location)
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
 
-    @property
-    def is_stale(self) -> bool:
-        return self._watch.is_stale
-
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         with translated_errors(self._location):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
@@ -203,7 +187,7 @@ class RecordReader(LogReader):
             return records_table([held.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._watch.look()
+        self._watch.check()
         with translated_errors(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
@@ -220,12 +204,6 @@ class RecordReader(LogReader):
         held = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
         return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
-    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(LATEST, buckets)
-
-    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(EARLIEST, buckets)
-
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         asked = [TopicPartition(self._location.topic, b, timestamp_ms) for b in range(self._location.buckets)]
         found = with_leaders(
@@ -239,20 +217,9 @@ class RecordReader(LogReader):
     def close(self) -> None:
         self._consumer.close()
 
-    def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
-        self._watch.look()
-        return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
-
     def _notice(self, error: KafkaError) -> None:
         """Callback of the client, called while it polls, if a broker does not respond."""
-        if self._trouble_s is None:
-            self._trouble_s = monotonic_s()
-
-    def _check_trouble(self) -> None:
-        """Sends a request to the broker, because a waiting reader does not detect an outage. Raises Unavailable."""
-        if self._trouble_s is not None and monotonic_s() - self._trouble_s > _TROUBLE_S:
-            self._trouble_s = None
-            self.end_offsets([0])
+        self._note_trouble()
 
     def _follow(self, bucket: int, start: int) -> None:
         held = self._held.get(bucket)
@@ -310,7 +277,7 @@ class RecordReader(LogReader):
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)
         self._forget(list(self._next))
-        self._watch.look_soon()
+        self._watch.check_next_time()
         if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             raise expired(self._location, bucket, at, self.first_offsets([bucket])[bucket])
         raise error_of(self._location, error)

@@ -59,8 +59,8 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
             appender.append(bucket, _records(healing.writer, corrections))
             appender.flush()
         METER.add(COMPENSATIONS, len(corrections), table=healing.table)
-        told = fields(table=healing.table, bucket=bucket, writer=healing.writer, rows=len(corrections))
-        _LOG.info("bucket %d of the log of %s: %d corrections", bucket, healing.table, len(corrections), extra=told)
+        about = fields(table=healing.table, bucket=bucket, writer=healing.writer, rows=len(corrections))
+        _LOG.info("bucket %d of the log of %s: %d corrections", bucket, healing.table, len(corrections), extra=about)
     raise Fenced(
         f"bucket {bucket} of the log still changes after {_ROUNDS} rounds of healing for writer {healing.writer}: "
         "stop other processes that write with the same checkpoint"

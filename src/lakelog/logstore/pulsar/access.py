@@ -258,8 +258,8 @@ class Admin:
 
 def _reason(data: bytes) -> str:
     try:
-        told: Mapping[str, Any] = json.loads(data)
-        return str(told.get("reason", ""))[:300]
+        answer: Mapping[str, Any] = json.loads(data)
+        return str(answer.get("reason", ""))[:300]
     except (ValueError, AttributeError):
         return data.decode("utf-8", "replace")[:300]
 

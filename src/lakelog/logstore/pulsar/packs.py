@@ -197,15 +197,15 @@ def pack_of(
     Raises Corrupt for an unknown pack version, UnsupportedFeature if it exceeds the range of offsets.
     """
     header = properties[HEADER_KEY].encode("utf-8", "replace") if HEADER_KEY in properties else None
-    told = properties.get(PACK_KEY)
+    pack = properties.get(PACK_KEY)
     first = entry.offset(max(0, batch_index))
-    if told is None:
+    if pack is None:
         return Pack(first, 1, 1, timestamp_ms, header, key, content or None, False)
-    version, _, rest = told.partition("|")
+    version, _, rest = pack.partition("|")
     count, _, changes = rest.partition("|")
     if version != _VERSION or not count.isdigit() or not changes.isdigit() or int(changes) < 1 or batch_index > 0:
         raise Corrupt(
-            f"log message at offset {first} has {PACK_KEY} {told!r}; this lakelog reads version {_VERSION}: upgrade "
+            f"log message at offset {first} has {PACK_KEY} {pack!r}; this lakelog reads version {_VERSION}: upgrade "
             "lakelog, or check that the topic is lakelog's alone"
         )
     entry.offset((int(count) - 1) * int(changes))

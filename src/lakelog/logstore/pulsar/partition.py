@@ -84,7 +84,7 @@ class PartitionFollower:
 
     def _open(self) -> None:
         self.close()
-        self._check_held()
+        self._check_retained()
         self._looked_s = monotonic_s()
         self._is_fresh = True
         entry = entry_of(self.next)
@@ -117,10 +117,10 @@ class PartitionFollower:
             self._open()
             return False
         if monotonic_s() > self._looked_s + _UNSEEN_S:
-            self._check_held()
+            self._check_retained()
         return True
 
-    def _check_held(self) -> None:
+    def _check_retained(self) -> None:
         first = self._topic.states([self._bucket])[self._bucket].first.offset()
         if self.next < first:
             raise OffsetExpired(

@@ -17,7 +17,7 @@ from lakelog.logstore.pulsar.access import TIMEOUT_S, client_for, translated_err
 from lakelog.logstore.pulsar.packs import Entry, Pack, entries_between, entry_of, unpacked
 from lakelog.logstore.pulsar.partition import PartitionFollower
 from lakelog.logstore.pulsar.topic import PulsarTopic
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _MOST_HELD: Final = 32 * 1024 * 1024
 """Maximum bytes of prefetched packs; further messages wait in the client's queues."""
@@ -38,7 +38,7 @@ class PulsarReader(LogReader):
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
         self._topic.check()
-        self._watch = Watch(self._topic.check_same)
+        self._watch = IdentityWatch(self._topic.check_same)
         self._client = client_for(self._topic.access)
         self._followed: dict[int, PartitionFollower] = {}
         self._tallies: dict[int, _Tally] = {}
@@ -49,7 +49,7 @@ class PulsarReader(LogReader):
         return self._watch.is_stale
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         followed = self._follow(bucket, start)
         parts: list[tuple[Pack, int, int]] = []
         left, deadline = max_records, monotonic_s() + TIMEOUT_S
@@ -67,7 +67,7 @@ class PulsarReader(LogReader):
         return unpacked(parts)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._watch.look()
+        self._watch.check()
         followed = [self._follow(bucket, start) for bucket, start in positions.items()]
         deadline = monotonic_s() + timeout_s
         while not any(part.packs for part in followed):

@@ -24,7 +24,7 @@ from lakelog.logstore.pulsar.packs import Entry, Message, packed
 from lakelog.logstore.pulsar.probe import probe
 from lakelog.logstore.pulsar.reader import PulsarReader
 from lakelog.logstore.pulsar.topic import PulsarTopic
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_MESSAGES = 10_000
@@ -98,7 +98,7 @@ class PulsarAppender(LogAppender):
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
         self._topic.check()
-        self._watch = Watch(self._topic.check_same)
+        self._watch = IdentityWatch(self._topic.check_same)
         self._client = client_for(self._topic.access)
         self._changed = threading.Condition()
         self._producers: dict[int, pulsar.Producer] = {}
@@ -112,7 +112,7 @@ class PulsarAppender(LogAppender):
         return {bucket: state.end.offset() for bucket, state in self._topic.states().items()}
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
-        self._watch.look()
+        self._watch.check()
         pending = _Acknowledged(self._location, records)
         for message in packed(records):
             self._wait(_MOST_BYTES - len(message.content), _MOST_MESSAGES - 1)
@@ -121,7 +121,7 @@ class PulsarAppender(LogAppender):
 
     def flush(self) -> None:
         self._wait(0, 0)
-        self._watch.look()
+        self._watch.check()
 
     def close(self) -> None:
         producers, self._producers = self._producers, {}
@@ -174,7 +174,7 @@ class PulsarAppender(LogAppender):
 
     def _start_anew(self) -> None:
         """Discards unsent messages, so that the client does not send them during a later attempt."""
-        self._watch.look_soon()
+        self._watch.check_next_time()
         self._sending = _Sending()
         self.close()
 

@@ -78,7 +78,7 @@ def _streamed(name: str) -> Callable[[bytes], bytes]:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Raw Snappy (librdkafka), or blocks with their lengths behind a header (Java)."""
+    """Raw Snappy (librdkafka), or blocks with their lengths after a header (Java)."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data)
     parts, at = [], _XERIAL_HEAD

@@ -141,7 +141,9 @@ class PartialUpdate(MergeEngine):
 
     def _check_nulls(self, name: str, column: pa.Array) -> None:
         if column.null_count and not self._groups and not self.schema.field(name).type.nullable:
-            raise InvalidSchema(f"column '{name}' is NOT NULL and a row without a value for it cannot update it")
+            raise InvalidSchema(
+                f"column '{name}' is NOT NULL, so every row needs a value for it: write one, or drop NOT NULL"
+            )
 
 
 class _Rows:

@@ -31,7 +31,7 @@ class BloomFilter:
 
     @staticmethod
     def sized(items: int, fpp: float) -> BloomFilter:
-        """An empty filter for so many distinct values with this share of false answers."""
+        """An empty filter for ``items`` distinct values with the false positive rate ``fpp``."""
         least = int(-items * math.log(fpp) / math.log(2) ** 2)
         bits = least + 8 - least % 8
         return BloomFilter(max(1, math.floor(bits / items * math.log(2) + 0.5)), np.zeros(bits // 8, np.uint8))

@@ -33,7 +33,7 @@ def encode_vector(deleted: Positions, wide: bool = False) -> bytes:
 
 
 def length_in_manifest(vector: bytes) -> int:
-    """What an index manifest says of the length of an encoded vector: of the wide kind the whole, else the payload."""
+    """The length of an encoded vector in an index manifest: all of a 64-bit vector, the payload of a 32-bit one."""
     is_wide = vector[_INT.size : 2 * _INT.size] == _MAGIC[BitMap64]
     return len(vector) if is_wide else len(vector) - _INT.size - _CHECKSUM.size
 
@@ -41,7 +41,7 @@ def length_in_manifest(vector: bytes) -> int:
 def decode_vector(data: bytes) -> Positions:
     """The deleted positions of one vector; ``data`` is its size, payload and checksum.
 
-    Both kinds are told by their magic number: 32-bit positions in one bitmap, or 64-bit positions in many. Raises
+    Their magic numbers identify the two kinds: 32-bit positions in one bitmap, or 64-bit positions in many. Raises
     Corrupt when size, checksum or bitmap do not fit, UnsupportedFeature for another magic number.
     """
     payload = data[_INT.size : -_CHECKSUM.size]

@@ -22,7 +22,7 @@ _EMPTY: Final = -1
 
 @dataclass(frozen=True)
 class IndexLocation:
-    """Where an index lies in its container; ``start`` None: the column has no value at all."""
+    """Position of an index in its container; ``start`` is None if the column has no value."""
 
     start: int | None
     length: int

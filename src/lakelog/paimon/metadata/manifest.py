@@ -58,7 +58,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> tuple[object, ...]:
-        """What makes an ADD and a DELETE speak of the same file: the key of the live set (sheet 4.2)."""
+        """Key of a file in the live set; an ADD and a DELETE of one file have the same (sheet 4.2)."""
         file = self.file
         return (
             self.partition,
@@ -89,7 +89,7 @@ class ManifestFileMeta:
 
 @dataclass(frozen=True)
 class DeletionVectorRange:
-    """Where the deletion vector of one data file lies inside an index file (sheet 10)."""
+    """Position of a data file's deletion vector in an index file (sheet 10)."""
 
     data_file: str
     offset: int
@@ -111,7 +111,7 @@ class IndexManifestEntry:
     deletion_vectors: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
     is_global: bool = False
-    """Whether it is a global index: a reader may leave it aside, a writer does not know how to keep it."""
+    """True if it is a global index: a reader may leave it aside, a writer does not know how to keep it."""
 
 
 def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -14,7 +14,7 @@ from lakelog.paimon.types.checked_values import checked
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What is known of one column; None is unknown.
+    """Statistics of one column; None is unknown.
 
     ``min`` and ``max`` are texts: a number as it is, a DATE as days since 1970, a timestamp as SQL writes it, a TIME as
     milliseconds of the day; text and bytes have none. ``avg_len`` and ``max_len`` are bytes.

@@ -18,9 +18,9 @@ _RETAINED: Final = "tagTimeRetained"
 
 @dataclass(frozen=True, repr=False)
 class Tag:
-    """A named snapshot; ``created`` (wall clock of the maker's zone) and ``retained`` only when it has an end.
+    """A named snapshot; ``created`` (wall clock of its creator's zone) and ``retained`` only if it expires.
 
-    ``created_nanos`` (0 to 999) are the nanoseconds of ``created`` behind its microseconds.
+    ``created_nanos`` (0 to 999) are the nanoseconds of ``created`` after its microseconds.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Tag:
 
     @property
     def ends(self) -> datetime | None:
-        """When expiry may take the tag, in the same wall clock; None: never."""
+        """The time at which the tag expires, in the same wall clock; None: never."""
         return None if self.created is None or self.retained is None else self.created + self.retained
 
 

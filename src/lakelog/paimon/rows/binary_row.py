@@ -109,7 +109,7 @@ def arity_of(data: bytes) -> int:
 
 
 def _encode(value: Any, kind: DataType, position: int) -> tuple[bytes, bytes]:
-    """The 8 bytes of a field and what it puts behind the fields, which begins at ``position``."""
+    """The 8 bytes of a field, and its variable part, which begins at ``position``."""
     if not isinstance(kind, AtomicType):
         if value is None:
             return bytes(8), b""

@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to: Murmur3 over the BinaryRow body of its bucket key (format sheet 5.1)."""
+"""The bucket of a row: Murmur3 over the BinaryRow body of its bucket key (format sheet 5.1)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _KEEP: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
 
 
 class ColumnWords(ABC):
-    """What one column puts into the bodies of rows ``start`` to ``stop``."""
+    """The words of one column in the bodies of rows ``start`` to ``stop``."""
 
     nulls: npt.NDArray[np.bool_] | None
     too_long: npt.NDArray[np.intp]
@@ -54,7 +54,7 @@ class ColumnWords(ABC):
 
     @abstractmethod
     def mix_rest(self, mix: MixSome, start: int, stop: int) -> None:
-        """Mixes the words behind the fields."""
+        """Mixes the words of the variable part."""
 
     def _without_nulls(self, words: Words, start: int, stop: int) -> Words:
         if self.nulls is not None:
@@ -97,7 +97,7 @@ def _mix_long(mix: MixSlot, values: Longs) -> None:
 
 
 class _FieldWords(ColumnWords):
-    """A column with nothing behind the fields."""
+    """A column without a variable part."""
 
     def mix_rest(self, mix: MixSome, start: int, stop: int) -> None:
         return
@@ -131,7 +131,7 @@ class _WideWords(_FieldWords):
 
 
 class _StampWords(ColumnWords):
-    """Timestamps finer than milliseconds: nanoseconds in the field, milliseconds behind the fields."""
+    """Timestamps finer than milliseconds: nanoseconds in the field, milliseconds in the variable part."""
 
     def __init__(self, column: pa.Array, kind: AtomicType) -> None:
         super().__init__(column)
@@ -151,7 +151,7 @@ class _StampWords(ColumnWords):
 
 
 class _TextWords(ColumnWords):
-    """Text and bytes: up to 7 bytes in the field, more behind the fields, padded to 8."""
+    """Text and bytes: up to 7 bytes in the field, more in the variable part, padded to 8."""
 
     def __init__(self, column: pa.Array) -> None:
         super().__init__(column)

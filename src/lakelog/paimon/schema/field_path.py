@@ -36,7 +36,7 @@ def index_of(fields: Fields, path: Path) -> int:
 
 
 def has_path(fields: Fields, path: Path) -> bool:
-    """Whether a column is there."""
+    """True if a column exists."""
     try:
         edit_field(fields, path, lambda field: field)
     except InvalidSchema:
@@ -80,7 +80,7 @@ def _edit_type(kind: DataType, path: Path, edit: Callable[[Fields], Fields], dep
 
 
 def _edit_part(part: DataType, name: str, path: Path, edit: Callable[[Fields], Fields], depth: int) -> DataType:
-    """The element of an array or the value of a map, which stands in the path like a field of this name."""
+    """Edits the element of an array or the value of a map, whose name in the path is that of a field."""
     if path[depth] != name:
         raise InvalidSchema(
             f"there is no column '{path_text(path)}': write '{path_text((*path[:depth], name))}' for its elements"

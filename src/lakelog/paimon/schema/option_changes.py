@@ -1,4 +1,4 @@
-"""What may be done to the options of an existing table, and which of them name columns (format sheet 3.2)."""
+"""Allowed changes of the options of an existing table, and the options that name columns (format sheet 3.2)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NESTED_KEY: Final = "nested-key"
 
 
 def check_option_change(schema: TableSchema, key: str, value: str | None, has_snapshots: bool) -> None:
-    """Whether an option may be set to a value, or removed (None), in a table.
+    """Refuses a change of an option (None: its removal) that a table does not allow.
 
     Raises InvalidOption that names key and value and says what to do instead.
     """
@@ -95,7 +95,7 @@ def check_option_change(schema: TableSchema, key: str, value: str | None, has_sn
 
 
 def is_same_key_option(schema: TableSchema, key: str, value: str) -> bool:
-    """Whether setting ``primary-key`` or ``partition`` only repeats the keys that the table has."""
+    """True if setting ``primary-key`` or ``partition`` only repeats the keys that the table has."""
     keys = {PRIMARY_KEY.key: schema.primary_keys, PARTITION.key: schema.partition_keys}.get(key)
     return keys is not None and tuple(part.strip() for part in value.split(",")) == keys
 
@@ -150,10 +150,10 @@ def renamed_in_options(options: Mapping[str, str], path: tuple[str, ...], new_na
 
 
 def options_as_of(now: TableSchema, then: TableSchema) -> dict[str, str]:
-    """The options of a schema as they are used with an older one: what they say of columns fits the columns of then.
+    """The options of a schema for reads with an older one: the columns that they name are those of the older schema.
 
-    Called for time travel. A column has its former name; where an option names a column that was not there yet, or
-    that has gone since, the older schema's word counts.
+    Called for time travel. A column has its former name. If an option names a column that was added or dropped in
+    between, the value of the older schema counts.
     """
     names = {f.id: f.name for f in now.fields}
     former = {f.id: f.name for f in then.fields}

@@ -145,7 +145,7 @@ class TableSchema:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the table has a primary key."""
+        """True if the table has a primary key."""
         return bool(self.primary_keys)
 
     def select(self, names: Sequence[str]) -> tuple[DataField, ...]:

@@ -60,7 +60,7 @@ _PER_MILLI: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 def can_cast(old: DataType, new: DataType) -> bool:
-    """Whether old values can be read when a column's type changes; the fields of a ROW change one by one instead."""
+    """True if old values can be read when a column's type changes; the fields of a ROW change one by one instead."""
     if old.with_nullable(True) == new.with_nullable(True):
         return True
     if not isinstance(new, AtomicType):

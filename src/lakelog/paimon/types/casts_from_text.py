@@ -41,7 +41,7 @@ def by_value(column: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType)
 
 
 def whole_numbers(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Text as whole numbers: digits behind a point are checked and dropped. Raises ValueError."""
+    """Text as whole numbers: digits after the decimal point are checked and dropped. Raises ValueError."""
     parts = pc.extract_regex(column, _WHOLE)
     sign, digits = pc.struct_field(parts, 0), pc.struct_field(parts, 1)
     bare = pc.or_(pc.equal(column, ""), pc.is_in(column, pa.array(["+", "-"])))
@@ -59,10 +59,10 @@ def _refuse(column: pa.Array, bad: pa.Array) -> None:
 
 
 def parser(kind: AtomicType) -> Callable[[str], Any]:
-    """What reads one text as a value of an atomic type that is no whole number.
+    """The parser of one text for an atomic type other than an integer.
 
     Dates and times come as whole numbers: days, milliseconds of the day, or ticks of the timestamp's unit. It raises
-    ValueError for text that is no such value.
+    ValueError for any other text.
     """
     if kind.root == "BOOLEAN":
         return _boolean

@@ -38,7 +38,7 @@ def text_of(column: pa.Array, kind: AtomicType) -> pa.Array:
 def java_float(value: float, shortest: np.floating) -> str:
     """A floating-point number as Java's ``toString``: ``1.0``, ``1.0E10``, ``-Infinity``.
 
-    ``shortest`` is the same number with the width of its type, which decides how many digits tell it apart.
+    ``shortest`` is the same number with the width of its type, which decides how many digits identify it.
     """
     if np.isnan(value):
         return "NaN"

@@ -20,7 +20,7 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 
 
 class Readable(Protocol):
-    """What files are read from."""
+    """Source of files."""
 
     def read(self, path: str) -> bytes:
         """All bytes of a file. Raises NotFound."""

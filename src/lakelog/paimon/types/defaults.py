@@ -20,7 +20,7 @@ def default_text(field: DataField) -> str | None:
 def default_scalar(field: DataField) -> pa.Scalar | None:
     """The default as a value of the column's type; None for a column without one.
 
-    The text may stand in single quotes. Raises InvalidSchema naming column, text and type when it is no such value:
+    The text may be in single quotes. Raises InvalidSchema with column, text and type for any other text:
     nested types and TIMESTAMP WITH LOCAL TIME ZONE, whose text would need a zone, have no defaults.
     """
     text = default_text(field)

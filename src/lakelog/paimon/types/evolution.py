@@ -39,7 +39,7 @@ _IMPLICIT: Final[dict[str, tuple[str, ...]]] = {
 
 
 def same_type(one: DataType, other: DataType) -> bool:
-    """Whether values are the same; NULL or not does not matter."""
+    """True if values are the same, regardless of NOT NULL."""
     return one.with_nullable(True) == other.with_nullable(True)
 
 
@@ -47,7 +47,7 @@ def evolve(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Arra
     """A column written with type ``old`` as one of type ``new``.
 
     Called per batch of a file with another schema. Fields of a ROW are found by id: new ones are NULL, dropped ones
-    gone, and where no field of a ROW is left its column is NULL. Atomic types are cast as the format's own readers do
+    are omitted, and a ROW without any common field is NULL. Atomic types are cast as the format's own readers do
     (``casts.cast_values``). Raises UnsupportedFeature for a change that the format does not allow, InvalidSchema for a
     value that cannot be read as the new type.
     """
@@ -87,7 +87,7 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
 
 
 def _has_common(old: DataType, new: DataType) -> bool:
-    """Whether anything of the old type is left in the new one."""
+    """True if the old type and the new one have a common part."""
     if isinstance(old, RowType) and isinstance(new, RowType):
         by_id = {f.id: f.type for f in old.fields}
         return any(f.id in by_id and _has_common(by_id[f.id], f.type) for f in new.fields)
@@ -132,9 +132,9 @@ def _map(column: pa.MapArray, old: MapType, new: MapType, name: str) -> pa.Array
 
 
 def can_change_type(old: DataType, new: DataType, explicit: bool) -> bool:
-    """Whether files with the old type can be read as the new one; NULL or not is no matter here.
+    """True if files with the old type can be read as the new one, regardless of NOT NULL.
 
-    ``explicit`` takes casts too that may lose something (BIGINT → INT, STRING → DATE). An array, map or row can become
+    ``explicit`` allows casts that may lose something (BIGINT → INT, STRING → DATE). An array, map or row can become
     text only: its parts are changed one by one, by their paths.
     """
     if old.with_nullable(True) == new.with_nullable(True):

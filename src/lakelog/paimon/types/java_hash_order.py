@@ -24,6 +24,6 @@ def in_hash_order(keys: Iterable[str]) -> list[str]:
 
 
 def slot_of(code: int, slots: int) -> int:
-    """The slot of a hash in a table of so many slots (a power of two)."""
+    """The slot of a hash in a table of ``slots`` slots (a power of two)."""
     code &= 0xFFFFFFFF
     return (code ^ code >> 16) & slots - 1

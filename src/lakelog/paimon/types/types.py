@@ -38,7 +38,7 @@ class DataType(ABC):
 
     @abstractmethod
     def to_json(self) -> str | dict[str, Any]:
-        """What stands under ``type`` in a schema file: text for an atomic type, an object for a nested one."""
+        """The value of ``type`` in a schema file: text for an atomic type, an object for a nested one."""
 
     def with_nullable(self: T, nullable: bool) -> T:
         """The same type, nullable or NOT NULL."""
@@ -115,7 +115,7 @@ class DataField:
     default_value: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The object that stands in ``fields`` of a schema file; absent parts are left out."""
+        """The object in ``fields`` of a schema file; absent parts are omitted."""
         out: dict[str, Any] = {"id": self.id, "name": self.name, "type": self.type.to_json()}
         if self.description is not None:
             out["description"] = self.description

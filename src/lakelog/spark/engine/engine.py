@@ -101,10 +101,10 @@ class SparkEngine:
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
-        frame = self._run_query(plan, lives=plan.lasting)
-        if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
+        frame = self._run_query(plan, is_live=plan.persistent)
+        if frame.isStreaming and not plan.persistent and not self._reads_logs_only(plan):
             # each micro-batch reads the current tables
-            frame = self._run_query(plan, lives=True)
+            frame = self._run_query(plan, is_live=True)
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
         return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
 
@@ -129,19 +129,19 @@ class SparkEngine:
 
     def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The only path of user text to Spark."""
-        self._views.renew(self.spark, text, lambda source: self._frame(source, lives=True))
+        self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
         found = spark_sql(self.spark, text, frames)
         self._views.made(text)
         return found
 
-    def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
-        found = PrunedSources(plan.sources, {}) if lives else self._pruned(plan)
-        frames = {s.view: self._frame(s, lives, found.small.get(s.view)) for s in found.sources}
+    def _run_query(self, plan: QueryPlan, is_live: bool) -> DataFrame:
+        found = PrunedSources(plan.sources, {}) if is_live else self._pruned(plan)
+        frames = {s.view: self._frame(s, is_live, found.small.get(s.view)) for s in found.sources}
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, lookup.options)
             self._check(table)
             frames[lookup.view] = looked_up(self._sql(lookup.text, frames), table, lookup)
-        if not plan.lasting:
+        if not plan.persistent:
             return self._sql(plan.text, frames)
         for view, frame in frames.items():
             frame.createOrReplaceTempView(view)
@@ -225,7 +225,7 @@ class SparkEngine:
         return candidates if "" in found else sorted(found)
 
     @contextlib.contextmanager
-    def kept(self, plan: QueryPlan) -> Iterator[str]:
+    def materialized(self, plan: QueryPlan) -> Iterator[str]:
         """Runs a query, and keeps its rows in the executors; if one is lost, reads of its rows fail."""
         with checkpointed_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
             yield views["rows"]
@@ -359,8 +359,8 @@ class SparkEngine:
                 take_over_now(table)
         self.spark.stop()
 
-    def _frame(self, source: Source, lives: bool, small: SmallTable | None = None) -> DataFrame:
-        """The rows of a source: the current ones, or with ``lives`` those at the time of each read.
+    def _frame(self, source: Source, is_live: bool, small: SmallTable | None = None) -> DataFrame:
+        """The rows of a source: the current ones, or with ``is_live`` those at the time of each read.
 
         For a ``small`` table they are the rows that were read before.
         """
@@ -369,12 +369,12 @@ class SparkEngine:
             return self.read_stream(table, source.columns)
         scan = scan_of(table)
         if source.counts:
-            return self._planned.counts(scan, source.columns or (), source.filter, lives)
+            return self._planned.counts(scan, source.columns or (), source.filter, is_live)
         # only a read of changes has row kinds
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        if lives:
+        if is_live:
             return python_frame(self.spark, scan.select(wanted), source.filter)
         if small is not None:
             return self._planned.of_splits(small.scan.select(wanted), small.splits)

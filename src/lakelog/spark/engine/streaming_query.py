@@ -55,19 +55,19 @@ def stream_facts(query: Any) -> StreamFacts:
     failure = query.exception()
     status = str(query.status.get("message", ""))
     facts = StreamFacts(str(query.id), query.name, bool(query.isActive), status, error=_text(failure))
-    told = query.lastProgress
-    if told is None:
+    progress = query.lastProgress
+    if progress is None:
         return facts
     return StreamFacts(
         facts.query,
         facts.name,
         facts.active,
         facts.status,
-        told["batchId"],
-        told["numInputRows"],
-        _rate(told["inputRowsPerSecond"]),
-        _rate(told["processedRowsPerSecond"]),
-        told["durationMs"].get("triggerExecution"),
+        progress["batchId"],
+        progress["numInputRows"],
+        _rate(progress["inputRowsPerSecond"]),
+        _rate(progress["processedRowsPerSecond"]),
+        progress["durationMs"].get("triggerExecution"),
         facts.error,
     )
 

@@ -102,11 +102,11 @@ class Jobs:
         for job in jobs:
             found = tracker.getJobInfo(job)
             for stage in found.stageIds if found is not None else ():
-                told = tracker.getStageInfo(stage)
-                if told is not None:
-                    tasks += told.numTasks
-                    running += told.numActiveTasks
-                    done += told.numCompletedTasks
+                stage_info = tracker.getStageInfo(stage)
+                if stage_info is not None:
+                    tasks += stage_info.numTasks
+                    running += stage_info.numActiveTasks
+                    done += stage_info.numCompletedTasks
         return JobProgress(len(jobs), tasks, running, done)
 
     def wait_for_jvm(self) -> None:

@@ -76,9 +76,9 @@ class PlanGuard:
             return []
         if name in COMMANDS:
             return self._of_command(name, COMMANDS[name], found)
-        look = getattr(self, f"_look_{name.rpartition('.')[2]}", None)
-        if name in _LOOKED_AT and look is not None:
-            return list(look(found))
+        parts_of = getattr(self, f"_parts_of_{name.rpartition('.')[2]}", None)
+        if name in _WITH_PARTS and parts_of is not None:
+            return list(parts_of(found))
         is_expression = name.startswith(EXPRESSIONS) and name not in NOT_EVALUATED
         if not (is_expression or name in QUERY_NODES) or name.startswith(f"{EXPRESSIONS}objects."):
             simple = name.rpartition(".")[2].rpartition("$")[2]
@@ -120,7 +120,7 @@ class PlanGuard:
                 f"secrets. Allowed: {', '.join(sorted(SETTINGS))}"
             )
 
-    def _look_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
+    def _parts_of_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
         parts = _texts(found.multipartIdentifier())
         if len(parts) == 1:
             return []
@@ -134,13 +134,13 @@ class PlanGuard:
             )
         raise NotAllowed(f"'{named}' is not a table of this lake, and Spark's own catalog is empty: see SHOW TABLES")
 
-    _look_UnresolvedTableOrView = _look_UnresolvedRelation
+    _parts_of_UnresolvedTableOrView = _parts_of_UnresolvedRelation
 
-    def _look_UnresolvedFunction(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_UnresolvedFunction(self, found: Any) -> list[Any]:  # noqa: N802
         self._check_function(_texts(found.nameParts()))
         return _fields(found)
 
-    def _look_UnresolvedTableValuedFunction(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_UnresolvedTableValuedFunction(self, found: Any) -> list[Any]:  # noqa: N802
         parts = _texts(found.name())
         self._check_function(parts)
         if parts[-1].lower() not in TABLE_FUNCTIONS:
@@ -149,19 +149,19 @@ class PlanGuard:
             )
         return _fields(found)
 
-    def _look_UnresolvedGenerator(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_UnresolvedGenerator(self, found: Any) -> list[Any]:  # noqa: N802
         name = found.name()
         front = [part.get() for part in (name.catalog(), name.database()) if part.isDefined()]
         self._check_function([*front, name.funcName()])
         return [found.children()]
 
-    def _look_UnresolvedInlineTable(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_UnresolvedInlineTable(self, found: Any) -> list[Any]:  # noqa: N802
         """The cells of VALUES, of which there may be thousands; they are skipped if none calls anything."""
         if self._calling and not any(found.containsPattern(pattern) for pattern in self._calling):
             return []
         return _fields(found)
 
-    def _look_LocalRelation(self, found: Any) -> list[Any]:  # noqa: N802
+    def _parts_of_LocalRelation(self, found: Any) -> list[Any]:  # noqa: N802
         return []  # VALUES that the parser has evaluated already
 
     def _check_function(self, parts: list[str]) -> None:
@@ -174,7 +174,7 @@ class PlanGuard:
             )
 
 
-_LOOKED_AT: Final = frozenset(
+_WITH_PARTS: Final = frozenset(
     (
         f"{ANALYSIS}UnresolvedRelation",
         f"{ANALYSIS}UnresolvedTableOrView",

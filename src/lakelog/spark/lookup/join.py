@@ -115,7 +115,7 @@ class LookupJoin:
         """The frame with rows of one table bucket in one task, and the bucket column, if the join determines it."""
         table = self.spec.table
         buckets = table.schema.num_buckets
-        if buckets < 2 or not self.spec.tells_bucket or table.options.need(LOOKUP_SHUFFLE) == "none":
+        if buckets < 2 or not self.spec.determines_bucket or table.options.need(LOOKUP_SHUFFLE) == "none":
             return frame
         if any(pa.types.is_timestamp(field.type) or pa.types.is_time(field.type) for field in self.spec.key_schema):
             return frame  # Spark's values may be finer than the table's, without a bucket there

@@ -35,12 +35,12 @@ def report(
     schemes: Sequence[str],
     is_small: Callable[[Sequence[Split], Scan], bool],
     is_cached: bool,
-    is_looked_at: bool,
+    is_read_first: bool,
 ) -> str | None:
     """The read of one table in a query; None for a system table or changes, which have no details.
 
     ``schemes`` are those of file systems where Spark reads files itself; the driver reads splits that are small.
-    ``is_looked_at`` means that the driver reads the table before the query, to find the partitions of another one.
+    ``is_read_first`` means that the driver reads the table before the query, to find the partitions of another one.
     """
     if isinstance(scan, UnionScan):
         return scan.explain()
@@ -56,7 +56,7 @@ def report(
     ]
     if is_cached:
         return "\n".join([*lines, "  from Spark's memory (CACHE TABLE)"])
-    if is_looked_at:
+    if is_read_first:
         lines.append("  looked at by the driver first, for the partitions of another table")
     if source.limit is not None:
         lines.append(f"  until there are {source.limit} rows, splits without a merge first")

@@ -87,12 +87,12 @@ class _Pruning:
         if view not in self._scans:
             return None
         if view not in self.small:
-            self.small[view] = self._look(view)
+            self.small[view] = self._plan_small(view)
         found = self.small[view]
         values = None if found is None else found.values(other_column)
         return None if values is None else values_text(kinds.select([column])[0], values)
 
-    def _look(self, view: str) -> SmallTable | None:
+    def _plan_small(self, view: str) -> SmallTable | None:
         source = next(source for source in self._plan.sources if source.view == view)
         scan = filtered(self._scans[view], source.filter)
         splits = scan.plan()

@@ -149,13 +149,13 @@ class BatchScanPlanner:
         native = native_frame(self.spark, scan, splits, self.hidden, condition, self.frames)
         return python_frame(self.spark, scan, condition) if native is None else native
 
-    def report(self, scan: TableScan, source: Source, is_looked_at: bool) -> str | None:
+    def report(self, scan: TableScan, source: Source, is_read_first: bool) -> str | None:
         """The EXPLAIN report for the read of a table."""
-        return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_looked_at)
+        return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_read_first)
 
-    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, lives: bool) -> DataFrame:
-        """The row count of a scan for each value of partition columns: current, or, if it ``lives``, on each run."""
-        if lives or not isinstance(scan, Scan):
+    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, is_live: bool) -> DataFrame:
+        """The row count of a scan for each value of partition columns: current, or, if it ``is_live``, on each run."""
+        if is_live or not isinstance(scan, Scan):
             columns = tuple(keys) or scan.row_schema.field_names[:1]
             return counted(python_frame(self.spark, scan.select(columns), condition), keys)
         return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)
@@ -268,7 +268,7 @@ def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[Nati
     types: StructType = scan_schema(scan.schema, scan.row_schema)
     pairs = zip(sources, types.fields, strict=True)
     schema = StructType([StructField(s, kind.dataType, True, kind.metadata) for s, kind in pairs if s is not None])
-    with _looking_here(spark):
+    with _listing_on_driver(spark):
         paths = (_address(scan.table.io, file.path) for file in files)
         return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*paths)
 
@@ -281,7 +281,7 @@ def _address(io: FileIO, path: str) -> str:
 
 
 @contextlib.contextmanager
-def _looking_here(spark: SparkSession) -> Iterator[None]:
+def _listing_on_driver(spark: SparkSession) -> Iterator[None]:
     """Makes Spark list the files of a new scan in the driver, because a job takes longer than the listing."""
     if is_remote():  # the server lists when the frame runs
         yield

@@ -42,7 +42,7 @@ PARTITION_ROWS = 200_000
 _POLL_S = 0.02
 """Maximum wait for the next record during planning before it reports no new data to Spark."""
 
-_TELL_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 """Minimum interval between two position reports of a named reader."""
 
 _INITIAL = "initial"
@@ -102,7 +102,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._stop_at: Offsets | None = None
         self._idle: _Idle | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
-        self._told = float("-inf")
+        self._reported = float("-inf")
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         return {**self._to_json(start_position(self._scan)), _INITIAL: True}
@@ -123,12 +123,12 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise
-            end = self._begin_anew()
+            end = self._restart()
         if end == start or _INITIAL not in start:
             return end
         return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
 
-    def _begin_anew(self) -> dict[str, object]:
+    def _restart(self) -> dict[str, object]:
         """The position at the newest snapshot, if the records after the old position have expired."""
         return self._to_json(latest_full(self._scan.table))
 
@@ -153,7 +153,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             try:
                 batches = self._fetch(position, seen, end)
             except OffsetExpired:
-                batches = self._fetch(position, self._scan.held_offsets(seen), end)
+                batches = self._fetch(position, self._scan.available_offsets(seen), end)
             if batches == [] and self._stop_at is None and self._is_short(begin, end):
                 known = self._idle if self._idle is not None and self._idle.begin == begin else None
                 # not worth a micro-batch
@@ -205,7 +205,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
-        held = self._scan.held_offsets(self._seen(dict(begin.offsets)))
+        held = self._scan.available_offsets(self._seen(dict(begin.offsets)))
         ends, switch = stop.offsets, begin.switch
         return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
 
@@ -229,9 +229,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def commit(self, end: dict[str, object]) -> None:
         table, position = self._scan.table, self._from_json(end)
         name = table.options.get_typed(CONSUMER_ID)
-        if name is None or monotonic_s() < self._told + _TELL_EVERY_S:
+        if name is None or monotonic_s() < self._reported + _REPORT_EVERY_S:
             return
-        self._told = monotonic_s()
+        self._reported = monotonic_s()
         NamedReaders(table.io, table.path).record(name, position.offsets)
         consumers = table.store.consumers
         if position.full is not None and position.full[0]:

@@ -61,8 +61,8 @@ class NormalizedStreamReader(LakelogStreamReader):
         position = self._from_json(offset)
         return {**offset, _STATE: StreamOrigin.new(position.offsets, position.full).to_json()}
 
-    def _begin_anew(self) -> dict[str, object]:
-        return self._with_new_origin(super()._begin_anew())
+    def _restart(self) -> dict[str, object]:
+        return self._with_new_origin(super()._restart())
 
     def latestOffset(self, start: dict[str, object], limit: object) -> dict[str, object]:  # noqa: N802
         states = self._states_of(start)

@@ -1,4 +1,4 @@
-"""Starts the JVM of a local session: checks for Java first, and drops start-up messages that tell a user nothing."""
+"""Starts the JVM of a local session: checks for Java first, and drops start-up messages that users do not need."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 
 def _forward(lines: IO[bytes]) -> None:
     with lines:
-        for line in told(line.decode("utf-8", "replace") for line in lines):
+        for line in relevant_lines(line.decode("utf-8", "replace") for line in lines):
             sys.stderr.write(line)
             sys.stderr.flush()
 
 
-def told(lines: Iterable[str]) -> Iterator[str]:
+def relevant_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines of Spark's stderr that a user needs, as they arrive.
 
     Without start-up messages, and without the traceback of a Python worker whose JVM has ended (BrokenPipeError).

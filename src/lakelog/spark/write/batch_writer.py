@@ -187,7 +187,7 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
         committer.commit(0, results)
         with after_decision(table.name):
             seal(committer)
-        if not committer.owes:
+        if not committer.lacks_markers:
             _leave(table, writer, no_other_tries)
     else:
         commit_append(table, writer, results)

@@ -330,7 +330,7 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
 
 
 @contextmanager
-def place_of(session: SessionContext, table: TableDefinition) -> Iterator[Identifier]:
+def new_table_name(session: SessionContext, table: TableDefinition) -> Iterator[Identifier]:
     """The name under which to create a table; at the end of the block the table gets its final name.
 
     The names differ if the table replaces another one. If the block fails, the old table stays unchanged. Otherwise it

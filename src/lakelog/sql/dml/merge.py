@@ -63,7 +63,7 @@ class Merge(RowChange):
             order = f"row_number() OVER (PARTITION BY {key} ORDER BY if({_ACTION} IN ({self._numbers(DELETE)}), 0, 1))"
             acting = f"SELECT {self._values}, {_ACTION}, {order} AS {_FIRST} FROM ({acting})"
             acting = f"SELECT * FROM ({acting}) WHERE {_FIRST} = 1 OR {_ACTION} NOT IN ({self._numbers(DELETE)})"
-        kinds = {UPDATE: "'-U', '+U'" if target.tells_before else "'+U'", DELETE: "'-D'", INSERT: "'+I'"}
+        kinds = {UPDATE: "'-U', '+U'" if target.emits_before else "'+U'", DELETE: "'-D'", INSERT: "'+I'"}
         cases = " ".join(
             f"WHEN {_ACTION} IN ({self._numbers(action)}) THEN array({kind})"
             for action, kind in kinds.items()

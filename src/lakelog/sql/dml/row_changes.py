@@ -44,7 +44,7 @@ class Target:
     """The changed table in FROM: its name and alias.
 
     ``columns`` are all columns of the table, ``keys`` its primary key; ``types`` are Spark's types of the columns with
-    a simple type, ``newer`` is the required comparison of new sequence field values with old ones. ``tells_before`` is
+    a simple type, ``newer`` is the required comparison of new sequence field values with old ones. ``emits_before`` is
     True if readers of its changes need the old row, too. ``files`` are the data files to read, None for all.
     """
 
@@ -54,7 +54,7 @@ class Target:
     keys: tuple[str, ...]
     types: Mapping[str, str] = field(default_factory=dict)
     newer: Mapping[str, str] = field(default_factory=dict)
-    tells_before: bool = False
+    emits_before: bool = False
     files: Sequence[str] | None = None
 
     def column(self, name: str) -> str:
@@ -136,7 +136,7 @@ class RowsWhere(RowChange):
             columns = ", ".join(target.column(c) for c in target.columns)
             return f"SELECT {columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation}{self._where}"
         new = {c: target.new_value(c, clause.values.get(c)) for c in target.columns}
-        if not target.tells_before:
+        if not target.emits_before:
             columns = ", ".join(f"{value} AS {quoted_name(c)}" for c, value in new.items())
             return f"SELECT {columns}, '+U' AS {ROW_KIND_COLUMN} FROM {target.relation}{self._where}"
         kind = f"{ROW}.{ROW_KIND_COLUMN}"
@@ -180,7 +180,7 @@ class ChangesRows(Protocol):
     """An engine that may do a change by itself."""
 
     def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
-        """Does the change in one commit; false, and nothing has happened, if the queries of ``change`` have to do it.
+        """Changes rows in one commit; False, without any change, if the queries of ``change`` are needed.
 
         Raises CommitConflict: nothing has changed.
         """

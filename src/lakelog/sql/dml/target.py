@@ -39,7 +39,7 @@ def resolve_target(
     found = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
     types = session.engine.simple_types(identifier)
-    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
+    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before)
 
 
 def with_schema_evolution(
@@ -118,7 +118,7 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
         yield change
         return
     plan = _planned(session, f"SELECT * FROM {change.source}")
-    with plan.explained(), session.engine.kept(plan) as view:
+    with plan.explained(), session.engine.materialized(plan) as view:
         yield replace(change, source=view)
 
 
@@ -143,9 +143,9 @@ def _planned(session: SessionContext, query: str) -> QueryPlan:
 def is_of_partitions(
     session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, condition: str | None
 ) -> bool:
-    """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
+    """True if a DELETE removes whole partitions, or all rows, of a table whose readers need no change per row."""
     options = session.tables.canonical_options(changed.options, "write")
-    if session.tables.changeable(identifier, (), options).tells_log:
+    if session.tables.changeable(identifier, (), options).emits_log:
         return False
     if condition is None:
         return True

@@ -70,7 +70,7 @@ class LocalEngine:
     def run_query(self, plan: QueryPlan) -> pa.Table:
         """Rows of a SELECT of columns from one table, with WHERE and LIMIT. Raises NeedsSpark."""
         tree = parsed(plan.text)
-        if not isinstance(tree, exp.Select) or len(plan.sources) != 1 or plan.lookups or plan.lasting:
+        if not isinstance(tree, exp.Select) or len(plan.sources) != 1 or plan.lookups or plan.persistent:
             raise NeedsSpark
         (source,) = plan.sources
         given = {name for name, value in tree.args.items() if value}
@@ -171,7 +171,7 @@ class LocalEngine:
             sides = {name: value for name, value in values.items() if name not in keys or value != ("s", name)}
             if set(sides) & set(keys):
                 raise NeedsSpark
-            if change.target.tells_before:
+            if change.target.emits_before:
                 changes.append(_of_kind(old, "-U"))
             changes.append(_of_kind(_assembled(target.schema, sides, old, new), "+U"))
         for clause in change.missing:
@@ -219,7 +219,7 @@ def _changes(
         if change.clause.action == DELETE:
             yield _of_kind(old, "-D")
             continue
-        if change.target.tells_before:
+        if change.target.emits_before:
             yield _of_kind(old, "-U")
         yield _of_kind(_with_values(old, values), "+U")
 

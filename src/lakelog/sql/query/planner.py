@@ -45,7 +45,7 @@ class _TableRead:
     lookup: LookupTime | None = None
 
 
-def plan_query(session: SessionContext, source: SourceText, strict: bool = True, lasting: bool = False) -> QueryPlan:
+def plan_query(session: SessionContext, source: SourceText, strict: bool = True, persistent: bool = False) -> QueryPlan:
     """Plans a query statement.
 
     With ``strict`` a name that neither lakelog nor Spark knows raises NotFound with a suggestion, otherwise Spark
@@ -69,12 +69,12 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
         view = session.new_view()
         node = read.reference.node
         condition = None if node is None else pushed_predicate(node, read.schema)
-        counted = None if lasting or not _is_of_files(read) else counted_read(query, read.reference, read.schema)
+        counted = None if persistent or not _is_of_files(read) else counted_read(query, read.reference, read.schema)
         if counted is not None:
             sources.append(Source(view, read.table, counted.columns, read.options, condition, counts=True))
             edits += counted.edits
         else:
-            limit = None if lasting or condition is not None else limit_of(query, read.reference)
+            limit = None if persistent or condition is not None else limit_of(query, read.reference)
             sources.append(Source(view, read.table, columns, read.options, condition, limit=limit))
         edits += _edits(query, read, view)
     sources = _with_joins(query, reads, sources)
@@ -87,7 +87,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     joins = LookupJoins(session, query, looked_up, edits)
     text = edited(source.script, joins.rewrite(), source.start, source.end)
     syntax_error = query.syntax_error if reads else None
-    return QueryPlan(text, tuple(sources), syntax_error, lasting and bool(reads), tuple(joins.lookups))
+    return QueryPlan(text, tuple(sources), syntax_error, persistent and bool(reads), tuple(joins.lookups))
 
 
 def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:

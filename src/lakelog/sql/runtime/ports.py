@@ -40,7 +40,7 @@ class Engine(Protocol):
     def run_query(self, plan: QueryPlan) -> object:
         """Creates a temporary view of each source of the plan, runs its text, returns the DataFrame.
 
-        With ``plan.lasting`` the views must outlive the call (the text created a view on them).
+        With ``plan.persistent`` the views must outlive the call (the text created a view on them).
         """
 
     def insert(
@@ -74,7 +74,7 @@ class Engine(Protocol):
         Raises UnsupportedFeature if its files cannot be replaced.
         """
 
-    def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
+    def materialized(self, plan: QueryPlan) -> AbstractContextManager[str]:
         """Runs a query now, and provides its rows as a view for the duration of the block."""
 
     def replace_files(

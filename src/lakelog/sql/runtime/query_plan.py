@@ -62,14 +62,14 @@ class Lookup:
 class QueryPlan:
     """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
 
-    ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``lasting`` is True if
-    the text creates an object that continues to use the views (CREATE VIEW).
+    ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``persistent``: the
+    text creates an object that continues to use the views (CREATE VIEW).
     """
 
     text: str
     sources: tuple[Source, ...]
     syntax_error: str | None = None
-    lasting: bool = False
+    persistent: bool = False
     lookups: tuple[Lookup, ...] = ()
 
     @property

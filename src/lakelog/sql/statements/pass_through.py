@@ -54,7 +54,7 @@ class PassThrough(ParsedStatement):
         if self.query is not None:
             head = self.source.script[self.source.start : self.query.start]
             makes_view = bool({"VIEW", "CACHE"} & set(head.upper().split()))
-            plan = plan_query(session, self.query, strict=False, lasting=makes_view)
+            plan = plan_query(session, self.query, strict=False, persistent=makes_view)
             if plan.reads_tables:
                 return session.run_query(plan.behind(head))
         return session.engine.pass_through(self.source.text)

@@ -47,7 +47,7 @@ def literal_value(column: DataField, node: exp.Expr) -> Literal:
 
 
 def _plain(node: exp.Expr) -> Literal | None:
-    """The literal as it stands: text stays text, a number is a Decimal; None for what is no literal."""
+    """The value of a literal: text is text, a number is a Decimal; None for any other expression."""
     if isinstance(node, exp.Paren):
         return _plain(node.this)
     if isinstance(node, exp.Neg):

@@ -59,7 +59,7 @@ def without_secrets(text: str) -> str:
 
 
 def _secret_keys(text: str) -> list[tuple[int, int]]:
-    """Where the words begin and end that may be keys of secrets, in order."""
+    """The start and end of each word that may be the key of a secret, in order."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few letters of Unicode become two
         lowered = text.translate(_ASCII_LOWER)
@@ -87,7 +87,7 @@ def _is_secret(key: str) -> bool:
 
 
 class _Gaps:
-    """What may stand between a key and its value in one text: spaces, comments and ``=``."""
+    """The characters between keys and values in one text: spaces, comments and ``=``."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -95,9 +95,9 @@ class _Gaps:
         self._comments: dict[int, int] | None = None
 
     def value_after(self, at: int, opened: str) -> int | None:
-        """Where the value begins whose key ends here: behind its quote; None when no quoted text follows.
+        """The start of the value whose key ends at ``at``: after its quote; None if no quoted text follows.
 
-        ``opened`` is what stands before the key: the same quote behind the key closes it.
+        ``opened`` is the character before the key; the same quote after the key closes it.
         """
         text = self._text
         if text[at : at + 1] in _QUOTES and at < len(text):

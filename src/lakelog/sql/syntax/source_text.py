@@ -61,7 +61,7 @@ class Edit:
     text: str
 
     def lies_in(self, start: int, end: int) -> bool:
-        """Whether it changes nothing outside of ``[start, end)``."""
+        """True if it changes only text inside of ``[start, end)``."""
         return start <= self.start and self.end <= end
 
 

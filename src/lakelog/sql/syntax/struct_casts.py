@@ -50,7 +50,7 @@ class _Caster:
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
 
     def _reorders(self, have: DataType, want: DataType, path: str) -> bool:
-        """Whether a struct inside has its fields by name, in another order. Raises InvalidSchema."""
+        """True if a struct inside has its fields by name, in another order. Raises InvalidSchema."""
         if isinstance(have, ArrayType) and isinstance(want, ArrayType):
             return self._reorders(have.element, want.element, path)
         if isinstance(have, MapType) and isinstance(want, MapType):

@@ -38,10 +38,10 @@ class ChangesCall:
     end: Token | None
 
     def options(self, source: SourceText, newest: Callable[[], int]) -> dict[str, str]:
-        """The read options that mean the same; both ends are part of the range, without the last one it goes on to now.
+        """The equivalent read options; both ends are part of the range, which without a last one ends with the newest.
 
-        ``newest`` tells the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a begin that lies
-        behind it or behind the end.
+        ``newest`` returns the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a start after
+        it or after the end.
         """
         if self.begin.kind is Kind.NUMBER:
             first = int(self.begin.text)
@@ -87,7 +87,7 @@ def change_calls(source: SourceText, tokens: Sequence[Token]) -> list[ChangesCal
 
 
 def _is_relation(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a name stands behind FROM or JOIN, or behind a comma of FROM."""
+    """True if a name follows FROM or JOIN, or a comma of FROM."""
     if not tokens[at - 1].is_symbol(","):
         return tokens[at - 1].is_word("FROM", "JOIN")
     depth = 0
@@ -165,7 +165,7 @@ def read_time_travel(
 
 
 def _end_of_expression(tokens: Sequence[Token], at: int) -> int:
-    """The index behind ``function(…)`` or ``(…)``, with ``± INTERVAL …`` behind it; 0 when none is there."""
+    """The index after ``function(…)`` or ``(…)`` and any ``± INTERVAL …``; 0 if there is no such expression."""
     called = at + 1 < len(tokens) and tokens[at].kind is Kind.WORD and tokens[at + 1].is_symbol("(")
     if at >= len(tokens) or not (called or tokens[at].is_symbol("(")):
         return 0

@@ -28,7 +28,7 @@ class Name:
 
 
 def part_value(token: Token) -> str:
-    """The name that a WORD or a backticked token stands for."""
+    """The name in a WORD or a backticked token."""
     return token.text[1:-1].replace("``", "`") if token.kind is Kind.QUOTED else token.text
 
 
@@ -42,11 +42,11 @@ class TokenStream:
 
     @classmethod
     def over(cls, text: str) -> TokenStream:
-        """At the begin of a text of its own, such as one within quotes."""
+        """A stream over a separate text, such as one within quotes."""
         return cls(SourceText(text, 0, len(text)), tuple(tokenize(text)))
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """The token at the position (or further on), None behind the end."""
+        """The token at the position (or ``ahead`` of it), None after the end."""
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else None
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
@@ -61,7 +61,7 @@ class TokenStream:
         self.fail(f"expected {what}, found {found}")
 
     def at_words(self, *words: str) -> bool:
-        """Whether the next tokens are these keywords in this order."""
+        """True if the next tokens are these keywords in this order."""
         return all((t := self.peek(i)) is not None and t.is_word(w) for i, w in enumerate(words))
 
     def accept_words(self, *words: str) -> bool:
@@ -77,7 +77,7 @@ class TokenStream:
                 self.fail_expected(word)
 
     def at_symbol(self, symbol: str) -> bool:
-        """Whether this punctuation character comes next."""
+        """True if this punctuation character comes next."""
         token = self.peek()
         return token is not None and token.is_symbol(symbol)
 
@@ -139,7 +139,7 @@ class TokenStream:
         return tuple(out)
 
     def at_text(self) -> bool:
-        """Whether a string comes next."""
+        """True if a string comes next."""
         token = self.peek()
         return token is not None and token.kind is Kind.STRING
 

@@ -28,7 +28,7 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 class Dialect(enum.Enum):
-    """Whose spelling a statement is written in."""
+    """The system whose spelling a statement uses."""
 
     SPARK = "spark"
     FLINK = "flink"
@@ -49,7 +49,7 @@ _WHAT_WORKS = (
 
 
 def parse_type(cursor: TokenStream, dialect: Dialect) -> DataType:
-    """Moves over a type, with ``NOT NULL`` behind it. Raises UnsupportedStatement at a type that does not exist."""
+    """Reads a type and any ``NOT NULL`` after it. Raises UnsupportedStatement for an unknown type."""
     place = cursor.peek()
     word = cursor.name_part("a type").upper()
     found: DataType | None
@@ -181,7 +181,7 @@ def _row_fields(cursor: TokenStream, word: str, dialect: Dialect) -> tuple[DataF
 
 
 def parse_default(cursor: TokenStream) -> str:
-    """Moves over a literal behind DEFAULT; its text is what the schema keeps. Raises UnsupportedStatement."""
+    """Reads a literal after DEFAULT; the schema stores its text. Raises UnsupportedStatement."""
     for word in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "NOW"):
         if cursor.at_words(word):
             cursor.fail("a default is one value for all rows; write a literal such as 0, 'none' or date'2024-01-31'")

@@ -44,7 +44,7 @@ class Committer:
     ) -> None:
         self.table, self.writer, self.once, self.ended, self._helps = table, writer, once, ended, helps
         self.lock = threading.RLock()
-        self.owes = False  # control records of a sealed epoch are missing
+        self.lacks_markers = False  # control records of a sealed epoch are missing
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
         self._state = LogState()
@@ -66,7 +66,7 @@ class Committer:
             record, is_made = None, False
             is_left_out = any(r.replay for r in results)
             if is_left_out or self._stale(epoch):
-                found = self._look()
+                found = self._read_epochs()
                 sealed = self._state.writers.get(self.writer)
                 self._check_not_ended(sealed)
                 warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
@@ -104,7 +104,7 @@ class Committer:
         """
         with self.lock:
             if self.table.emits_log and self.table.log is not None:
-                self._look()
+                self._read_epochs()
                 self._heal(record, self.table.log)
             else:
                 self._known = HealedPosition(record.epoch, dict(record.since))
@@ -138,7 +138,7 @@ class Committer:
                 return record, is_made
             # The record reuses the name of a sealed and forgotten link, so it decides nothing.
             self.table.decided.forget([record])
-            found = self._look().find(self.writer, epoch)
+            found = self._read_epochs().find(self.writer, epoch)
             if found is not None:
                 return found, False
 
@@ -176,7 +176,7 @@ class Committer:
         """Bucket → the control records that this process has appended after the offsets of ``verified``."""
         return {} if self._known is None else dict(self._known.extra)
 
-    def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
+    def expected_markers(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
         """Bucket → the number of control records that ``append_commit`` will append for these epochs."""
         if self.table.whole.log is None:
             return {}
@@ -275,7 +275,7 @@ class Committer:
             f"checkpointLocation, or the batch again"
         )
 
-    def _look(self) -> WaitingEpochs:
+    def _read_epochs(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
         self._state, self._tip = found.state, max(self._tip, found.tip)
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
@@ -289,7 +289,7 @@ class Committer:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        found = self._look()
+        found = self._read_epochs()
         own = [r for r in found.waiting if r.writer == self.writer]
         sealed = self._state.writers.get(self.writer)
         if own:
@@ -321,7 +321,7 @@ class Committer:
     def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
         """Heals to a decision; a replayed decision may fail, because the next epoch heals the open rows after it.
 
-        Otherwise a query could be fenced for ever, if it restarts before its last epoch from an older checkpoint and
+        Otherwise a query could stay fenced, if it restarts before its last epoch from an older checkpoint and
         its later attempts died. Nothing is verified in that case, so none of it is sealed yet.
         """
         try:
@@ -380,7 +380,7 @@ class Committer:
             return {}
         with self.lock:
             while True:
-                found = self._look()
+                found = self._read_epochs()
                 newest = found.newest().get(self.writer, -1)
                 accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
                 starts = self._position(newest + 1).verified
@@ -390,5 +390,5 @@ class Committer:
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
                 verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
-                if self._look().newest().get(self.writer, -1) == newest:
+                if self._read_epochs().newest().get(self.writer, -1) == newest:
                     return verified  # else the writer has resumed and decided: heal to that

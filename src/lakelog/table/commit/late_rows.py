@@ -51,7 +51,7 @@ def find_late_rows(table: DynamicTable) -> None:
     for bucket, end in ends.items():
         sealed, key = state.offsets.get(bucket, 0), (table.identity.key, bucket)
         start = max(sealed, _READ.get(key, 0), firsts[bucket])
-        if start < end and reader.entries(bucket, sealed, end) != state.told.get(bucket, 0):
+        if start < end and reader.entries(bucket, sealed, end) != state.markers.get(bucket, 0):
             try:
                 for records in reader.chunks(bucket, start, end):
                     reopen_late(table, bucket, records)

@@ -32,10 +32,10 @@ _SEEN: dict[tuple[int, str, str], tuple[str, int]] = {}
 def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -> bool:
     """True if the epoch is undecided; False for a replay, whose rows are in the table already.
 
-    A process that found an epoch of this ``run`` (Spark's run id) undecided does not look again: a run repeats only its
-    first epochs, and rows of a replay are taken back like those of a lost attempt. Any other process looks, and
-    remembers the end of the log for a new writer. Raises TableReplaced, and InvalidRequest when the checkpoint belongs
-    to another table.
+    A process that found an epoch of this ``run`` (Spark's run id) undecided does not check again: a run repeats only
+    its first epochs, and rows of a replay are taken back like those of a lost attempt. Other processes check, and
+    remember the end of the log for a new writer. Raises TableReplaced, and InvalidRequest if the checkpoint belongs to
+    another table.
     """
     key = (os.getpid(), table.identity.key, writer)
     seen_run, seen = _SEEN.get(key, ("", 0))

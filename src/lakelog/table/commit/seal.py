@@ -42,7 +42,7 @@ from lakelog.table.runs.dynamic_buckets import (
 from lakelog.table.runs.level0_files import write_level0_files
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
-from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, places_of, sequence_runs
+from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
 from lakelog.table.staging.watermark import watermark_of
 
 
@@ -57,15 +57,17 @@ def append_markers(
     mark an epoch again; readers return it once. A failure is only logged, and the next seal retries.
     """
     table = committer.table
-    owed = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
-    debts = sorted((r for r in owed if _is_owed(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch))
-    if not owed and not records:
+    older = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
+    missing = sorted(
+        (r for r in older if _is_unmarked(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch)
+    )
+    if not older and not records:
         return
-    committer.owes = bool(debts or records)
+    committer.lacks_markers = bool(missing or records)
     try:
         # A stalled driver may create a record of an epoch that was decided, sealed and forgotten.
-        table.decided.forget([r for r in owed if not _is_owed(r, state)])
-        for _, marked in itertools.groupby([*debts, *records], key=lambda r: _sealed_in(r, state)):
+        table.decided.forget([r for r in older if not _is_unmarked(r, state)])
+        for _, marked in itertools.groupby([*missing, *records], key=lambda r: _sealed_in(r, state)):
             group = list(marked)
             committer.append_commit(group)
             table.decided.forget(group)
@@ -73,12 +75,12 @@ def append_markers(
         about = fields(table=table.name, writer=committer.writer)
         _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure, extra=about)
         return
-    committer.owes = False
+    committer.lacks_markers = False
 
 
-def _is_owed(record: EpochRecord, state: LogState) -> bool:
+def _is_unmarked(record: EpochRecord, state: LogState) -> bool:
     known = state.writers.get(record.writer)
-    return known is not None and known.telling.get(record.epoch) == record.digest
+    return known is not None and known.unmarked.get(record.epoch) == record.digest
 
 
 def _sealed_in(record: EpochRecord, state: LogState) -> int:
@@ -124,8 +126,10 @@ def seal(committer: Committer) -> Snapshot | None:
                 ready = level0_files_of(table, records, found.snapshot)
                 table = ready.table
                 # 4
-                tells = MarkerCounts(appended, committer.tells(records))  # missing ones may be appended already
-                snapshot = _commit(committer, ready.made, found, records, states, tells)
+                markers = MarkerCounts(
+                    appended, committer.expected_markers(records)
+                )  # missing ones may be appended already
+                snapshot = _commit(committer, ready.made, found, records, states, markers)
                 span.set(snapshot=snapshot.id)
         except _SealedElsewhere:
             ready.made.delete(table)
@@ -152,10 +156,10 @@ def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapsh
     METER.add(SEALS, table=table.name)
     METER.observe(SEAL_DURATION, seconds, table=table.name)
     last, rows = records[-1], sum(record.row_count for record in records)
-    told = fields(table=table.name, snapshot=snapshot.id, writer=last.writer, epoch=last.epoch, rows=rows)
+    about = fields(table=table.name, snapshot=snapshot.id, writer=last.writer, epoch=last.epoch, rows=rows)
     _LOG.info(
         "table %s: snapshot %d has %d epochs, %d rows, in %.3f s",
-        table.name, snapshot.id, len(records), rows, seconds, extra={**told, "duration_s": round(seconds, 4)},
+        table.name, snapshot.id, len(records), rows, seconds, extra={**about, "duration_s": round(seconds, 4)},
     )  # fmt: skip
 
 
@@ -202,7 +206,7 @@ def _commit(
     found: WaitingEpochs,
     records: Sequence[EpochRecord],
     states: Mapping[str, WriterState],
-    tells: MarkerCounts,
+    markers: MarkerCounts,
 ) -> Snapshot:
     table, log_only = committer.table, log_only_from(records)
 
@@ -217,7 +221,7 @@ def _commit(
             known = state.writers.get(writer)
             sealed = _sealed(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
             is_own = writer == committer.writer
-            state = state.with_writer(writer, sealed, log_only, tells if is_own else MarkerCounts())
+            state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         return state.without_old(table.registered).to_properties()
 
@@ -238,15 +242,15 @@ def _sealed(
 ) -> WriterState:
     """The state of a writer in snapshot ``number``, which adds ``records``; those of ``before`` may lack markers."""
     last, sealed_in = records[-1], {} if known is None else known.sealed_in
-    owed = [r for r in before if known is not None and known.telling.get(r.epoch) == r.digest]
+    unmarked = [r for r in before if known is not None and known.unmarked.get(r.epoch) == r.digest]
     runs = [r.run for r in records if r.run is not None]
     return replace(
         verified,
         epoch=last.epoch,
         once=verified.once or last.once,
         ended=any(r.ended for r in records),
-        telling={r.epoch: r.digest for r in (*owed, *records)},
-        sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in owed} | {r.epoch: number for r in records},
+        unmarked={r.epoch: r.digest for r in (*unmarked, *records)},
+        sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in unmarked} | {r.epoch: number for r in records},
         run=runs[-1] if runs else None if known is None else known.run,
         digest=last.digest,
         rows=() if verified.once or last.once else _rows(known, records),
@@ -278,7 +282,7 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
     table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
     fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
-    runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, places_of(fitting)))
+    runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
     return ReadyFiles(table, runs, level0_files(table, runs, latest, totals))
 
 

@@ -20,16 +20,16 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.model.published_links import PublishedLinks
-from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, look
+from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, capture
 
-_LOOKED_AT: Final = 64
+_FIRST_RECORDS: Final = 64
 """Number of records after the files' offset, plus the control records there, that are searched for the first row."""
 _ROWS: Final = pa.array([DATA, CORRECTION])
 
 
 def collect_log_stats(table: DynamicTable) -> LogFigures:
     """The metrics of a table's log. Reads at most a few records of each bucket. Raises Unavailable, NotFound."""
-    moment, reader = look(table), LogScan(table).reader
+    moment, reader = capture(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
     buckets = tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends))
     lags = any(bucket.lag for bucket in buckets)
@@ -37,7 +37,7 @@ def collect_log_stats(table: DynamicTable) -> LogFigures:
         buckets,
         tuple(_writer(moment.epochs, name, writer, lags) for name, writer in sorted(moment.writers.items())),
         tuple(_reader(reader, moment, found) for found in readers),
-        any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.nobodys.items()),
+        any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.unowned.items()),
         bad_records=_held(noted_bad_records(table), moment),
         unpublished_ms=_unpublished_ms(table, moment) if table.publishes else None,
     )
@@ -62,7 +62,7 @@ def _held(records: Iterable[str], moment: LogView) -> tuple[str, ...]:
 
 def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
     first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
-    applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
+    applied, markers = moment.state.offsets.get(bucket, 0), moment.state.markers.get(bucket, 0)
     lag = bucket_lag(reader, moment, bucket)
     files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
@@ -75,9 +75,9 @@ def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], 
         lag,
         _last_ms(reader, bucket, end) if lag else files_ms,
         files_ms,
-        _first_row_ms(reader, bucket, max(first, applied), end, told) if lag else None,
+        _first_row_ms(reader, bucket, max(first, applied), end, markers) if lag else None,
         min(applied, *read_to) if read_to else None,
-        max(0, (reader.entries(bucket, applied, first) or 0) - told) if 0 < applied < first else 0,
+        max(0, (reader.entries(bucket, applied, first) or 0) - markers) if 0 < applied < first else 0,
     )
 
 
@@ -85,7 +85,7 @@ def bucket_lag(reader: LogReader, moment: LogView, bucket: int) -> int:
     """Number of a bucket's records that may be rows and are not in the files; the only definition of a table's lag."""
     first, applied = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
     records = reader.count(bucket, max(first, applied), moment.ends[bucket], MOST_LAG)
-    return max(0, records - moment.state.told.get(bucket, 0))
+    return max(0, records - moment.state.markers.get(bucket, 0))
 
 
 def reader_lag(reader: LogReader, moment: LogView, bucket: int, position: int) -> int:
@@ -110,10 +110,10 @@ def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
     return None
 
 
-def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, told: int) -> int | None:
+def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, markers: int) -> int | None:
     """The append time of the first record after the files' offset that may be a row, among the first ones."""
     with contextlib.suppress(OffsetExpired):
-        found = reader.read(bucket, start, end, told + _LOOKED_AT)
+        found = reader.read(bucket, start, end, markers + _FIRST_RECORDS)
         kinds = parse_kinds(found.column("header"))
         rows = found.filter(pc.fill_null(pc.is_in(kinds, _ROWS), True))
         if rows.num_rows:

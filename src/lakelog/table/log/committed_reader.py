@@ -76,43 +76,43 @@ class CommittedReader:
     def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
         """The same as ``shown``, with the origin of each part. For readers that may stop after any part."""
         commits = [self._counting(bucket, commit) for commit in commits_in(records)]
-        nobodys = self._nobodys(bucket, records)
+        unowned = self._unowned(bucket, records)
         offsets = records.column("offset").to_numpy()
         done, start = 0, int(offsets[0]) if len(offsets) else 0
-        for run in _runs([c for c in commits if c.attempts], offsets[nobodys]):
+        for run in _runs([c for c in commits if c.attempts], offsets[unowned]):
             at, end, first = run[0].offset, run[-1].offset + 1, 0
             before = int(np.searchsorted(offsets, at))
-            for found in _chosen(records.slice(done, before - done), nobodys[done:before]):
+            for found in _chosen(records.slice(done, before - done), unowned[done:before]):
                 yield VisibleBatch(found, start, at)
             for found in self._rows_of(bucket, records, run):
                 part = VisibleBatch(found, at, end, first, is_whole=False)
                 first = part.next
                 yield part
             done, start = before, end
-        for found in _chosen(records.slice(done), nobodys[done:]):
+        for found in _chosen(records.slice(done), unowned[done:]):
             yield VisibleBatch(found, start, _last(records) + 1)
 
     def _counting(self, bucket: int, commit: Commit) -> Commit:
         return commit if self.switch is None else self.switch.counting(bucket, commit)
 
-    def _nobodys(self, bucket: int, records: pa.Table) -> np.ndarray:
+    def _unowned(self, bucket: int, records: pa.Table) -> np.ndarray:
         out: np.ndarray = are_unowned(records.column("header")).to_numpy()
         if self.switch is not None:
-            first = self.switch.nobodys.get(bucket, self.switch.ends.get(bucket, 0))
+            first = self.switch.unowned.get(bucket, self.switch.ends.get(bucket, 0))
             out = out & (records.column("offset").to_numpy() >= first)
         return out
 
     def _rows_of(self, bucket: int, records: pa.Table, run: list[Commit]) -> Iterator[pa.Table]:
         """The rows of one writer's epochs, which are consecutive in the log, before their commit records."""
         region = self._region(bucket, min(c.first for c in run), run[-1].offset, records)
-        counting = self._not_told(region, run)
+        counting = self._first_of_epoch(region, run)
         if not counting:
             return
         wanted = pa.array([header for c in counting for header in c.data_headers()], pa.binary())
         for part in region():
             yield from _chosen(part, pc.is_in(part.column("header"), wanted).to_numpy())
 
-    def _not_told(self, region: Region, run: list[Commit]) -> list[Commit]:
+    def _first_of_epoch(self, region: Region, run: list[Commit]) -> list[Commit]:
         """The commit records that are the first of their epoch; two processes may have written one each."""
         first: dict[tuple[str, int], int] = {}
         for part in region():
@@ -130,7 +130,7 @@ class CommittedReader:
         tail = records.slice(int(start), int(end - start))
         if first >= here:
             return lambda: iter([tail])
-        head, first = self._held_from(bucket, first, here)
+        head, first = self._read_from(bucket, first, here)
         if head.num_rows < self.most:  # complete; offsets do not give the number of records
             return lambda: iter([head, tail])
 
@@ -140,7 +140,7 @@ class CommittedReader:
 
         return long
 
-    def _held_from(self, bucket: int, first: int, end: int) -> tuple[pa.Table, int]:
+    def _read_from(self, bucket: int, first: int, end: int) -> tuple[pa.Table, int]:
         """The first records of first ≤ offset < end, and their start; expired records may be skipped."""
         try:
             return self.reader.read(bucket, first, end, self.most), first
@@ -156,11 +156,11 @@ class CommittedReader:
             return self.reader.read(bucket, held, end, self.most), held
 
 
-def _runs(commits: list[Commit], nobodys: np.ndarray) -> Iterator[list[Commit]]:
+def _runs(commits: list[Commit], unowned: np.ndarray) -> Iterator[list[Commit]]:
     """Consecutive commit records of one writer, with no writerless row between them."""
     run: list[Commit] = []
     for commit in commits:
-        if run and (commit.writer != run[-1].writer or _has(nobodys, run[-1].offset, commit.offset)):
+        if run and (commit.writer != run[-1].writer or _has(unowned, run[-1].offset, commit.offset)):
             yield run
             run = []
         run.append(commit)
@@ -192,15 +192,15 @@ def only_control_records_expired(table: DynamicTable, state: LogState, bucket: i
     Raises Unavailable, OffsetExpired if more expires in the meantime.
     """
     known = state.offsets.get(bucket, -1)
-    if table.log is None or not 0 <= known <= offset or _owes(table, state):
+    if table.log is None or not 0 <= known <= offset or _lacks_markers(table, state):
         return False
     reader = reader_for(table.log)
     end = reader.end_offsets([bucket])[bucket]  # read after the check for missing markers, so all markers precede it
     first = reader.first_offsets([bucket])[bucket]
-    lost, told = reader.entries(bucket, known, first), state.told.get(bucket, 0)
-    if lost is None or lost > told:
+    lost, markers = reader.entries(bucket, known, first), state.markers.get(bucket, 0)
+    if lost is None or lost > markers:
         return False
-    return lost == told - sum(_control_records(records) for records in reader.chunks(bucket, first, end))
+    return lost == markers - sum(_control_records(records) for records in reader.chunks(bucket, first, end))
 
 
 def _control_records(records: pa.Table) -> int:
@@ -208,6 +208,6 @@ def _control_records(records: pa.Table) -> int:
     return int(pc.sum(pc.is_in(kinds, pa.array([COMMIT, ABORT]))).as_py() or 0)
 
 
-def _owes(table: DynamicTable, state: LogState) -> bool:
+def _lacks_markers(table: DynamicTable, state: LogState) -> bool:
     """True if control records of sealed epochs may be missing; epoch records are deleted after their markers."""
     return any(state.holds(record) for record in table.decided.all())

@@ -17,7 +17,10 @@ from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, pars
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _UNOWNED = encode_header(DATA, "", 0, "")
-_OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
+_OFFSETS_OF_SWITCH = {
+    "ends": "ends", "nobodys": "unowned", "log_only": "log_only", "floor": "floor", "held": "log_starts",
+}  # fmt: skip
+"""Key in a checkpoint → attribute."""
 
 
 def headers_of(records: pa.Table) -> pl.DataFrame:
@@ -40,20 +43,20 @@ class SnapshotCutover:
     ``starts`` are the offsets by bucket up to which the snapshot has the records of each writer that may have been
     active. They are offsets, not epochs, because redundant rows of sealed epochs and their corrections follow them.
     Only both together leave their keys correct (RFC 2). Records of all other writers below ``ends`` belong to finished
-    writers: their rows are in the snapshot, or were taken back. Rows without a writer are new from ``nobodys`` on. From
+    writers: their rows are in the snapshot, or were taken back. Rows without a writer are new from ``unowned`` on. From
     ``log_only`` on, in keyed buckets with log-only rows, the reader returns all records again. Only the order of the
     log relates such rows to others of their key.
     """
 
     ends: Mapping[int, int]
     starts: Mapping[str, Mapping[int, int]]
-    nobodys: Mapping[int, int] = field(default_factory=dict)
+    unowned: Mapping[int, int] = field(default_factory=dict)
     log_only: Mapping[int, int] = field(default_factory=dict)
     sealed: Mapping[str, int] = field(default_factory=dict)
     """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
     floor: Mapping[int, int] = field(default_factory=dict)
     """Lower bound of rows for a transactional reader that starts with the oldest records of the log."""
-    held: Mapping[int, int] = field(default_factory=dict)
+    log_starts: Mapping[int, int] = field(default_factory=dict)
     """The first offsets of the log at that time, the lower bound of repeated rows for a transactional reader.
 
     An earlier row is in the snapshot, or was log-only and has expired. Rows of new epochs are still read;
@@ -65,7 +68,7 @@ class SnapshotCutover:
         heads = headers_of(records)
         end = self.ends.get(bucket, 0)
         firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
-        firsts[""] = self.nobodys.get(bucket, end)
+        firsts[""] = self.unowned.get(bucket, end)
         first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
         again = self.log_only.get(bucket, LARGEST_OFFSET + 1)
         is_new = (heads["offset"] >= first) | (heads["offset"] >= again)
@@ -80,7 +83,7 @@ class SnapshotCutover:
         sealed = self.sealed.get(commit.writer)
         if commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0):
             return commit
-        again = replace(commit, first=max(commit.first, self.held.get(bucket, 0)))
+        again = replace(commit, first=max(commit.first, self.log_starts.get(bucket, 0)))
         if bucket in self.log_only and commit.offset >= self.log_only[bucket]:
             return again
         return replace(again, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
@@ -88,14 +91,14 @@ class SnapshotCutover:
     def to_json(self) -> dict[str, Any]:
         """Values for JSON."""
         starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
-        offsets = {name: _text_keys(getattr(self, name)) for name in _OFFSETS_OF_SWITCH}
+        offsets = {key: _text_keys(getattr(self, name)) for key, name in _OFFSETS_OF_SWITCH.items()}
         return {"starts": starts, "sealed": dict(self.sealed), **offsets}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SnapshotCutover:
         """The reverse of ``to_json``."""
         starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
-        offsets = {name: _int_keys(value.get(name, {})) for name in _OFFSETS_OF_SWITCH}
+        offsets = {name: _int_keys(value.get(key, {})) for key, name in _OFFSETS_OF_SWITCH.items()}
         return SnapshotCutover(starts=starts, sealed=value.get("sealed", {}), **offsets)
 
 

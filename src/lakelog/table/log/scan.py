@@ -175,7 +175,7 @@ class LogScan:
             )
         return LogPosition.from_json(value, self.location.log_id, self.table.name)
 
-    def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+    def available_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """The positions, with expired ones moved to the first record in the log.
 
         Raises OffsetExpired if rows may have been lost, unless ``scan.expired-offsets`` is ``earliest``.

@@ -94,7 +94,7 @@ class LookupSpec:
         return pa.schema([whole.field(column) for column in self.columns])
 
     @property
-    def tells_bucket(self) -> bool:
+    def determines_bucket(self) -> bool:
         """True if the columns of the join determine the bucket of the rows."""
         schema = self.table.schema
         return schema.num_buckets > 0 and set(schema.bucket_keys) <= set(self.on)

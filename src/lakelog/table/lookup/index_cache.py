@@ -16,13 +16,13 @@ from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
 from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
-from lakelog.table.lookup.stats import LookupFigures, keep_figures
+from lakelog.table.lookup.stats import LookupFigures, save_stats
 
 _LOG = logging.getLogger("lakelog.lookup")
 _PREFIX: Final = "lakelog-lookup-join-"
 _UNUSED_S: Final = 600.0
 """Idle time after which a join's indexes are removed, if others are in use."""
-_TELL_S: Final = 1.0
+_REPORT_EVERY_S: Final = 1.0
 _PAUSE_S: Final = 0.01
 _OLDEST_S: Final = 10.0
 """Time without a refresh (at least ten intervals) after which a task refreshes the index and raises its errors."""
@@ -40,7 +40,7 @@ class LookupTable:
         self._directory, self._cache = directory, BlockCache(options.need(LOOKUP_MEMORY))
         self._indexes: dict[int | None, LookupIndex] = {}
         self._lock = threading.Lock()
-        self._worker, self._told = new_attempt(), (0, 0)
+        self._worker, self._reported = new_attempt(), (0, 0)
 
     def index(self, bucket: int | None, since_s: float) -> LookupIndex:
         """The index of a bucket (None: of all), as fresh as the options require; ``since_s`` is the start of the task.
@@ -64,26 +64,26 @@ class LookupTable:
             if index.begun:
                 index.refresh(monotonic_s() - self.interval_s)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Writes the statistics if they have changed. An error here does not affect the join."""
         figures, indexes = self.figures, list(self._indexes.values())
-        told = (figures.probes, figures.retried)
-        if told == self._told:
+        reported = (figures.probes, figures.retried)
+        if reported == self._reported:
             return
-        self._told = told
+        self._reported = reported
         try:
             figures.begun = sum(index.begun for index in indexes)
             figures.index_rows = sum(index.rows for index in indexes)
             figures.index_bytes = sum(index.disk_bytes for index in indexes)
             figures.memory_bytes = self._cache.bytes
             figures.block_hits, figures.block_loads = self._cache.hits, self._cache.loads
-            keep_figures(self.spec.table, self.name, self._worker, figures)
+            save_stats(self.spec.table, self.name, self._worker, figures)
         except LakelogError as failure:
             _LOG.warning("statistics of lookup join %s were not saved: %s", self.name, failure)
 
     def close(self) -> None:
         """Deletes the indexes."""
-        self.tell()
+        self.report()
         for index in self._indexes.values():
             index.close()
 
@@ -117,7 +117,7 @@ class LookupTables:
         self._scratch.close()
 
     def _keep_fresh(self) -> None:
-        told = monotonic_s()
+        reported = monotonic_s()
         while not self._stopped.is_set():
             tables = list(self._tables.values())
             for table in tables:
@@ -127,12 +127,12 @@ class LookupTables:
                     except Exception as failure:  # the thread continues; a task that waits too long gets the same error
                         name = table.spec.table.name
                         _LOG.warning("index of table %s was not refreshed: %s", name, failure, extra=fields(table=name))
-            if monotonic_s() > told + _TELL_S:
-                told = monotonic_s()
+            if monotonic_s() > reported + _REPORT_EVERY_S:
+                reported = monotonic_s()
                 for table in tables:
-                    table.tell()
+                    table.report()
                 self._forget_unused()
-            sleep(min([_TELL_S, *(max(_PAUSE_S, table.interval_s) for table in tables if table.is_async)]))
+            sleep(min([_REPORT_EVERY_S, *(max(_PAUSE_S, table.interval_s) for table in tables if table.is_async)]))
 
     def _forget_unused(self) -> None:
         limit = monotonic_s() - _UNUSED_S

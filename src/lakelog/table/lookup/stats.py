@@ -77,12 +77,12 @@ def check_name(name: str) -> None:
         )
 
 
-def keep_figures(table: DynamicTable, name: str, worker: str, figures: LookupFigures) -> None:
+def save_stats(table: DynamicTable, name: str, worker: str, figures: LookupFigures) -> None:
     """Replaces the stored statistics of a worker (``<table>/lakelog/lookups/<name>/<worker>``)."""
     table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(figures)))
 
 
-def forget_figures(table: DynamicTable) -> None:
+def delete_old_stats(table: DynamicTable) -> None:
     """Deletes statistics that have not changed for a day. Called by orphan cleaning."""
     limit = now_ms() - _KEPT_MS
     for join in table.io.list(_root(table)):

@@ -40,7 +40,7 @@ def compact_best_effort(table: DynamicTable) -> None:
             if not waits or not (commits.busy or commits.lost):
                 return
             sleep(_LOOK_S)
-        told = fields(table=table.name)
-        _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=told)
+        about = fields(table=table.name)
+        _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=about)
     except Exception as failure:  # the rows are committed; after an error the caller would write them again
         _LOG.warning("compaction of %s failed: %r", table.name, failure, extra=fields(table=table.name))

@@ -147,10 +147,10 @@ class CompactionWorker:
 def _tell(table: DynamicTable, done: CompactionSummary) -> None:
     if done:
         snapshot = None if done.snapshot is None else done.snapshot.id
-        told = fields(table=table.name, snapshot=snapshot, files=done.files_before, duration_s=round(done.seconds, 4))
+        about = fields(table=table.name, snapshot=snapshot, files=done.files_before, duration_s=round(done.seconds, 4))
         _LOG.info(
             "table %s: %s buckets compacted in %.1f s, %s files became %s",
-            table.name, done.buckets, done.seconds, done.files_before, done.files_after, extra=told,
+            table.name, done.buckets, done.seconds, done.files_before, done.files_after, extra=about,
         )  # fmt: skip
 
 

@@ -26,14 +26,14 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.log.register import NamedReaders
-from lakelog.table.lookup.stats import forget_figures
+from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.read.log_view import look
+from lakelog.table.read.log_view import capture
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -64,8 +64,8 @@ def expire_snapshots(
     gone = table.store.expire_snapshots(keep, lambda: _oldest_needed(table))
     METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
     if gone:
-        told = fields(table=table.name, snapshot=gone[-1])
-        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=told)
+        about = fields(table=table.name, snapshot=gone[-1])
+        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=about)
     return gone
 
 
@@ -129,13 +129,13 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
     """
     if not dry_run:
         forget_streams(table)
-        forget_figures(table)
+        delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
     if not dry_run:
         METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
-        told = fields(table=table.name, files=len(found.files))
-        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=told)
+        about = fields(table=table.name, files=len(found.files))
+        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=about)
     return found
 
 
@@ -225,7 +225,7 @@ def _forget_sealed(table: DynamicTable) -> None:
 
 
 def expire_log(table: DynamicTable) -> None:
-    """Deletes old records of the log that nobody needs any more (``log_floors``).
+    """Deletes old records of the log that no reader or writer needs (``log_floors``).
 
     Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
     log on a server. Raises Unavailable, NotFound.
@@ -245,7 +245,7 @@ def log_floors(table: DynamicTable) -> Mapping[int, int]:
     with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
     NotFound.
     """
-    moment = look(table)
+    moment = capture(table)
     readers = NamedReaders(table.io, table.path).list()
     sealed = [writer.sealed_up_to for writer in moment.writers.values()]
     needed = moment.starts([moment.state.offsets, *sealed, *(reader.offsets for reader in readers)])
@@ -279,7 +279,7 @@ def expire_quietly(table: DynamicTable) -> None:
     """
     try:
         expire_snapshots(table)
-        if not _is_time_to_look(table):
+        if not _is_time_to_check(table):
             return
         expire_log(table)
         table.store.tags.expire()
@@ -292,7 +292,7 @@ def expire_quietly(table: DynamicTable) -> None:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 
 
-def _is_time_to_look(table: DynamicTable) -> bool:
+def _is_time_to_check(table: DynamicTable) -> bool:
     now, place = monotonic_s(), table.store.paths.branch_root
     if now - _LOOKED.get(place, float("-inf")) < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds():
         return False

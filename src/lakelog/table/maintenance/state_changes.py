@@ -155,7 +155,7 @@ def _files_of(table: DynamicTable, snapshot: Snapshot | None) -> list[Split]:
 
 
 def _surplus(table: DynamicTable, gone: Sequence[Split], added: Sequence[Split]) -> StateChanges:
-    """The rows that one side has more often than the other: first those that are gone, then the new ones."""
+    """The rows that one side has more often than the other: first the removed ones, then the new ones."""
     counts = pl.concat(
         [_hashes(table, splits).with_columns(pl.lit(sign).alias("n")) for splits, sign in ((gone, -1), (added, 1))]
     )

@@ -19,7 +19,7 @@ class StagedRun:
 
     Either ``inline`` (an Arrow IPC stream of table columns plus the order, int64, and the kind, int8; rows in order) or
     ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
-    inline rows; a file stores its own. With ``tells_changes`` the rows belong in the table's changelog, if it has one;
+    inline rows; a file stores its own. With ``emits_changelog`` the rows belong in the table's changelog, if any;
     ``changelog`` are the changelog files for ``files``, with the same numbering. ``retractions`` are inline rows of
     kind -U without a later insertion of their key.
     """
@@ -31,7 +31,7 @@ class StagedRun:
     files: tuple[DataFileMeta, ...] = ()
     delta: int = 0
     schema_id: int = 0
-    tells_changes: bool = True
+    emits_changelog: bool = True
     changelog: tuple[DataFileMeta, ...] = ()
     retractions: bool = False
 

@@ -198,7 +198,7 @@ class DynamicTable:
         return not self.emits_log or self.options.need(EMIT_MODE) != "log"
 
     @property
-    def tells_changes(self) -> bool:
+    def emits_changelog(self) -> bool:
         """True if the rows of a write go to changelog files too (producer ``input``, ``change-tracking``)."""
         return self.options.need(CHANGE_TRACKING) and self.schema.is_keyed and producer_of(self.schema) == "input"
 

@@ -137,7 +137,7 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
                 "files": [file_to_json(f) for f in run.files],
                 "delta": run.delta,
                 "schema_id": run.schema_id,
-                "tells_changes": run.tells_changes,
+                "tells_changes": run.emits_changelog,
                 "changelog": [file_to_json(f) for f in run.changelog],
             }
             | ({"retractions": True} if run.retractions else {})
@@ -160,7 +160,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
             files=tuple(file_from_json(f) for f in r["files"]),
             delta=r["delta"],
             schema_id=r.get("schema_id", 0),
-            tells_changes=r.get("tells_changes", True),
+            emits_changelog=r.get("tells_changes", True),
             changelog=tuple(file_from_json(f) for f in r.get("changelog", ())),
             retractions=r.get("retractions", False),
         )

@@ -28,7 +28,7 @@ FOLLOWER: Final = "follower"
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
-_TOLD = "lakelog.log-told"
+_MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 KEEP_MS = 30 * 24 * 3_600_000
 """Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
@@ -42,7 +42,7 @@ KEPT_EPOCHS: Final = 100
 class WriterState:
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
-    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not resume. ``telling`` are the
+    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not resume. ``unmarked`` are the
     sealed epochs whose ``commit`` control records may still be missing, with the digests of their decisions.
     ``sealed_in`` is the id of the first snapshot with each of them, the order of their markers (absent in a state that
     an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of the decision
@@ -55,7 +55,7 @@ class WriterState:
     time_ms: int
     once: bool = False
     ended: bool = False
-    telling: Mapping[int, str] = field(default_factory=dict)
+    unmarked: Mapping[int, str] = field(default_factory=dict)
     run: StreamingRun | None = None
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
@@ -63,7 +63,7 @@ class WriterState:
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
-        return self.digest if epoch == self.epoch else self.telling.get(epoch, "")
+        return self.digest if epoch == self.epoch else self.unmarked.get(epoch, "")
 
     def rows_of(self, epoch: int) -> int | None:
         """The row count of a sealed epoch, 0 if it was never decided; None if the state has not kept it."""
@@ -83,15 +83,15 @@ class MarkerCounts:
 class LogState:
     """Writers by id, and the log offset per bucket that the snapshot's rows correspond to.
 
-    ``log_only`` is the offset of the first log-only row, per bucket that has any. ``told`` is the guaranteed number of
-    control records after the offset of a bucket once all sealed epochs have markers, never more. ``chain`` is the last
-    link of a keyed table's chain in the snapshot, 0 for none.
+    ``log_only`` is the offset of the first log-only row, per bucket that has any. ``markers`` is the number of
+    control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
+    last link of a keyed table's chain in the snapshot, 0 for none.
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
     offsets: Mapping[int, int] = field(default_factory=dict)
     log_only: Mapping[int, int] = field(default_factory=dict)
-    told: Mapping[int, int] = field(default_factory=dict)
+    markers: Mapping[int, int] = field(default_factory=dict)
     chain: int = 0
 
     def with_writer(
@@ -99,19 +99,19 @@ class LogState:
         writer: str,
         state: WriterState,
         log_only: Mapping[int, int] | None = None,
-        tells: MarkerCounts | None = None,
+        counts: MarkerCounts | None = None,
     ) -> LogState:
         """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
 
-        Offsets never decrease. ``tells`` are the control records of the seal.
+        Offsets never decrease. ``counts`` are the control records of the seal.
         """
-        offsets, told, tells = dict(self.offsets), dict(self.told), tells or MarkerCounts()
+        offsets, markers, counts = dict(self.offsets), dict(self.markers), counts or MarkerCounts()
         for bucket, offset in state.verified.items():
             if offset > offsets.get(bucket, -1):  # markers of others may be on either side of it
-                offsets[bucket], told[bucket] = offset, tells.appended.get(bucket, 0)
-        for bucket, count in tells.coming.items():
-            told[bucket] = told.get(bucket, 0) + count
-        known = {bucket: count for bucket, count in told.items() if count}
+                offsets[bucket], markers[bucket] = offset, counts.appended.get(bucket, 0)
+        for bucket, count in counts.coming.items():
+            markers[bucket] = markers.get(bucket, 0) + count
+        known = {bucket: count for bucket, count in markers.items() if count}
         writers = {**self.writers, writer: state}
         return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
 
@@ -151,7 +151,7 @@ class LogState:
         writers = {
             w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
             | ({"ended": True} if s.ended else {})
-            | ({"telling": {str(e): digest for e, digest in s.telling.items()}} if s.telling else {})
+            | ({"telling": {str(e): digest for e, digest in s.unmarked.items()}} if s.unmarked else {})
             | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
             | ({} if s.run is None else {"run": s.run.to_json()})
             | ({"digest": s.digest} if s.digest else {})
@@ -159,7 +159,7 @@ class LogState:
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
-        more = {_LOG_ONLY: self.log_only, _TOLD: self.told}
+        more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers}
         out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
         return out | ({_CHAIN: str(self.chain)} if self.chain else {})
 
@@ -170,25 +170,25 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     if _WRITERS not in properties:
         return None
     with sound(f"snapshot {snapshot.id}"):
-        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _TOLD))
+        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS))
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), *maps)
 
 
 @lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
 def _parse(writers: str, chain: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
-    offsets, log_only, told = (_int_keys(orjson.loads(text)) for text in maps)
-    return checked(LogState(states, offsets, log_only, told, int(chain)))
+    offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
+    return checked(LogState(states, offsets, log_only, markers, int(chain)))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:
-    telling = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
+    unmarked = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
     digest, rows = found.get("digest", ""), tuple(found.get("rows", ()))
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in, digest, rows
+        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows
     )
 
 

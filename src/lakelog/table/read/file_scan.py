@@ -22,7 +22,7 @@ from lakelog.table.read.base import TableScan
 from lakelog.table.runs.dynamic_buckets import assign_runs, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, run_to_ipc
-from lakelog.table.runs.sequencing import SequencedRuns, places_of, sequence_runs
+from lakelog.table.runs.sequencing import SequencedRuns, bucket_keys_of, sequence_runs
 
 _ATTEMPTS = 3
 
@@ -75,7 +75,7 @@ class Scan(TableScan):
         store = self.table.store
         totals = bucket_totals(self.table, records, snapshot)
         records = adapt_to_schema(in_buckets(records, self.table, totals), store)
-        highest = store.max_sequence_numbers(snapshot, places_of(records))
+        highest = store.max_sequence_numbers(snapshot, bucket_keys_of(records))
         waiting = sequence_runs(records, highest)
         if has_dynamic_buckets(self.table.schema):
             waiting = assign_runs(self.table, waiting, snapshot)

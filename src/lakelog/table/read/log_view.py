@@ -19,7 +19,7 @@ from lakelog.table.model.registrations import Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 3
-_MOST_LOOKS = 10
+_MAX_READS = 10
 MOST_LAG = 1_000_000
 """Maximum lag to count, because a log whose offsets have gaps is read for it."""
 
@@ -45,7 +45,7 @@ class WriterProgress:
 
 @dataclass(frozen=True)
 class LogView:
-    """The result of ``look``. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
+    """The result of ``capture``. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
 
     snapshot: Snapshot | None
     state: LogState
@@ -53,43 +53,43 @@ class LogView:
     writers: Mapping[str, WriterProgress]
     firsts: Mapping[int, int]
     ends: Mapping[int, int]
-    nobodys: Mapping[int, int]
+    unowned: Mapping[int, int]
     """Offsets from which rows without a writer (*log first*) are in no file, because no follower has processed them."""
 
     def starts(self, offsets: Iterable[Mapping[int, int]]) -> dict[int, int]:
         """The smallest offset of each bucket, including log-only rows, but not before the first offset of the log."""
         out: dict[int, int] = {}
-        for one in (self.state.log_only, self.nobodys, *offsets):
+        for one in (self.state.log_only, self.unowned, *offsets):
             for bucket, offset in one.items():
                 out[bucket] = min(offset, out.get(bucket, offset))
         return {b: min(max(o, self.firsts.get(b, 0)), self.ends.get(b, 0)) for b, o in out.items()}
 
 
-def look(table: DynamicTable) -> LogView:
+def capture(table: DynamicTable) -> LogView:
     """Reads the ends of the log, then writers and their decisions, then the snapshot, in this order.
 
-    Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
-    or taken back. If there is a dead writer and the log has grown in the meantime, a take-over may have restored values
+    So each writer of a record in the log is found active, or it has finished, and its rows are in the snapshot or taken
+    back. If there is a dead writer and the log has grown in the meantime, a take-over may have restored values
     older than the snapshot's. Then it reads everything again. Raises InvalidRequest for a table without a log,
     Unavailable, NotFound if expiry was faster each time.
     """
-    for _ in range(_MOST_LOOKS):
-        found = _look_before_expiry(table)
+    for _ in range(_MAX_READS):
+        found = _read_before_expiry(table)
         is_one_moment = not any(w.is_dead for w in found.writers.values())
         if is_one_moment or table.log is None or reader_for(table.log).end_offsets() == found.ends:
             break
     return found
 
 
-def _look_before_expiry(table: DynamicTable) -> LogView:
-    """Reads again if expiry deletes the snapshot meanwhile. Raises as ``look``."""
+def _read_before_expiry(table: DynamicTable) -> LogView:
+    """Reads again if expiry deletes the snapshot meanwhile. Raises as ``capture``."""
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(NotFound):
-            return _look(table)
-    return _look(table)
+            return _read_once(table)
+    return _read_once(table)
 
 
-def _look(table: DynamicTable) -> LogView:
+def _read_once(table: DynamicTable) -> LogView:
     if table.log is None:
         raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
     reader = reader_for(table.log)
@@ -104,11 +104,11 @@ def _look(table: DynamicTable) -> LogView:
         own = [r for r in found.waiting if r.writer == writer]
         if writer in state.writers or own or registration.time_ms > now_ms() - KEEP_MS:
             writers[writer] = _view(table, writer, registration, own, state)
-    nobodys = _nobodys(table, state, writers, firsts)
-    return LogView(found.snapshot, state, found.waiting, writers, firsts, ends, nobodys)
+    unowned = _unowned(table, state, writers, firsts)
+    return LogView(found.snapshot, state, found.waiting, writers, firsts, ends, unowned)
 
 
-def _nobodys(
+def _unowned(
     table: DynamicTable, state: LogState, writers: Mapping[str, WriterProgress], firsts: Mapping[int, int]
 ) -> Mapping[int, int]:
     """The start of writerless rows that no file has; empty for a table without a follower that is not log first."""
@@ -137,7 +137,7 @@ def _view(
     return WriterProgress(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 
 
-def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
+def check_not_expired(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
     """Raises OffsetExpired if records after these offsets have expired that may be rows of no snapshot.
 
     Does nothing if ``scan.expired-offsets`` sets a fallback.
@@ -145,7 +145,7 @@ def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[i
     if table.options.need(EXPIRED_OFFSETS) != "error":
         return
     known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
-    for bucket, seen in [*known, *moment.nobodys.items()]:
+    for bucket, seen in [*known, *moment.unowned.items()]:
         first = moment.firsts.get(bucket, 0)
         if seen < first and not only_control_records_expired(table, moment.state, bucket, seen):
             raise OffsetExpired(

@@ -17,7 +17,7 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import PublishedLinks
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.log_view import check_held, look
+from lakelog.table.read.log_view import capture, check_not_expired
 from lakelog.table.read.union_scan import merged_on_read
 
 _ROWS: Final = pa.array([DATA, CORRECTION])
@@ -26,16 +26,16 @@ _ROWS: Final = pa.array([DATA, CORRECTION])
 def latest_full(table: DynamicTable) -> LogPosition:
     """The position of a reader that starts with the full newest snapshot and continues in the log after it.
 
-    With ``log.content`` = changes it is the snapshot of the newest link. Raises OffsetExpired as ``check_held``.
+    With ``log.content`` = changes it is the snapshot of the newest link. Raises OffsetExpired as ``check_not_expired``.
     """
     if table.publishes:
         link = PublishedLinks.of(table).last()
         scan = LogScan(table)
         ends = scan.reader.end_offsets()
-        return LogPosition(scan.held_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
-    moment = look(table)
+        return LogPosition(scan.available_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
+    moment = capture(table)
     writers = moment.writers
-    check_held(table, moment, (w.sealed_up_to for w in writers.values()))
+    check_not_expired(table, moment, (w.sealed_up_to for w in writers.values()))
     starts = moment.starts(w.sealed_up_to for w in writers.values())
     if LogScan(table).is_transactional:  # the snapshot contains all epochs with a commit record below the end
         starts = moment.starts([])
@@ -48,7 +48,7 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    switch = SnapshotCutover(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
+    switch = SnapshotCutover(moment.ends, behind, moment.unowned, log_only, sealed, log_starts=moment.firsts)
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)

@@ -24,7 +24,7 @@ from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.log_view import look
+from lakelog.table.read.log_view import capture
 from lakelog.table.read.unsealed_rows import LogTail, count_records, counting_rows, tail_of
 from lakelog.table.runs.runs import by_partition, run_to_ipc
 
@@ -45,7 +45,7 @@ class UnionScan(Scan):
     """
 
     def _plan(self) -> list[Split]:
-        moment = look(self.table)
+        moment = capture(self.table)
         tail = tail_of(self.table, moment)
         few = LogScan(self.table).records_of(_FEW_ROWS)
         if count_records(self.table, tail, few + 1) > few:
@@ -63,7 +63,7 @@ class UnionScan(Scan):
 
     def explain(self) -> str:
         """The stores that answer now, and the age of their data; EXPLAIN of a query shows it above Spark's plan."""
-        moment, now = look(self.table), now_ms()
+        moment, now = capture(self.table), now_ms()
         tail = tail_of(self.table, moment)
         snapshot, epochs = moment.snapshot, moment.epochs
         files = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.id}, {_age(now, snapshot.time_millis)}"

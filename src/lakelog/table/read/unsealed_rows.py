@@ -17,7 +17,7 @@ from lakelog.table.log.position import headers_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.attempt import KIND_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.log_view import LogView, check_held
+from lakelog.table.read.log_view import LogView, check_not_expired
 
 Mask = npt.NDArray[np.bool_]
 
@@ -29,7 +29,7 @@ class LogTail:
     ``starts`` and ``ends`` are offsets by bucket. ``decided`` has every writer that may be active, with its newest
     decided epoch (-1: none). The rows of later epochs are *open*, and stored only here. ``log_only`` are the buckets
     with rows of decided epochs that no file will ever have. In a table with a key (whose newest row wins in every table
-    with a log), all records of such a bucket count. Only the order of the log relates them to others. ``nobodys`` are
+    with a log), all records of such a bucket count. Only the order of the log relates them to others. ``unowned`` are
     the offsets from which rows without a writer count, because a follower has not written them to files yet.
     ``open_counts`` is false for a transactional read, which skips open rows.
     """
@@ -39,7 +39,7 @@ class LogTail:
     decided: Mapping[str, int] = field(default_factory=dict)
     log_only: frozenset[int] = frozenset()
     keyed: bool = True
-    nobodys: Mapping[int, int] = field(default_factory=dict)
+    unowned: Mapping[int, int] = field(default_factory=dict)
     open_counts: bool = True
 
     @property
@@ -67,9 +67,9 @@ class LogTail:
         only = heads["attempt"].str.starts_with(LOG_ONLY)
         # With a key, a correction is a newer row of its key; without one, it cancels the other row.
         stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
-        nobodys = heads["writer"] == ""
-        if bucket in self.nobodys:
-            is_open |= is_data & nobodys & (heads["offset"] >= self.nobodys[bucket])
+        unowned = heads["writer"] == ""
+        if bucket in self.unowned:
+            is_open |= is_data & unowned & (heads["offset"] >= self.unowned[bucket])
         return (is_open | (only & stays)).to_numpy()
 
     def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
@@ -118,10 +118,10 @@ def tail_of(table: DynamicTable, moment: LogView) -> LogTail:
     open_counts = not LogScan(table).is_transactional
     writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}
     starts = moment.starts(w.settled for w in writers.values())
-    check_held(table, moment, (w.settled for w in writers.values()))
+    check_not_expired(table, moment, (w.settled for w in writers.values()))
     decided = {name: w.decided for name, w in writers.items()}
     log_only = frozenset(moment.state.log_only)
-    return LogTail(starts, moment.ends, decided, log_only, table.schema.is_keyed, moment.nobodys, open_counts)
+    return LogTail(starts, moment.ends, decided, log_only, table.schema.is_keyed, moment.unowned, open_counts)
 
 
 def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:

@@ -136,7 +136,7 @@ def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Ite
             continue
         for file in part.run.whole_files:
             rows = table.store.file_rows(partition, DYNAMIC_BUCKET, file, ORDER_COLUMN, KIND_COLUMN, part.shift)
-            yield InlineRows(rows, part.run.tells_changes)
+            yield InlineRows(rows, part.run.emits_changelog)
 
 
 def _split(
@@ -146,7 +146,7 @@ def _split(
         buckets = assigner.assign(_key_hashes(part.rows, table.schema))
         for bucket in np.unique(buckets).tolist():
             rows = part.rows.take(pa.array(np.flatnonzero(buckets == bucket)))
-            yield bucket, InlineRows(rows, part.tells_changes)
+            yield bucket, InlineRows(rows, part.emits_changelog)
 
 
 def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:

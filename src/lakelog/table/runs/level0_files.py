@@ -25,15 +25,15 @@ def write_level0_files(
     files keep their order.
     """
     new: list[DataFileMeta] = []
-    told: list[DataFileMeta] = []
+    changelog: list[DataFileMeta] = []
     for part in _parts(table, runs):
         if isinstance(part, ShiftedRun):
             files, changes = _shifted(table, partition, bucket, part)
         else:
             files, changes = _inline_files(table, partition, bucket, part)
         new += files
-        told += changes
-    return BucketFiles(partition, bucket, total, new_files=tuple(new), changelog_files=tuple(told))
+        changelog += changes
+    return BucketFiles(partition, bucket, total, new_files=tuple(new), changelog_files=tuple(changelog))
 
 
 def _inline_files(
@@ -42,7 +42,7 @@ def _inline_files(
     """The data and changelog files of inline rows.
 
     Each epoch's rows can be folded, because its tasks have checked that. If those of several cannot, because a sum
-    exceeds its column, each epoch gets its own files. Epochs are decided and must not wait for ever. Reads and
+    exceeds its column, each epoch gets its own files. Decided epochs must not wait without end. Reads and
     compactions report the faulty key.
     """
     try:
@@ -58,16 +58,16 @@ def _inline_files(
     files: list[DataFileMeta] = []
     changes: list[DataFileMeta] = []
     for one in part:
-        more, told = _inline_files(table, partition, bucket, [one])
+        more, changelog = _inline_files(table, partition, bucket, [one])
         files += more
-        changes += told
+        changes += changelog
     return tuple(files), tuple(changes)
 
 
 def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Iterable[InlineRows]) -> BucketWriter:
     """A writer with these rows, to be finished; it writes a changelog only if all of them require it."""
     parts = list(held)
-    writer = table.store.bucket_writer(partition, bucket, tells_changes=all(p.tells_changes for p in parts))
+    writer = table.store.bucket_writer(partition, bucket, emits_changelog=all(p.emits_changelog for p in parts))
     for part in parts:
         values = part.rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
         writer.write(values, part.rows.column(KIND_COLUMN), part.rows.column(ORDER_COLUMN))
@@ -76,13 +76,13 @@ def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Itera
 
 def _parts(table: DynamicTable, runs: SequencedRuns) -> list[ShiftedRun | list[InlineRows]]:
     """Large runs, and inline rows for one writer: all of them if the order of files does not matter."""
-    if not table.tells_changes:
+    if not table.emits_changelog:
         return [*runs.staged, *([runs.inline] if runs.inline else [])]
     out: list[ShiftedRun | list[InlineRows]] = []
     for part in runs.in_order():
         if isinstance(part, ShiftedRun):
             out.append(part)
-        elif out and isinstance(out[-1], list) and out[-1][-1].tells_changes == part.tells_changes:
+        elif out and isinstance(out[-1], list) and out[-1][-1].emits_changelog == part.emits_changelog:
             out[-1].append(part)
         else:
             out.append([part])

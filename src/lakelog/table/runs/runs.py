@@ -85,7 +85,7 @@ class Numbering:
         """
         if place not in self._deltas:
             if place not in self._highest:
-                self._look({place, *((place[0], bucket) for bucket in buckets)})
+                self._read_highest({place, *((place[0], bucket) for bucket in buckets)})
             highest = self._highest[place]
             # Log offsets are above the files already, unless another engine has written those.
             is_above = self.table.emits_log and lowest > highest
@@ -94,7 +94,7 @@ class Numbering:
             self._deltas[place] = 0 if is_above else highest + 1 - common
         return self._deltas[place]
 
-    def _look(self, places: set[BucketKey]) -> None:
+    def _read_highest(self, places: set[BucketKey]) -> None:
         found = self.table.store.max_sequence_numbers(self._snapshot, places)
         self._highest.update((place, found.get(place, -1)) for place in places)
 
@@ -117,8 +117,8 @@ def write_run_files(
     With ``replaces`` the bucket will be empty at the commit, and no changelog is written. ``names`` generates the file
     names.
     """
-    tells = table.tells_changes and not replaces
-    writer = table.store.bucket_writer(partition, bucket, tells_changes=tells, names=names)
+    emits = table.emits_changelog and not replaces
+    writer = table.store.bucket_writer(partition, bucket, emits_changelog=emits, names=names)
     sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))
     writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN), sequences)
     return StagedRun(
@@ -127,7 +127,7 @@ def write_run_files(
         rows.num_rows,
         files=writer.finish(),
         delta=delta,
-        tells_changes=tells,
+        emits_changelog=emits,
         changelog=writer.changelog_files,
     )
 

@@ -26,7 +26,7 @@ class InlineRows:
     """Rows whose order is the final sequence number, with a flag for rows of a changelog."""
 
     rows: pa.Table
-    tells_changes: bool = True
+    emits_changelog: bool = True
 
     @property
     def first(self) -> int:
@@ -74,10 +74,10 @@ def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
         return [held]
     parts = np.searchsorted(cuts, held.rows.column(ORDER_COLUMN).to_numpy(), side="right")
     found = [held.rows.take(pa.array(np.flatnonzero(parts == part))) for part in np.unique(parts)]
-    return [InlineRows(rows, held.tells_changes) for rows in found]
+    return [InlineRows(rows, held.emits_changelog) for rows in found]
 
 
-def places_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
+def bucket_keys_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
     """The (partition, bucket) pairs that the records touch."""
     return {(run.partition, run.bucket) for r in records for a in r.attempts for run in a.runs}
 
@@ -104,11 +104,11 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
     inline = [run_from_ipc(run.inline) for run in runs if run.inline]
     with_files = [run for run in runs if run.files]
     rows = pa.concat_tables(inline) if inline else None
-    tells = all(run.tells_changes for run in runs)
+    emits = all(run.emits_changelog for run in runs)
     if not with_files:
         if rows is None:
             return below
-        out.inline.append(InlineRows(_ranked(rows, below + 1), tells))
+        out.inline.append(InlineRows(_ranked(rows, below + 1), emits))
         count: int = rows.num_rows
         return below + count
     delta = max(run.delta for run in with_files)
@@ -126,7 +126,7 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
         highest = max(highest, *(f.max_sequence_number + delta - run.delta for f in run.whole_files))
     if rows is not None:
         shifted = _with_order(rows, pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64())))
-        out.inline.append(InlineRows(shifted, tells))
+        out.inline.append(InlineRows(shifted, emits))
         highest = max(highest, pc.max(shifted.column(ORDER_COLUMN)).as_py())
     return highest
 

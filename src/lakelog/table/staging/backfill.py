@@ -41,7 +41,7 @@ def catch_up_of(table: DynamicTable) -> BackfillState | None:
         return None
 
 
-def is_behind(table: DynamicTable) -> bool:
+def is_backfilling(table: DynamicTable) -> bool:
     """True if writes fill only the files: with a gap (``emit.mode`` = auto), until a writer has caught up."""
     if table.options.get_typed(WATERMARK_GAP) is None or not table.writes_log_by_default:
         return False
@@ -53,7 +53,7 @@ def is_behind(table: DynamicTable) -> bool:
 
 def files_only_during_backfill(table: DynamicTable) -> DynamicTable:
     """The table for the tasks of an epoch, without the log during backfill. Called at the start of each task."""
-    return table.with_hints({EMIT_MODE.key: "file"}) if is_behind(table) else table
+    return table.with_hints({EMIT_MODE.key: "file"}) if is_backfilling(table) else table
 
 
 def note_catch_up(table: DynamicTable, record: EpochRecord) -> None:
@@ -62,7 +62,7 @@ def note_catch_up(table: DynamicTable, record: EpochRecord) -> None:
     All attempts of an epoch that is still open therefore see the same state, even after a crash.
     """
     watermark, gap = watermark_of(record.attempts), table.options.get_typed(WATERMARK_GAP)
-    if gap is None or watermark is None or not is_behind(table):
+    if gap is None or watermark is None or not is_backfilling(table):
         return
     now = now_ms()
     if watermark >= now - gap.total_seconds() * 1000:

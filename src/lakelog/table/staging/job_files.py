@@ -51,8 +51,8 @@ class JobFiles:
         try:
             directories = list(bucket_directories(table.io, table.store.paths))
         except LakelogError as why:
-            told = fields(table=table.name)
-            _LOG.warning("table %s: files of a failed write stay for orphan cleaning: %s", table.name, why, extra=told)
+            about = fields(table=table.name)
+            _LOG.warning("table %s: files of a failed write stay for orphan cleaning: %s", table.name, why, extra=about)
             return
         self._remove(table, directories, frozenset())
 

@@ -240,7 +240,7 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
     if data_style(options, 0).format == FILE_FORMAT.default and not bloom_columns(options):
         runs = runs[:1] if (table.path, schema.id) not in _TRIED else ()
     for partition, rows in runs:
-        writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, tells_changes=False)
+        writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, emits_changelog=False)
         writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
         if writer.finish():
             _TRIED.add((table.path, schema.id))

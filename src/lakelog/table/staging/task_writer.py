@@ -317,9 +317,9 @@ class TaskWriter:
 
     def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, retractions: bool = False) -> None:
         self._inlined.append((partition, rows))
-        tells = self._table.tells_changes and not self._replaces
+        emits = self._table.emits_changelog and not self._replaces
         ipc, schema_id = run_to_ipc(rows), self._table.schema.id
-        run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
+        run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, emits_changelog=emits)
         self._runs.append(replace(run, retractions=retractions))
 
 

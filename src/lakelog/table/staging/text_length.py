@@ -57,7 +57,7 @@ def _has_length(kind: DataType) -> bool:
 
 
 def _cut(column: pa.Array, kind: AtomicType, length: int, name: str, table: str) -> pa.Array:
-    """Texts without the spaces behind ``length``."""
+    """Texts without the spaces after ``length``."""
     if not len(column) or (pc.max(pc.binary_length(column)).as_py() or 0) <= length:  # a character has 1 to 4 bytes
         return column
     is_long = pc.greater(pc.utf8_length(column), length)

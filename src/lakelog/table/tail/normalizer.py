@@ -116,9 +116,9 @@ class Normalizer:
         )
         state.put(found.state)
         kinds = found.changes.column(KIND_COLUMN)
-        told = found.changes.select(self.scan.data_schema.names)
+        changes = found.changes.select(self.scan.data_schema.names)
         names = pa.chunked_array([pa.array(NAMES).take(chunk) for chunk in kinds.chunks], pa.string())
-        out = told.append_column(ROW_KIND_COLUMN, names).cast(self.scan.schema)
+        out = changes.append_column(ROW_KIND_COLUMN, names).cast(self.scan.schema)
         if self.scan.table.options.need(CHANGELOG_MODES) == "append-only":
             return out.filter(pc.equal(out.column(ROW_KIND_COLUMN), "+I"))
         return out
@@ -146,7 +146,7 @@ class StreamStates:
         self._durable_root = f"{self._table.path}/lakelog/normalize/{origin.id}"
         self._local = local
         self._held: dict[int, tuple[KeyedState, int, float]] = {}
-        self._tidied = self._told = float("-inf")
+        self._tidied = self._reported = float("-inf")
 
     def changes(self, bucket: int, start: int, end: int, saves: bool = False) -> Iterator[pa.RecordBatch]:
         """The changes of the records with start ≤ offset < end, deterministic; ``saves`` the state after them.
@@ -194,7 +194,7 @@ class StreamStates:
             return self.normalizer.scan.schema.empty_table()
         return self.normalizer.changes(state, rows.combine_chunks().to_batches()[0])
 
-    def come_to(self, bucket: int, offset: int) -> None:
+    def advance_to(self, bucket: int, offset: int) -> None:
         """Records that all earlier records are folded; a state is saved only at such an offset."""
         self._held[bucket][0].offset = offset
 
@@ -222,8 +222,8 @@ class StreamStates:
 
         At intervals it records that the stream is active, so that its states are not deleted.
         """
-        if monotonic_s() > self._told + _ALIVE_S:
-            self._told = monotonic_s()
+        if monotonic_s() > self._reported + _ALIVE_S:
+            self._reported = monotonic_s()
             self._table.io.write(f"{self._durable_root}/{_ALIVE}", b"")
         without_rows = self.normalizer.scan.location.note_every_s  # the passed records may expire
         for bucket, (state, unsaved, since) in self._held.items():
@@ -270,7 +270,7 @@ class StreamStates:
             state.load(offset)
         read = 0
         if state.offset < offset:
-            start = self.normalizer.read_scan.held_offsets({bucket: state.offset})[bucket]
+            start = self.normalizer.read_scan.available_offsets({bucket: state.offset})[bucket]
             for batch in _large(self.normalizer.read_scan.read(bucket, start, offset)):
                 self.normalizer.changes(state, batch)
                 read += batch.num_rows

@@ -37,8 +37,8 @@ _TIDY_S: Final = 60.0
 def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> Tail:
     """The changes from any start: a mode, offsets by bucket, or the position of a tail.
 
-    The tail runs for ever, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, the tail
-    checks it a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
+    The tail runs without end, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, it is
+    checked a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
     log has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
     read, Unavailable for the log.
     """
@@ -65,7 +65,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
                 full = position.log.full
                 splits = () if full is None else _part(scan, states).splits(full[0])
                 if full is None and states is not None:
-                    states.begin(scan.held_offsets(position.log.offsets))
+                    states.begin(scan.available_offsets(position.log.offsets))
             except NotFound:
                 if not begins_anew:
                     raise
@@ -120,7 +120,7 @@ def _full_steps(
 ) -> Iterator[Step]:
     """The rest of the snapshot; the states receive all of it."""
     assert position.log.full is not None
-    (snapshot, part), told = position.log.full, 0 if position.amid is None else position.amid.rows
+    (snapshot, part), skipped_rows = position.log.full, 0 if position.amid is None else position.amid.rows
     for number, split in enumerate(splits):
         if number < part and states is None:
             continue
@@ -130,7 +130,7 @@ def _full_steps(
                 return
             if states is not None:
                 states.take(split.bucket, batch)
-            skipped = min(batch.num_rows, max(0, told - rows)) if number == part else 0
+            skipped = min(batch.num_rows, max(0, skipped_rows - rows)) if number == part else 0
             rows += batch.num_rows
             if number >= part and skipped < batch.num_rows:
                 at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=PartialProgress(rows))
@@ -153,9 +153,9 @@ class _LogSteps:
         self._tidied, self._given_up = monotonic_s(), asked.offsets
 
     def steps(self, stop: Stop) -> Iterator[Step]:
-        """The steps up to the current end, until an event, or for ever. Raises as ``follow``."""
+        """The steps up to the current end, until an event, or without end. Raises as ``follow``."""
         offsets, amid, states = self._offsets, self._position.amid, self._states
-        offsets.update(self._scan.held_offsets(offsets))
+        offsets.update(self._scan.available_offsets(offsets))
         if states is not None:
             states.begin(offsets)
         ends = self._scan.reader.end_offsets() if stop == "latest" else None
@@ -172,9 +172,9 @@ class _LogSteps:
                 records = self._read_on(bucket, None if ends is None else ends[bucket])
                 if records.num_rows:
                     moved = True
-                    yield from self._told(bucket, self._scan.parts(bucket, records), _behind(records))
+                    yield from self._emitted(bucket, self._scan.parts(bucket, records), _behind(records))
                 elif ends is not None:  # the offsets below the end have a gap
-                    yield from self._told(bucket, (), ends[bucket])
+                    yield from self._emitted(bucket, (), ends[bucket])
             self._scan.table.check_identity(LOOK_EVERY_S)
             if not moved:
                 self._scan.reader.wait(offsets, _WAIT_S)
@@ -186,7 +186,7 @@ class _LogSteps:
         try:
             return reader.read(bucket, self._offsets[bucket], end, most)
         except OffsetExpired:
-            self._offsets.update(self._scan.held_offsets({bucket: self._offsets[bucket]}))
+            self._offsets.update(self._scan.available_offsets({bucket: self._offsets[bucket]}))
             return reader.read(bucket, self._offsets[bucket], end, most)
 
     def _rest_of(self, amid: PartialProgress) -> Iterator[Step]:
@@ -197,12 +197,12 @@ class _LogSteps:
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
         records = self._read_on(bucket, amid.end)
         parts = scan.parts(bucket, records) if records.num_rows else ()
-        yield from self._told(bucket, parts, amid.end, amid.first, amid.rows)
+        yield from self._emitted(bucket, parts, amid.end, amid.first, amid.rows)
 
-    def _told(
-        self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, told: int = 0
+    def _emitted(
+        self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, skipped_rows: int = 0
     ) -> Iterator[Step]:
-        """Parts of a bucket that end at an offset, without the rows below ``first`` and the first ``told`` others."""
+        """Parts of a bucket that end at an offset, without the rows below ``first`` and the next ``skipped_rows``."""
         for part in parts:
             records = self._without_old(bucket, part.records, first)
             rows = self._scan.decode(records, bucket)
@@ -212,15 +212,15 @@ class _LogSteps:
             done = 0
             for number, batch in enumerate(batches, 1):
                 done += batch.num_rows
-                if done > told:
+                if done > skipped_rows:
                     at = self._at(bucket, part.start, PartialProgress(done, bucket, part.end, max(first, part.first)))
                     if number == len(batches):
                         at = self._behind_part(bucket, part)
-                    yield batch.slice(max(0, batch.num_rows - (done - told))), at
-            told = max(0, told - done)
+                    yield batch.slice(max(0, batch.num_rows - (done - skipped_rows))), at
+            skipped_rows = max(0, skipped_rows - done)
         self._offsets[bucket] = end
         if self._states is not None:
-            self._states.come_to(bucket, end)
+            self._states.advance_to(bucket, end)
         yield None, self._at(bucket, end)
 
     def _without_old(self, bucket: int, records: pa.Table, first: int) -> pa.Table:

@@ -22,12 +22,12 @@ from lakelog.table.model.dynamic_table import DynamicTable
 class DmlSupport:
     """The row-change support of a table, for one use of it.
 
-    ``tells_log``: the log gets each changed row; ``tells_before``: also the previous row. ``newer`` has the sequence
+    ``emits_log``: the log gets each changed row; ``emits_before``: also the previous row. ``newer`` has the sequence
     fields, with the comparison that a row must satisfy against the one it replaces.
     """
 
-    tells_log: bool
-    tells_before: bool
+    emits_log: bool
+    emits_before: bool
     newer: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -35,7 +35,7 @@ def changeable(table: DynamicTable, actions: Iterable[str]) -> DmlSupport:
     """The form of changes for UPDATE, DELETE and MERGE. Raises as ``check_row_changes``."""
     for action in actions:
         check_row_changes(table, action)
-    before = table.tells_changes or (table.emits_log and table.changelog_mode == "all")
+    before = table.emits_changelog or (table.emits_log and table.changelog_mode == "all")
     fields = split_names(table.options.get_typed(SEQUENCE_FIELD)) if table.schema.is_keyed else ()
     sign = "<=" if table.options.need(SEQUENCE_FIELD_ORDER) == "descending" else ">="
     return DmlSupport(table.emits_log and table.schema.is_keyed, before, dict.fromkeys(fields, sign))
@@ -66,7 +66,8 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     removes = rules.remove_option
     if table.options.need(IGNORE_DELETE):
         raise UnsupportedFeature(
-            f"DELETE of rows of table {table.name} is not supported: it drops deletes ('{IGNORE_DELETE.key}' = 'true')"
+            f"DELETE of rows of table {table.name} is not supported: '{IGNORE_DELETE.key}' = 'true' drops deletes. "
+            "Copy the rows to a table without this option"
         )
     if not rules.newest_wins and (removes is None or not table.options.need(removes)):
         how = "" if removes is None else f" unless it was created with '{removes.key}' = 'true'"

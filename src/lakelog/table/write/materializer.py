@@ -65,7 +65,7 @@ class LogMaterializer:
     def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
         """Commits snapshots and yields them, one per ``commit.interval`` while rows arrive.
 
-        It runs for ever or (``stop='latest'``) up to the current end of the log. It also compacts and expires unless
+        It runs without end or (``stop='latest'``) up to the current end of the log. It also compacts and expires unless
         ``write-only``. Raises OffsetExpired, NotFound (a recreated log), Unavailable, InvalidSchema for rows that do
         not fit the table, CommitConflict and CommitUnknown; the next follower resumes where it stopped.
         """
@@ -111,7 +111,7 @@ class LogMaterializer:
                 # 1
                 seal_staged(self._table)
                 latest, state = newest_state(self._table.store)
-                self._look(state.writers.get(FOLLOWER), ends)
+                self._resume(state.writers.get(FOLLOWER), ends)
                 # 2
                 table = self._table.with_newest_schema()
                 record = self._read(table, ends)
@@ -126,7 +126,7 @@ class LogMaterializer:
                     raise
         raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
 
-    def _look(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
+    def _resume(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
         """The offsets to resume from; offsets passed by this process count unless another follower was active."""
         if self._offsets and base == self._base:
             return
@@ -156,8 +156,8 @@ class LogMaterializer:
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
                     left -= records.num_rows
                     parse_kinds(records.column("header"))
-                    nobodys = records.filter(are_unowned(records.column("header")))
-                    for batch in scan.decode(nobodys, bucket).to_batches():
+                    unowned = records.filter(are_unowned(records.column("header")))
+                    for batch in scan.decode(unowned, bucket).to_batches():
                         task.write(batch)
             result = task.finish()
         except BaseException:

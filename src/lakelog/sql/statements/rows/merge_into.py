@@ -207,7 +207,7 @@ def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
 
 
 def _check_conditions(cursor: TokenStream, clauses: Sequence[When]) -> None:
-    """Raises UnsupportedStatement for a clause behind one of its kind that takes all rows."""
+    """Raises UnsupportedStatement for a clause after one of its kind that takes all rows."""
     for at, clause in enumerate(clauses):
         if clause.condition is None and any(later.kind == clause.kind for later in clauses[at + 1 :]):
             cursor.fail(

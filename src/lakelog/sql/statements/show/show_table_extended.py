@@ -41,6 +41,6 @@ class ShowTableExtended(ParsedStatement):
             catalog, database = session.resolve_database(self.database)
         rows = []
         for name in matching(session.tables.list_tables(database, catalog), self.pattern):
-            told = session.tables.describe(Identifier(database, name, catalog), True)
-            rows.append((database, name, "false", "".join(f"{key}: {value}\n" for key, value, _ in told if key)))
+            facts = session.tables.describe(Identifier(database, name, catalog), True)
+            rows.append((database, name, "false", "".join(f"{key}: {value}\n" for key, value, _ in facts if key)))
         return text_rows(("namespace", "tableName", "isTemporary", "information"), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.ddl.table_definition import TableDefinition, place_of
+from lakelog.sql.ddl.table_definition import TableDefinition, new_table_name
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.token_stream import TokenStream
@@ -32,6 +32,6 @@ class CreateTable(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Creates the table, and its database if it is missing, so that examples from manuals run unchanged."""
-        with place_of(session, self.table) as place:
+        with new_table_name(session, self.table) as place:
             self.table.create(session, place)
         return empty_result()

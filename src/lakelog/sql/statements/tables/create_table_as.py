@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import AlreadyExists, InvalidRequest
-from lakelog.sql.ddl.table_definition import Column, TableDefinition, place_of
+from lakelog.sql.ddl.table_definition import Column, TableDefinition, new_table_name
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
@@ -54,7 +54,7 @@ class CreateTableAs(ParsedStatement):
         with plan.explained():
             columns = tuple(Column(name, kind, None) for name, kind in session.engine.columns_of(plan))
             table = replace(self.table, columns=columns, if_not_exists=False)
-            with place_of(session, table) as place:
+            with new_table_name(session, table) as place:
                 table.create(session, place)
                 try:
                     result = session.engine.insert(place, plan, None, {}, {}, overwrite=False)

@@ -16,7 +16,7 @@ from lakelog.table.log.position import headers_of
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.log_view import LogView, look
+from lakelog.table.read.log_view import LogView, capture
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 BUCKET, WRITER, READER = "bucket", "writer", "reader"
@@ -48,7 +48,7 @@ class Log(MetadataTable):
         """The rows, none for a table without a log. Raises Unavailable."""
         if self.plain.log is None:
             return
-        moment, now, reader = look(self.plain), now_ms(), LogScan(self.plain).reader
+        moment, now, reader = capture(self.plain), now_ms(), LogScan(self.plain).reader
         rest = (None,) * 4
         for bucket, end in sorted(moment.ends.items()):
             first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)

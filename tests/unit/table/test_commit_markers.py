@@ -1,4 +1,4 @@
-"""Commit records come in the order of the snapshots, whoever tells them: readers of them end with the files' rows."""
+"""Commit records have the order of the snapshots in all processes: transactional readers end with the files' rows."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
     assert [r.epoch for r in table.logical.decided.of("stream")] == []
 
 
-def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> None:
+def test_an_epoch_that_its_writer_marks_again_is_returned_once(table, monkeypatch) -> None:
     owner = decided(table, "stream", 0, "old")
     told: Callable[..., None] = Committer.append_commit
 
@@ -135,7 +135,7 @@ def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypa
 
 
 def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
-    """Lets the process die before or behind a step of the telling, by its number; returns what it did before."""
+    """Lets the process die before or behind a step of the marking, by its number; returns what it did before."""
     done: list[str] = []
 
     def stepping(owner: type, name: str) -> None:
@@ -157,12 +157,12 @@ def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
 
 
 STEPS = 14
-"""Records that decide nothing are forgotten, then two steps of three tellings, each with a moment before and behind."""
+"""Records that decide nothing are forgotten, then two steps of three groups of markers; each before and after."""
 
 
 @pytest.mark.parametrize("step", range(STEPS + 1))
 @pytest.mark.parametrize("next_one", ["another", "the same", "seal"])
-def test_a_death_at_any_step_of_the_telling_is_repaired(table, monkeypatch, step, next_one) -> None:
+def test_a_death_at_any_step_of_the_marking_is_repaired(table, monkeypatch, step, next_one) -> None:
     owing(table, monkeypatch, "z", 0, "1")
     owing(table, monkeypatch, "a", 0, "2")
     last = decided(table, "m", 0, "3")
@@ -202,10 +202,10 @@ def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(tab
     with monkeypatch.context() as patched:
         patched.setattr(Committer, "append_commit", refused)
         assert seal(newer) is not None
-    assert newer.owes
+    assert newer.lacks_markers
     assert names(table) == []
     seal(newer)
-    assert not newer.owes
+    assert not newer.lacks_markers
     assert names(table) == ["old", "new"]
 
 
@@ -246,7 +246,7 @@ def test_a_writer_that_is_alone_looks_at_no_lease(table, monkeypatch) -> None:
     for epoch in range(2):
         committer = decided(table, "stream", epoch, str(epoch))
         seal(committer)
-        assert not committer.owes
+        assert not committer.lacks_markers
     assert names(table) == ["0", "1"]
 
 
@@ -262,13 +262,13 @@ def test_a_snapshot_says_which_of_its_epochs_came_in_which_snapshot(table, monke
 
 
 def test_a_state_without_the_numbers_of_snapshots_is_read() -> None:
-    state = LogState({"w": WriterState(0, {}, 0, telling={0: "abc"}, sealed_in={0: 7})})
+    state = LogState({"w": WriterState(0, {}, 0, unmarked={0: "abc"}, sealed_in={0: 7})})
     properties = state.to_properties()
     old = {key: value.replace('"sealed_in":{"0":7}', '"later":1') for key, value in properties.items()}
     assert old != properties
     found = [state_of(_Snapshot(p)).writers["w"] for p in (properties, old)]  # type: ignore[arg-type, union-attr]
     assert [dict(w.sealed_in) for w in found] == [{0: 7}, {}]
-    assert all(dict(w.telling) == {0: "abc"} for w in found)
+    assert all(dict(w.unmarked) == {0: "abc"} for w in found)
 
 
 class _Snapshot:
