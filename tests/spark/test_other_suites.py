@@ -55,7 +55,8 @@ def test_every_case_has_the_rows_that_its_suite_expects(
     if log == "with a log":
         monkeypatch.setattr("lakelog.lake.catalog_tables.create_table", _with_log(create.create_table))
     found = {}
-    for number, case in enumerate(depth.some([case for case in CASES if case.suite == suite])):
+    every = 1 if depth.name == "night" else 5  # all of them take ten minutes
+    for number, case in enumerate([case for case in CASES if case.suite == suite][::every]):
         lake.sql(f"create database d{number}; use d{number}")
         answer, told = verdict(case, lake.sql)
         fault = case.known_fault(log == "with a log")
