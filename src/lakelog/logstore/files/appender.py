@@ -16,7 +16,7 @@ from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Recor
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.segment import encode_segment
 from lakelog.logstore.record_batch.encoder import encode
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _EXPIRE_EVERY = 256
 """Segments between two checks for expired ones."""
@@ -47,7 +47,7 @@ class FilesAppender(LogAppender):
     def __init__(self, location: LogLocation) -> None:
         self._location = location
         self._chain = SegmentChain(location)
-        self._watch = Watch(self._chain.look)
+        self._watch = IdentityWatch(self._chain.check)
         self._waiting: list[_Pending] = []
         self._bytes = self._made = 0
 
@@ -56,7 +56,7 @@ class FilesAppender(LogAppender):
         return self._watch.is_stale
 
     def end_offsets(self) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         return dict(enumerate(self._chain.ends))
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
@@ -74,7 +74,7 @@ class FilesAppender(LogAppender):
         waiting, self._waiting, self._bytes = self._waiting, [], 0
         batches = [(p.bucket, count, data) for p in waiting for count, data in p.batches]
         with self._noticed():
-            self._watch.look()
+            self._watch.check()
             starts = self._create(batches) if batches else self._chain.ends if waiting else ()
             if batches and self._location.retention_ms is not None and self._made % _EXPIRE_EVERY == 0:
                 with suppress(NotFound, Unavailable):  # it is tried again later
@@ -120,6 +120,6 @@ class FilesAppender(LogAppender):
         try:
             yield
         except (NotFound, TableReplaced) as why:
-            self._watch.look_soon()
-            self._watch.look()
+            self._watch.check_next_time()
+            self._watch.check()
             raise Unavailable(f"the log in '{self._location.address}' cannot be used now: {why}") from why

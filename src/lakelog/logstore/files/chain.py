@@ -131,7 +131,7 @@ class SegmentChain:
             newest += step if self._has(newest + step) else 0
         return newest
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
         read_identity(self._location)
         _ = self.floor

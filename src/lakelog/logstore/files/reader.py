@@ -14,7 +14,7 @@ from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.segment import read_batch
 from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.decoder import decode
-from lakelog.logstore.topic_identity import Watch
+from lakelog.logstore.topic_identity import IdentityWatch
 
 _LOCAL_POLL_S = (0.0005, 0.01)
 _REMOTE_POLL_S = (0.01, 1.0)
@@ -28,7 +28,7 @@ class FilesReader(LogReader):
     def __init__(self, location: LogLocation) -> None:
         self._location = location
         self._chain = SegmentChain(location)
-        self._watch = Watch(self._chain.look)
+        self._watch = IdentityWatch(self._chain.check)
         self._at: dict[int, int] = {}
         self._rest: tuple[int, int, pa.Table] | None = None
 
@@ -37,7 +37,7 @@ class FilesReader(LogReader):
         return self._watch.is_stale
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._watch.look()
+        self._watch.check()
         end = LARGEST_OFFSET if end is None else end
         newest, first = self._chain.newest(), self._chain.floor.offsets[bucket]
         last = self._chain.starts(newest + 1)[bucket]
@@ -79,15 +79,15 @@ class FilesReader(LogReader):
             pause = min(longest, pause * _GROWTH)
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         return self._chosen(self._chain.ends, buckets)
 
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         return self._chosen(self._chain.floor.offsets, buckets)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
-        self._watch.look()
+        self._watch.check()
         _ = self._chain.floor
         number = self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms)
         return dict(enumerate(self._chain.starts(number)))
