@@ -11,7 +11,8 @@ from lakelog.service.terminal.protocol.results import csv_of
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+SUM(A1)", "-2+3", "@cmd", "\t=1", "\r=1", "a\r=1", '=HYPERLINK("http://x")']
+    "text",
+    ["=1+1", "+SUM(A1)", "-2+3", "@cmd", "\t=1", "\r=1", "\n=1", "＝1+1", "＠cmd", "a\r=1", '=HYPERLINK("http://x")'],
 )
 def test_no_text_of_a_table_is_a_formula_in_a_spreadsheet(text: str) -> None:
     header, row = csv.reader(io.StringIO(csv_of([text], [[text]]).decode(), newline=""))

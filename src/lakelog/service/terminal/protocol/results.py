@@ -23,7 +23,7 @@ _NAMES: Final = {
 _BATCH: Final = 200
 """Rows per message, so that the first rows are shown before the last are sent."""
 _DECIMAL: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - wide signs
 """First characters of a text that spreadsheets run as a formula."""
 
 
