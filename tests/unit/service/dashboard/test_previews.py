@@ -141,6 +141,16 @@ def test_slow_previews_of_one_user_do_not_keep_others_waiting(warehouse: Path) -
     asyncio.run(program())
 
 
+def test_the_overview_starts_the_processes_of_previews(
+    dashboard: RunningDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr(Previews, "warm", lambda _: started.append(True))
+    with dashboard.client() as client:
+        assert client.get("/", headers={"accept": "text/html"}).status_code == 200
+    assert started, "the first Files or Rows page waits for the start"
+
+
 def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:
     async def program() -> None:
         previews = Previews({"warehouse": str(warehouse)})
