@@ -19,6 +19,11 @@ def test_no_text_of_a_table_is_a_formula_in_a_spreadsheet(text: str) -> None:
     assert header == row == [text if text[0] == "a" else f"'{text}"]
 
 
+def test_no_part_of_a_text_after_a_semicolon_is_a_formula() -> None:
+    _, row = csv.reader(io.StringIO(csv_of(["t"], [["a;=1+1;b;@x"]]).decode(), newline=""))
+    assert row == ["a;'=1+1;b;'@x"]
+
+
 @pytest.mark.parametrize("number", [-5, -1.5, "-1.50", "+3", "-9007199254740993", "-1e-7"])
 def test_numbers_stay_numbers(number: object) -> None:
     assert csv_of(["n"], [[number]]) == f"n\r\n{number}\r\n".encode()
