@@ -116,8 +116,8 @@ chaos: export PYTHONPATH := tests
 chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append", ARGS="--writers 4")
 	.venv/bin/python -m chaos $(ARGS)
 
-bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)
-	.venv/bin/python benchmarks/run.py $(ARGS)
+bench: .venv need-java ## measure lakelog and its peers into docs/results: docs/benchmarks.md (ARGS go to benchmarks/run.py)
+	.venv/bin/python benchmarks/run.py --results docs/results $(ARGS)
 
 docs: .venv ## write the generated pages of docs/reference and the picture of the packages
 	.venv/bin/python scripts/generate_reference.py

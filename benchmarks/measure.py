@@ -22,6 +22,8 @@ CREATE = """create table bench.t (id bigint, grp int, amount double, name string
 tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}
 'commit.interval' = '2 s', 'log.changelog-mode' = '{mode}')"""
 
+_NAMES = pa.array([f"customer-{number:08d}" for number in range(100_000)])
+
 
 def make_input(rows: int) -> str:
     """An Arrow file of so many distinct rows; returns its path."""
@@ -31,7 +33,7 @@ def make_input(rows: int) -> str:
             "id": ids,
             "grp": (ids % 1000).astype(np.int32),
             "amount": ids * 0.25,
-            "name": pa.array([f"customer-{i % 100_000:08d}" for i in range(rows)]),
+            "name": _NAMES.take(pa.array(ids % len(_NAMES))),
         }
     )
     path = str(Path(tempfile.mkdtemp(prefix="lakelog-bench-")) / "rows.arrow")

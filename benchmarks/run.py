@@ -1,6 +1,6 @@
-"""Runs the benchmarks and prints tables; ``--json FILE`` writes the figures, ``--plot FILE`` draws workload W.
+"""Runs the benchmarks and prints tables; ``--results DIR`` writes a JSON file of each, and the page of all of them.
 
-usage: run.py [--only workload,python,runs,latency,realtime,tail,throughput,planning] [--json FILE] [--plot FILE] …
+usage: run.py [--only workload,python,runs,…] [--results DIR] [--json FILE] [--plot FILE] …
 
 ``sizes`` (workload W at 0.5, 1 and 4 times the rows) runs for hours, so only when asked for. ``planning`` compares
 with pypaimon too when ``--pypaimon`` names a Python that has it. docs/benchmarks.md says what each of them measures.
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,18 @@ from latency import spark_to_spark
 from planning import plans
 from realtime import realtime
 from report import plot, table_of
+from results import write_page, write_results
+from small_commits import small_commits
 from tail import writer_to_tail
 from throughput import double_write
 from workload import run_rounds, with_floors
 from workload_input import Shape
+from writer_rates import writer_rates
 
-PARTS = ("workload", "python", "runs", "latency", "realtime", "tail", "throughput", "planning")
+PARTS = (
+    "workload", "python", "runs", "small commits", "writer rates", "latency", "realtime", "tail", "throughput",
+    "planning",
+)  # fmt: skip
 RUNS_SYSTEMS = ("lakelog", "lakelog_dv", "paimon", "lakelog_python", "pypaimon_rust")
 
 
@@ -38,14 +45,17 @@ def main() -> None:
     parser.add_argument("--format", default="debezium-json,arrow")
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--buckets", type=int, default=4)
-    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of throughput; twice as many for arrow")
+    parser.add_argument("--commits", type=int, default=300)
     parser.add_argument("--systems", default=",".join(s for s in ENVIRONMENTS if not s.startswith("parquet-")))
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pypaimon")
+    parser.add_argument("--results", help="directory of a JSON file per benchmark, and of the page of all of them")
     parser.add_argument("--json")
     parser.add_argument("--plot")
     given = parser.parse_args()
+    load = os.getloadavg()[0]
     chosen = given.only.split(",")
     figures: dict[str, Any] = {
         "cores": os.cpu_count(),
@@ -55,14 +65,20 @@ def main() -> None:
     figures |= _workloads(chosen, given.systems.split(","), given.scale, given.rounds)
     if given.plot and "workload" in figures:
         plot(figures["workload"], given.plot)
+    if "small commits" in chosen:
+        figures["small commits"] = small_commits(given.commits)
     for log in given.log.split(","):
+        if "writer rates" in chosen:
+            figures[f"writer rates {log}"] = writer_rates(log, min(given.rows, 1_000_000), given.rounds)
         if "tail" in chosen:
             figures[f"tail {log}"] = writer_to_tail(log)
         if "latency" in chosen:
             figures[f"latency {log}"] = spark_to_spark(log, given.buckets, given.seconds)
         if "throughput" in chosen:
             for form in given.format.split(","):
-                figures[f"throughput {form} {log}"] = double_write(log, given.rows, form=form)
+                figures[f"throughput {form} {log}"] = double_write(
+                    log, given.rows * (2 if form == "arrow" else 1), form=form
+                )
         print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
     if "realtime" in chosen:
         figures["realtime"] = realtime(given.seconds)
@@ -74,6 +90,12 @@ def main() -> None:
     for name, found in figures.items():
         if not isinstance(found, dict) or "steps" not in str(found):
             print(f"{name:48} {found}")
+    if given.results:
+        place = Path(given.results)
+        write_results(place, {name: found for name, found in figures.items() if isinstance(found, dict)}, load)
+        if "workload" in figures and find_spec("matplotlib") is not None:
+            plot(figures["workload"], str(place / "workload.svg"))
+            write_page(place)
     if given.json:
         Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -44,7 +44,8 @@ def writer_rates(log: str, rows: int, rounds: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, steps in times.items():
         medians = {
-            step: [statistics.median(t) / rows * 1e6 for t in zip(*taken, strict=True)] for step, taken in steps.items()
+            f"{step}, µs a row": [statistics.median(t) / rows * 1e6 for t in zip(*taken, strict=True)]
+            for step, taken in steps.items()
         }
         out[name] = {step: {"cpu": round(cpu, 2), "wall": round(wall, 2)} for step, (cpu, wall) in medians.items()}
         out[name]["log bytes a row"] = round(bytes_a_row[name], 1)

@@ -14,6 +14,7 @@ from lakelog import errors
 from lakelog.cli.main import COMMANDS
 from lakelog.cli.main import lakelog as command_line
 from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.compatibility import COMPATIBILITY_OPTIONS
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.metric import COUNTER, GAUGE, HISTOGRAM
@@ -78,6 +79,7 @@ def options_page() -> str:
             *_section("Time travel and incremental reads", SCAN_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
             *_section("Lookup joins", LOOKUP_OPTIONS),
+            *_section("Words of other systems", COMPATIBILITY_OPTIONS),
             *_section("Storage", STORAGE_OPTIONS),
             *_section("Catalog", CATALOG_OPTIONS),
         ]
@@ -108,6 +110,8 @@ def _row(option: Option[Any]) -> str:
     meaning = _meaning(option)
     if option.aliases:
         meaning += " Also written: " + ", ".join(f"`{alias}`" for alias in option.aliases) + "."
+    if option.words:
+        meaning += " Other words: " + ", ".join(f"`{word}` for `{own}`" for word, own in option.words.items()) + "."
     return f"| `{option.key}` | {kind} | {_default(option.default)} | {where} | {meaning} |"
 
 

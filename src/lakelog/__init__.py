@@ -12,16 +12,28 @@ from lakelog.errors import LakelogError
 from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
-    from lakelog.lake import LOW_LATENCY, Lake, Table, attach, connect
+    from lakelog.lake import HIGH_THROUGHPUT, LOW_LATENCY, Lake, Table, attach, connect
     from lakelog.service.metrics.api import METRICS as metrics
 
-__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "errors", "metrics"]
+__all__ = [
+    "HIGH_THROUGHPUT",
+    "LOW_LATENCY",
+    "Lake",
+    "LakelogError",
+    "Table",
+    "__version__",
+    "attach",
+    "connect",
+    "errors",
+    "metrics",
+]
 
 __version__: Final = "0.1.0"
 
 _LATE: Final[Registry[Any]] = Registry(
     "name in lakelog",
     {
+        "HIGH_THROUGHPUT": "lakelog.lake:HIGH_THROUGHPUT",
         "LOW_LATENCY": "lakelog.lake:LOW_LATENCY",
         "attach": "lakelog.lake:attach",
         "connect": "lakelog.lake:connect",

@@ -234,3 +234,19 @@ def test_a_directory_is_not_renamed_onto_what_is_there(io: FileIO, root: str, ki
     assert (io.read(f"{root}/t/one"), io.read(f"{root}/s/one")) == (b"1", b"2")
     with pytest.raises(missing):
         io.rename_dir(f"{root}/nothing", f"{root}/x")
+
+
+def test_files_that_are_written_together_are_all_there(io: FileIO, root: str) -> None:
+    files = {f"{root}/manifest/{name}": name.encode() for name in ("one", "two", "three")}
+    io.write_all(files | {f"{root}/other/four": b"4"})
+    io.write_all({})
+    assert {path: io.read(path) for path in files} == files
+    assert [s.name for s in io.list(f"{root}/manifest")] == ["one", "three", "two"]
+    assert io.read(f"{root}/other/four") == b"4"
+
+
+def test_a_hint_is_written_and_replaced(io: FileIO, root: str) -> None:
+    io.write_hint(f"{root}/snapshot/LATEST", b"1")
+    io.write_hint(f"{root}/snapshot/LATEST", b"22")
+    assert io.read(f"{root}/snapshot/LATEST") == b"22"
+    assert [s.name for s in io.list(f"{root}/snapshot")] == ["LATEST"]

@@ -54,7 +54,9 @@ def test_merged_manifests_have_the_same_live_files(history, copied_from, at_once
         merged = []
         for at in range(0, len(commits), at_once):
             merged += [writer.write(entries) for entries in commits[at : at + at_once]]
+            writer.flush()
             merged = merge_manifests(merged, manifests, writer)
+            writer.flush()
 
     for meta in merged:
         entries = manifests.read(meta.file_name)

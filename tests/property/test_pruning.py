@@ -109,6 +109,7 @@ def test_a_pruned_plan_has_exactly_the_files_that_match(  # type: ignore[no-unty
     metas = [writer.write(part) for part in entries]
     base = merge_manifests(metas[:cut], manifests, writer) if is_merged else metas[:cut]
     lists = writer.write_list(base)[0], writer.write_list(metas[cut:])[0]
+    writer.flush()
     snapshot = Snapshot(1, 0, *lists, "user", 1, APPEND, 0, 0, 0)
 
     parts = [p for p in (day, ids, part) if p is not None]

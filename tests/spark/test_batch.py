@@ -11,6 +11,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors.exceptions.base import PySparkException
 
+from lakelog import HIGH_THROUGHPUT
 from lakelog.errors import InvalidSchema, LakelogError, Unavailable
 from lakelog.spark.write import batch_writer
 from lakelog.spark.write.batch_writer import map_in_arrow
@@ -196,6 +197,24 @@ def test_a_job_that_failed_leaves_no_file_of_its_other_tasks(lake, spark, way) -
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert lake.table("db.t").latest_snapshot() is None
+
+
+def test_a_session_for_narrow_rows_limits_the_rows_of_a_batch_and_not_its_bytes(lake, spark) -> None:
+    before = {key: spark.conf.get(key) for key in HIGH_THROUGHPUT}
+    for key, value in HIGH_THROUGHPUT.items():
+        spark.conf.set(key, value)
+    try:
+        given = spark.range(0, 40_000, 1, 1).selectExpr("id", "repeat('x', 1500) as text")
+        sizes = map_in_arrow(given, lambda bs: (pa.table({"n": [b.num_rows]}).to_batches()[0] for b in bs), "n long")
+        assert [row.n for row in sizes.collect()] == [16_384, 16_384, 7_232]  # 25 MB each: no limit of 16 MiB
+        lake.sql("create database db")
+        lake.sql("create table db.t (id bigint, text string, primary key (id)) using lakelog")
+        lake.write(given, "db.t")
+        found = lake.sql("select count(*), sum(id), min(length(text)), max(length(text)) from db.t")
+        assert rows(found) == [(40_000, sum(range(40_000)), 1500, 1500)]
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> None:

@@ -149,13 +149,6 @@ create table a.b.c.d (id int)
 -->   create table a.b.c.d (id int)
 -->                ^
 
---# a watermark
-create table db.a (id int, ts timestamp(3), watermark for ts as ts - interval '5' second) with ()
---> UnsupportedStatement:
--->   line 1, column 45: name the column of the event time in the option 'watermark.column', and its 'watermark.delay'
--->   create table db.a (id int, ts timestamp(3), watermark for ts as ts - interval '5' second) with ()
--->                                               ^
-
 --# a computed column
 create table db.a (id int, twice as id * 2) with ()
 --> UnsupportedStatement:

@@ -81,6 +81,14 @@ select d.name from sourceTable o join db.t for system_time as of o.proc_time d o
 -->   v1 = db.t [id, name] by id = o.id
 -->     in SELECT struct(o.*) AS _lakelog_left_0, (o.id) AS _lakelog_key_0 FROM sourceTable o
 
+--# a column AS PROCTIME() of the table's definition is the time of reading
+select d.name from other.t o join db.t for system_time as of o.seen d on o.id = d.id
+--> query:
+-->   select d.name from v2 AS _lakelog_side JOIN LATERAL inline(array(_lakelog_side._lakelog_left_0)) AS o JOIN LATERAL inline(_lakelog_side._lakelog_found) AS d
+-->   v2 = db.t [id, name] by id = o.id
+-->     in SELECT struct(o.*) AS _lakelog_left_0, (o.id) AS _lakelog_key_0 FROM v1 o
+-->   v1 = other.t [id]
+
 --# an event time is refused
 select d.name from sourceTable o join db.t for system_time as of o.ts d on o.id = d.id
 --> UnsupportedStatement:

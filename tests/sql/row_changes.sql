@@ -225,3 +225,23 @@ merge into db.u using db.arctic on db.u.id = db.arctic.id when matched and db.ar
 --> in place of ['f1', 'f2'] of db.u:
 -->   SELECT if(_lakelog_action = 0, _o0, _n0) AS uid, if(_lakelog_action = 0, _o1, _n1) AS id, if(_lakelog_action = 0, _o2, _n2) AS amount, if(_lakelog_action = 0, _o3, _n3) AS order, if(_lakelog_action = 0, _o4, _n4) AS name FROM (SELECT _o0, _n0, _o1, _n1, _o2, _n2, _o3, _n3, _o4, _n4, _is, if(sum(if(_lakelog_action > 0, 1, 0)) OVER (PARTITION BY _lakelog_id, _lakelog_number) > 1 AND _lakelog_number = 0, raise_error('MERGE INTO db.u: several rows of the source match one row, and each of them would change it'), _lakelog_action) AS _lakelog_action, row_number() OVER (PARTITION BY _lakelog_id, _lakelog_number ORDER BY _lakelog_action DESC) AS _lakelog_first FROM (SELECT CASE WHEN u._lakelog_target IS NOT NULL AND arctic._lakelog_source IS NOT NULL THEN CASE WHEN arctic.name > 'a' THEN 1 ELSE 0 END WHEN arctic._lakelog_source IS NOT NULL THEN 0 ELSE 0 END AS _lakelog_action, u._lakelog_target IS NOT NULL AS _is, if(u._lakelog_target IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, u._lakelog_id AS _lakelog_id, u.uid AS _o0, CASE _lakelog_action WHEN 1 THEN u.uid END AS _n0, u.id AS _o1, CASE _lakelog_action WHEN 1 THEN u.id END AS _n1, u.amount AS _o2, CASE _lakelog_action WHEN 1 THEN u.amount END AS _n2, u.order AS _o3, CASE _lakelog_action WHEN 1 THEN u.order END AS _n3, u.name AS _o4, CASE _lakelog_action WHEN 1 THEN CAST((arctic.name) AS string) END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v3 AS `u` ) AS u LEFT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM kept_rows) AS arctic ON u.id = arctic.id)) WHERE _lakelog_first = 1 AND (_is OR _lakelog_action > 0)
 -->   v3 = db.u [uid, id, amount, order, name] read.mode=file scan.data-files=f1,f2
+
+--# a clause for rows without a source row names a column of the source
+merge into db.t as t using db.u as s on t.id = s.id when not matched by source then update set name = s.name;
+--> UnsupportedStatement:
+-->   line 1, column 1: WHEN NOT MATCHED BY SOURCE is about rows without a row of 's', whose columns it cannot use
+-->   merge into db.t as t using db.u as s on t.id = s.id when not matched by source then update set name = s.name;
+-->   ^
+
+--# a clause for rows without a target row names a column of the target
+merge into db.t as t using db.u as s on t.id = s.id when not matched and t.name = 'x' then insert (id) values (s.id);
+--> UnsupportedStatement:
+-->   line 1, column 1: WHEN NOT MATCHED is about rows without a row of 't', whose columns it cannot use
+-->   merge into db.t as t using db.u as s on t.id = s.id when not matched and t.name = 'x' then insert (id) values (s.id);
+-->   ^
+
+--# a condition that is null
+delete from db.t where null;
+--> insert into db.t:
+-->   SELECT t.id, t.name, t.ts, t.tags, t.info, '-D' AS _row_kind FROM v1  AS t WHERE (CAST(NULL AS BOOLEAN))
+-->   v1 = db.t [id, name, ts, tags, info] read.mode=file

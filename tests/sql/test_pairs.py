@@ -77,7 +77,8 @@ class ScribeOfTables:
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
             parts = ["day", "hour"] if name == "other.p" else []
-            self.tables[Identifier(*name.split("."), catalog)] = new_schema(fields, key, parts, {}, None, 0)
+            options = {"lookup.proctime-columns": "at,seen"} if name == "other.t" else {}
+            self.tables[Identifier(*name.split("."), catalog)] = new_schema(fields, key, parts, options, None, 0)
 
     def list_catalogs(self) -> list[str]:
         return sorted(name for name in self.databases if name)

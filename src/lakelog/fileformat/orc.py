@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
@@ -16,6 +18,9 @@ from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.types import DataField
 
 _ID = b"paimon.id"
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_LAST_SECOND: Final = 2**63 // 10**9 - 1
+_RANGE: Final = "1677-09-22 to 2262-04-11"
 _COMPRESSIONS = {
     "zstd": "zstd",
     "snappy": "snappy",
@@ -27,7 +32,8 @@ _COMPRESSIONS = {
 
 
 class OrcFormat(FileFormat):
-    """Rejects timestamps before 1970 with fractional seconds, because ORC's own readers and writers corrupt them."""
+    """Rejects timestamps that ORC's own readers and writers corrupt (before 1970 with fractional seconds) or that no
+    reader here could read again (outside of the years 1677 to 2262, as Arrow reads nanoseconds)."""
 
     name = "orc"
 
@@ -116,15 +122,33 @@ def _orc_type(kind: pa.DataType) -> pa.DataType:
 
 def _check_times(batch: pa.RecordBatch) -> None:
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if not pa.types.is_timestamp(field.type) or column.null_count == len(column):
-            continue
-        numbers = column.drop_null().view(pa.int64()).to_numpy()
-        fraction = numbers % {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[field.type.unit]
-        if ((numbers < 0) & (fraction != 0)).any():
-            raise UnsupportedFeature(
-                f"column '{field.name}' has a time before 1970 with a fraction of a second, which ORC files do not "
-                "store correctly: use 'file.format' = 'parquet'"
-            )
+        for times in _times(column):
+            seconds, fraction = np.divmod(times.view(pa.int64()).to_numpy(), _PER_SECOND[times.type.unit])
+            if ((seconds < 0) & (fraction != 0)).any():
+                raise UnsupportedFeature(
+                    f"column '{field.name}' has a time before 1970 with a fraction of a second, which ORC files do not "
+                    "store correctly: use 'file.format' = 'parquet'"
+                )
+            if (np.abs(seconds) > _LAST_SECOND).any():
+                raise UnsupportedFeature(
+                    f"column '{field.name}' has a time outside of {_RANGE}, which cannot be read from ORC files: use "
+                    "'file.format' = 'parquet'"
+                )
+
+
+def _times(column: pa.Array) -> Iterator[pa.Array]:
+    """The timestamps in a column, also nested ones, without nulls."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        yield column.drop_null()
+    elif pa.types.is_struct(kind):
+        for part in column.flatten():
+            yield from _times(part)
+    elif pa.types.is_map(kind):
+        yield from _times(_whole(column).keys)
+        yield from _times(_whole(column).items)
+    elif pa.types.is_list(kind):
+        yield from _times(column.flatten())
 
 
 @contextlib.contextmanager
@@ -133,6 +157,11 @@ def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
         try:
             yield orc.ORCFile(source)
         except pa.ArrowInvalid as why:
+            if "nanosecond" in str(why):
+                raise UnsupportedFeature(
+                    f"'{path}' has a time outside of {_RANGE}, which lakelog cannot read from ORC files: read other "
+                    f"columns, or write the table again as Parquet with the engine that made it ({why})"
+                ) from None
             raise Corrupt(f"'{path}' is not a valid ORC file: {why}") from None
         except OSError as why:
             if why.errno is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lakelog.lake.attach import attach
-from lakelog.lake.lake import LOW_LATENCY, Lake, connect
+from lakelog.lake.lake import Lake, connect
 from lakelog.lake.result import Result, TableResult
+from lakelog.lake.settings import HIGH_THROUGHPUT, LOW_LATENCY
 from lakelog.lake.table import Table
 
-__all__ = ["LOW_LATENCY", "Lake", "Result", "Table", "TableResult", "attach", "connect"]
+__all__ = ["HIGH_THROUGHPUT", "LOW_LATENCY", "Lake", "Result", "Table", "TableResult", "attach", "connect"]

@@ -28,19 +28,6 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.write.table_writer import TableWriter
 
-LOW_LATENCY: Mapping[str, str] = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-}
-"""Settings for a local session that runs streams only.
-
-The JVM's optimising compiler does not compete with micro-batches for the cores. Latency in the first minutes drops by a
-quarter, but long batch queries are slower. Checkpoint files on a local disk get no checksum files. Spark starts no
-process to set the permissions of each file (four per micro-batch). Spark's own connectors to S3 and Azure buffer
-uploads on the local disk and cannot write with these settings (RFC 4).
-"""
-
-
 Place = str | os.PathLike[str]
 """A directory or a URI."""
 

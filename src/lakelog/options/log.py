@@ -8,14 +8,12 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
 from lakelog.options.option import Declared, Option
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
-
-PROPERTIES_PREFIX: Final = "properties."
-"""Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
 
 LOG_ENABLED: Final = Option(
     "log-store.enabled",
@@ -59,6 +57,7 @@ DATA_FORMAT: Final = Option(
     "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
+    words={"json": "debezium-json"},
     immutable=True,
 )
 LOG_ADOPT: Final = Option(
@@ -207,9 +206,11 @@ STARTUP_MODE: Final = Option(
     str,
     "latest",
     "Start position of a new log reader. latest-full reads the newest snapshot in full, then the log from the "
-    "snapshot's offsets.",
+    "snapshot's offsets. group-offsets is accepted and means latest: a query has its position in its checkpoint.",
     scope=("table", "read"),
     choices=("latest-full", "latest", "earliest", "timestamp", "specific-offsets"),
+    aliases=("log.scan",),
+    words=STARTUP_WORDS,
 )
 EXPIRED_OFFSETS: Final = Option(
     "scan.expired-offsets",
@@ -235,6 +236,7 @@ STARTUP_TIMESTAMP: Final = Option(
     "Start time of the read in ms since 1970, with scan.startup.mode = timestamp. The read starts at records "
     "appended at or after this time.",
     scope=("table", "read"),
+    aliases=("log.scan.timestamp-millis",),
 )
 STARTUP_OFFSETS: Final = Option(
     "scan.startup.specific-offsets",
@@ -338,6 +340,7 @@ LOG_OPTIONS: Final = Declared(
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],
+    KEY_PREFIXES,
 )
 
 
@@ -370,6 +373,7 @@ def shown_value(key: str, value: str) -> str:
     Hides what may be a secret: properties of the log's client, keys of the storage (other engines store them in
     tables), the URL of a catalog, and options with the name of a secret. Hides passwords in URLs in any option.
     """
+    key = LOG_OPTIONS.canonical_key(key.removeprefix(TABLE_STORAGE))
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
     hidden |= any(option.secret and key in (option.key, *option.aliases) for option in CATALOG_OPTIONS.options)

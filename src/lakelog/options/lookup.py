@@ -25,6 +25,7 @@ LOOKUP_REFRESH: Final = Option(
     "Interval between the refreshes of an asynchronous lookup join. Without lookup.async: interval after which a "
     "running task refreshes again.",
     _READ,
+    aliases=("lookup.reloading.interval",),
 )
 LOOKUP_SOURCE: Final = Option(
     "lookup.source",
@@ -74,6 +75,14 @@ LOOKUP_NAME: Final = Option(
     fault=file_name_fault,
 )
 
+PROCTIME_COLUMNS: Final = Option(
+    "lookup.proctime-columns",
+    str,
+    None,
+    "Names of columns AS PROCTIME() in CREATE TABLE, separated by commas. FOR SYSTEM_TIME AS OF may name them; rows do "
+    "not have them.",
+)
+
 LOOKUP_OPTIONS: Final = Declared(
     [
         LOOKUP_ASYNC,
@@ -84,6 +93,7 @@ LOOKUP_OPTIONS: Final = Declared(
         LOOKUP_RETRIES,
         LOOKUP_RETRY_DELAY,
         LOOKUP_NAME,
+        PROCTIME_COLUMNS,
     ]
 )
 """Every option of this page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
@@ -62,7 +62,7 @@ class Option(Generic[T]):
     """An option, declared once: its documentation, parsing and default come from here.
 
     ``choices`` limits a text option (a registry: to the names in it); ``aliases`` are other spellings (Arctic's, Table
-    Store's);
+    Store's), ``words`` those of values;
     ``immutable`` means that it cannot change once the table has a snapshot; ``scope`` says where it
     may be given: ``table`` (CREATE TABLE), ``read``/``write`` (hints and DataFrame options), ``lake``; ``fault`` says
     why a value is refused, or "".
@@ -78,11 +78,16 @@ class Option(Generic[T]):
     immutable: bool = False
     secret: bool = False
     fault: Callable[[T], str] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def canonical_text(self, text: str) -> str:
+        """The text of a value in the option's own spelling."""
+        return self.words.get(text.strip().lower(), text)
 
     def parse(self, text: str) -> T:
         """Turns the text given by a user into a value; raises InvalidOption naming key and value."""
         try:
-            value = _parse(self.kind, str(text).strip())
+            value = _parse(self.kind, self.canonical_text(str(text)).strip())
         except ValueError as why:
             raise InvalidOption(f"option '{self.key}' = '{text}' is not a valid {self.kind.__name__}: {why}") from None
         if self.choices and value not in self.choices:
@@ -132,21 +137,51 @@ class Options(Mapping[str, str]):
 
 
 class Declared:
-    """A set of declared options: canonical names for aliases, and errors for unknown keys."""
+    """A set of declared options: canonical names for aliases, and errors for unknown keys.
 
-    def __init__(self, options: Iterable[Option[Any]], free_prefixes: Iterable[str] = ()) -> None:
+    ``prefixes`` are other spellings of the begin of a key, such as ``kafka.`` of ``properties.``.
+    """
+
+    def __init__(
+        self,
+        options: Iterable[Option[Any]],
+        free_prefixes: Iterable[str] = (),
+        prefixes: Mapping[str, str] | None = None,
+    ) -> None:
         self.options = tuple(options)
         self.free_prefixes = tuple(free_prefixes)
+        self.prefixes = dict(prefixes or {})
         self._by_name = {name: o for o in self.options for name in (o.key, *o.aliases)}
 
     def knows(self, key: str) -> bool:
         """True if a key (or another spelling of it, or its prefix) is declared here."""
-        return key.startswith(self.free_prefixes) or key in self._by_name or key.lower() in self._by_name
+        return self._declared(key) is not None or self._prefixed(key).startswith(self.free_prefixes)
 
     def canonical_key(self, key: str) -> str:
         """The canonical key of an option by any of its names; an unknown key is answered as it is."""
-        option = self._by_name.get(key) or self._by_name.get(key.lower())
-        return key if option is None else option.key
+        option = self._declared(key)
+        if option is not None:
+            return option.key
+        prefixed = self._prefixed(key)
+        return prefixed if prefixed.startswith(self.free_prefixes) else key
+
+    def _declared(self, key: str) -> Option[Any] | None:
+        """The option of a key, by any of its names."""
+        for name in (key, self._prefixed(key)):
+            if found := self._by_name.get(name) or self._by_name.get(name.lower()):
+                return found
+        return None
+
+    def _prefixed(self, key: str) -> str:
+        """The key with the canonical spelling of its begin, as far as it is not declared as it is."""
+        changed = True
+        while changed and key not in self._by_name:
+            changed = False
+            for other, own in self.prefixes.items():
+                if key.startswith(other) and len(key) > len(other):
+                    key, changed = own + key.removeprefix(other), True
+                    break
+        return key
 
     def canonical(self, given: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
         """Checks every key and value and returns canonical keys.
@@ -157,12 +192,12 @@ class Declared:
         """
         out: dict[str, str] = {}
         for key, text in given.items():
-            if key.startswith(self.free_prefixes):
-                out[key] = str(text)
+            option = self._declared(key)
+            if option is None and (free := self._prefixed(key)).startswith(self.free_prefixes):
+                out[free] = str(text)
                 continue
-            option = self._by_name.get(key) or self._by_name.get(key.lower())
             if option is None:
-                near = difflib.get_close_matches(key, self._by_name, 1)
+                near = difflib.get_close_matches(self._prefixed(key), self._by_name, 1)
                 hint = f", did you mean '{near[0]}'?" if near else ""
                 secret = looks_secret(key) or (near and self._by_name[near[0]].secret)
                 shown = "" if secret else f" = '{text}'"
@@ -170,5 +205,5 @@ class Declared:
             if scope is not None and scope not in option.scope:
                 raise InvalidOption(f"option '{key}' cannot be set here; it belongs to: {', '.join(option.scope)}")
             option.parse(str(text))
-            out[option.key] = str(text)
+            out[option.key] = option.canonical_text(str(text))
         return out

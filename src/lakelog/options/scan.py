@@ -31,7 +31,14 @@ SCAN_MODE: Final = Option(
         "incremental",
     ),
 )
-SCAN_SNAPSHOT: Final = Option("scan.snapshot-id", int, None, "Snapshot to read. A stream starts with it.", _READ)
+SCAN_SNAPSHOT: Final = Option(
+    "scan.snapshot-id",
+    int,
+    None,
+    "Snapshot to read. A stream starts with it.",
+    _READ,
+    aliases=("start-snapshot-id",),
+)
 SCAN_TIMESTAMP: Final = Option(
     "scan.timestamp",
     str,

@@ -56,7 +56,8 @@ BUCKET_KEY: Final = Option(
     "bucket-key",
     str,
     None,
-    "Columns that determine the bucket, separated by commas. Default: the primary key.",
+    "Columns that determine the bucket, separated by commas. Default: the primary key. Without one, a table with a "
+    "number of buckets gets all columns that are neither nested nor of the partition: the whole row decides.",
     immutable=True,
 )
 BUCKET_FUNCTION: Final = Option(
@@ -286,6 +287,8 @@ WRITE_SHUFFLE: Final = Option(
     "are worth several tasks and arrive in more tasks than a bucket should get runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
+    aliases=("write.distribution-mode",),
+    words={"hash": "bucket"},
 )
 
 PARTITION_DEFAULT_NAME: Final = Option(

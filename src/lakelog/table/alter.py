@@ -21,6 +21,7 @@ from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
 from lakelog.merge.table_rules import check_writable
+from lakelog.options.compatibility import DEFAULTS
 from lakelog.options.log import (
     LOG_ADDRESS,
     LOG_ENABLED,
@@ -38,10 +39,10 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, canonical_options
+from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once
 
 _KEPT_BY_LAKELOG = "lakelog."
-_FIXED = tuple(o.key for o in LOG_OPTIONS.options if o.immutable)
+_FIXED = (DEFAULTS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
 
 
 def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
@@ -53,6 +54,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     both or refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
     Unavailable.
     """
+    check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location = catalog.load_table(identifier)
     wanted = [_canonical(c) for c in changes]
     given = {change.key for change in wanted if isinstance(change, SetOption)}
@@ -150,7 +152,7 @@ def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None
 
 def _canonical(change: SchemaChange) -> SchemaChange:
     if isinstance(change, SetOption):
-        ((key, value),) = canonical_options({change.key: change.value}, "table").items()
+        ((key, value),) = ALL_OPTIONS.canonical({change.key: change.value}, "table").items()
         return SetOption(key, value)
     if isinstance(change, RemoveOption):
         return RemoveOption(ALL_OPTIONS.canonical_key(change.key))
@@ -163,7 +165,7 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
         old, new = before.options.get(key), after.options.get(key)
         if old == new:
             continue
-        if key.startswith(_KEPT_BY_LAKELOG):
+        if key.startswith(_KEPT_BY_LAKELOG) and key != DEFAULTS.key:
             raise _refused_option(key, new, "it is reserved for lakelog")
         moved = key == LOG_ADDRESS.key and log_factory(before.options.get(LOG_TYPE.key) or log_system_at(None)).is_local
         if key in _FIXED or moved:

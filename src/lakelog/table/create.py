@@ -28,6 +28,7 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
 from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
+from lakelog.options.compatibility import with_defaults
 from lakelog.options.log import (
     CHANGES,
     DROP_WITH_TABLE,
@@ -63,6 +64,7 @@ def create_table(
     if schema.primary_keys and BUCKET.key not in options:
         options[BUCKET.key] = "1"
     has_log = Options(options).need(LOG_ENABLED)
+    options = with_defaults(options, has_log)
     if has_log and LOG_CONTENT.key not in options and default_log_content(Options(options)) != INPUT:
         options[LOG_CONTENT.key] = default_log_content(Options(options))
     check_writable(options)

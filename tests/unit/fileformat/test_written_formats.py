@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.fileformat import FILE_FORMATS
 from lakelog.fileformat.avro_file import read_container
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.types.arrow import arrow_schema, file_schema
-from lakelog.paimon.types.types import DataField, parse_type
+from lakelog.paimon.types.types import INT, DataField, parse_type
 
 NESTED = {
     "tags": {"type": "ARRAY", "element": "STRING"},
@@ -120,6 +120,8 @@ def test_avro_has_the_schema_that_other_readers_know() -> None:
         ("avro", "INT", 1, "lz4", "'lz4' is not supported for Avro"),
         ("orc", "INT", 1, "brotli", "'brotli' is not supported for ORC"),
         ("orc", "TIMESTAMP(3)", dt.datetime(1969, 12, 31, 23, 59, 59, 1000), "zstd", "before 1970 with a fraction"),
+        ("orc", "TIMESTAMP(6)", dt.datetime(9999, 12, 31), "zstd", "outside of 1677-09-22 to 2262-04-11"),
+        ("orc", "TIMESTAMP(3) WITH LOCAL TIME ZONE", dt.datetime(1582, 10, 15), "zstd", "outside of 1677-09-22"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused(name: str, kind: str, value: object, compression: str, what: str) -> None:
@@ -129,3 +131,37 @@ def test_what_a_format_cannot_hold_is_refused(name: str, kind: str, value: objec
         FILE_FORMATS.create(name).write(
             MemoryFileIO(new_uuid()), "/t/a", rows.to_batches(), file_schema(fields), compression
         )
+
+
+def test_orc_times_that_arrow_cannot_hold_are_named_and_other_columns_are_read() -> None:
+    """Files of Apache Paimon may hold them; the file is not said to be broken."""
+    io, fields = MemoryFileIO(new_uuid()), (DataField(0, "a", parse_type("TIMESTAMP(6)")), DataField(1, "i", INT))
+    rows = pa.table({"a": pa.array([dt.datetime(1582, 10, 15)], pa.timestamp("us")), "i": pa.array([7], pa.int32())})
+    with io.open_output("/t/a") as sink:
+        orc.write_table(rows, sink)
+    file = FILE_FORMATS.create("orc")
+    with pytest.raises(UnsupportedFeature, match="'/t/a' has a time outside of 1677-09-22 to 2262-04-11"):
+        list(file.read(io, "/t/a", fields=fields))
+    assert [b.to_pylist() for b in file.read(io, "/t/a", ["i"], fields=fields[1:])] == [[{"i": 7}]]
+
+
+def test_orc_times_are_judged_in_nested_columns() -> None:
+    time = pa.timestamp("us")
+    for kind, value in (
+        (pa.list_(pa.struct([("t", time)])), [{"t": dt.datetime(2263, 1, 1)}]),
+        (pa.map_(pa.int32(), time), [(1, dt.datetime(1677, 9, 21))]),
+        (pa.map_(time, pa.int32()), [(dt.datetime(1969, 12, 31, 23, 59, 59, 1), 1)]),
+    ):
+        rows = pa.table({"a": pa.array([value, None], kind)})
+        with pytest.raises(UnsupportedFeature, match="column 'a' has a time"):
+            FILE_FORMATS.create("orc").write(MemoryFileIO(new_uuid()), "/t/a", rows.to_batches(), rows.schema)
+
+
+@pytest.mark.parametrize("year", [1677, 1678, 1970, 2261, 2262])
+def test_orc_times_at_the_ends_of_what_it_holds(year: int) -> None:
+    io, fields = MemoryFileIO(new_uuid()), (DataField(0, "a", parse_type("TIMESTAMP(6)")),)
+    rows = pa.Table.from_pylist([{"a": dt.datetime(year, 9 if year == 1677 else 4, 22 if year == 1677 else 11)}])
+    rows = rows.cast(arrow_schema(fields))
+    file = FILE_FORMATS.create("orc")
+    file.write(io, "/t/a", rows.to_batches(), file_schema(fields), "zstd")
+    assert pa.Table.from_batches(file.read(io, "/t/a", fields=fields)).column("a").to_pylist() == rows["a"].to_pylist()

@@ -155,3 +155,25 @@ def test_parts_of_a_predicate_are_told_apart() -> None:
     assert whole.columns == {"a", "b"}
     assert whole.renamed({"a": "x"}).columns == {"x", "b"}
     assert Not(StartsWith("a", "p")).renamed({"a": "x"}) == Not(StartsWith("x", "p"))
+
+
+_NUMBERS = st.one_of(st.none(), st.integers(-200, 200), st.just(2**70))
+
+
+@given(
+    st.sampled_from([pa.int8(), pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64()]),
+    st.one_of(
+        st.lists(_NUMBERS),
+        st.lists(st.sampled_from([None, "", "a", "7"])),
+        st.lists(st.one_of(_NUMBERS, st.booleans())),
+    ),
+)
+def test_a_set_of_values_is_its_comparisons(kind: pa.DataType, values: list[Any]) -> None:
+    """Integers and texts are compared at once, and whatever the column cannot hold one by one."""
+    of = {"int8": [-128, 7, None], "int32": [200, 0, None], "int64": [2**62, 1, None], "string": ["a", "7", None]}
+    rows = pa.table({"c": pa.array(of.get(str(kind), [True, False, None]), kind)})
+    try:
+        wanted = rows.filter(Or(*(Compare("c", "=", v) for v in values if v is not None)).to_arrow(rows.schema))
+    except (pa.ArrowException, OverflowError):
+        return
+    assert rows.filter(In("c", tuple(values)).to_arrow(rows.schema)).equals(wanted)

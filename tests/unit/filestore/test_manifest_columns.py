@@ -97,3 +97,15 @@ def test_another_version_and_a_missing_field_are_told_apart() -> None:
 
 def test_a_manifest_without_entries_has_none() -> None:
     assert decoded(encoded([])) == []
+
+
+def test_entries_of_a_small_part_are_built_once_and_those_of_a_large_one_are_not_kept() -> None:
+    (small,), (large,) = (decode_manifest(encoded(ENTRIES * times)) for times in (1, 20))
+    first = small.entries()
+    first.clear()  # the list is the caller's
+    assert small.entries() == ENTRIES
+    chosen = small.entries(lambda p, b, n: b == 3)
+    assert all(any(entry is kept for kept in small.entries()) for entry in chosen)
+    assert small.nbytes > 1000 * len(ENTRIES)
+    assert large.entries() == ENTRIES * 20
+    assert large.entries()[0] is not large.entries()[0]

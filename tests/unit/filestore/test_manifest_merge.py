@@ -31,6 +31,7 @@ def test_only_blocks_with_deleted_files_are_built_again(store, monkeypatch: pyte
     entries = [entry(store, "a", 0, f"data-{at}") for at in range(20)]
     writer = ManifestWriter(store.io, store.paths)
     metas = [writer.write(entries), writer.write([replace(entries[7], kind=DELETE), entry(store, "b", 1, "new")])]
+    writer.flush()
     built = []
     module = "lakelog.filestore.metadata.manifests"
     monkeypatch.setattr(f"{module}.entry_to_record", lambda e: built.append(e) or entry_to_record(e))
@@ -45,11 +46,13 @@ def test_a_manifest_of_another_writer_is_built_again(store, monkeypatch: pytest.
     monkeypatch.setattr(manifest_merge, "_COPIED_FROM", 1)
     writer = ManifestWriter(store.io, store.paths)
     metas = [writer.write([entry(store, "a", 0, name)]) for name in ("data-1", "data-2")]
+    writer.flush()
     other = {**MANIFEST_SCHEMA, "name": "ManifestEntry"}
     records = [entry_to_record(entry(store, "a", 0, "data-1"))]
     store.io.write(store.paths.manifest(metas[0].file_name), avro_file.write_records(other, records))
     assert store.manifests.blocks(metas[0].file_name) is None
     (merged,) = merge_manifests(metas, store.manifests, writer)
+    writer.flush()
     assert [count for count, _ in store.manifests.blocks(merged.file_name) or ()] == [1, 1]
     assert [e.file.file_name for e in store.manifests.read(merged.file_name)] == ["data-2", "data-1"]
 
@@ -78,3 +81,16 @@ def test_a_full_rewrite_puts_partitions_together(make_table) -> None:
     assert len(places) == 399
     assert places == sorted(places)
     assert 1 < len(merged) < len(metas)
+
+
+def test_manifests_that_wait_in_memory_are_bounded(store, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = ManifestWriter(store.io, store.paths).write([entry(store, "a", 0, "data-0")]).file_size
+    monkeypatch.setattr("lakelog.filestore.metadata.manifests._WAITING_BYTES", 3 * size)
+    writer = ManifestWriter(store.io, store.paths)
+    for at in range(10):
+        writer.write([entry(store, "a", 0, f"data-{at}")])
+    there = [name for name in writer.written if store.io.exists(store.paths.manifest(name))]
+    assert 0 < len(there) < 10
+    assert there == writer.written[: len(there)]
+    writer.flush()
+    assert all(store.io.exists(store.paths.manifest(name)) for name in writer.written)

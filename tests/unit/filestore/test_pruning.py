@@ -75,6 +75,7 @@ def test_a_delete_with_other_statistics_than_its_add_still_deletes(store, added_
     entries = [ManifestEntry(k, partition, 0, 4, f) for k, f in ((ADD, added), (DELETE, deleted))]
     writer = ManifestWriter(store.io, store.paths)
     lists = [writer.write_list([writer.write([entry])])[0] for entry in entries]
+    writer.flush()
     snapshot = Snapshot(1, 0, lists[0], lists[1], "user", 1, APPEND, 0, 0, 0)
     pruning = Pruning(store.schemas, Compare("part", "=", 2))
     assert store.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry) == []

@@ -85,7 +85,7 @@ def test_the_bucket_key_wins_over_the_primary_key() -> None:
         (COLUMNS, ["id"], [], {"bucket": "four"}, InvalidOption, "'four' is not a whole number"),
         (COLUMNS, ["id"], [], {"bucket": "2", "bucket-key": "namex"}, InvalidOption, "did you mean 'name'"),
         (COLUMNS, ["id"], [], {"bucket": "2", "bucket-key": "name"}, InvalidOption, "columns of the primary key"),
-        (COLUMNS, [], [], {"bucket": "2"}, InvalidOption, "needs 'bucket-key'"),
+        ([("a", ArrayType(INT), None)], [], [], {"bucket": "2"}, InvalidOption, "this table has none that can"),
         (COLUMNS, [], [], {"bucket-key": "id"}, InvalidOption, "needs 'bucket'"),
     ],
 )

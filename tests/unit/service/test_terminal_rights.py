@@ -225,6 +225,7 @@ def test_only_an_admin_takes_secrets_to_another_table_or_address(
         "'kafka.bootstrap.servers' = 'inside:22'",
         "'Kafka.Bootstrap.Servers' = 'broker:9092,inside:22'",
         "'log-store.address' = 'PULSAR://inside:6650'",
+        "'log.kafka.bootstrap.servers' = 'inside:9092'",
         "'log-store.address' = 'pulsar://user@broker:9092'",
         "'log-store.address' = 'pulsar://broker:9092', 'properties.pulsar.admin.adminUrl' = 'http://inside:80'",
     ],

@@ -125,9 +125,9 @@ def test_the_end_of_a_writer(lake) -> None:
         ("CALL sys.nothing('db.t')", InvalidRequest, "unknown procedure 'nothing'"),
         ("CALL sys.compact()", InvalidRequest, "the first argument is the table"),
         (
-            "CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 'order', 'a', 3)",
+            "CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 'order', 'a', '1 d', 'a=b', 3)",
             InvalidRequest,
-            "at most 7 arguments",
+            "at most 9 arguments",
         ),
         ("CALL sys.create_tag('db.t')", InvalidRequest, "argument 'tag' is missing"),
         ("CALL sys.create_tag('db.t', tga => 'x')", InvalidRequest, "did you mean 'tag'"),

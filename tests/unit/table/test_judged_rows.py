@@ -13,7 +13,15 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitDecided, Fenced, InvalidSchema, LakelogError, Unavailable, after_decision
+from lakelog.errors import (
+    CommitDecided,
+    Fenced,
+    InvalidSchema,
+    LakelogError,
+    Unavailable,
+    UnsupportedFeature,
+    after_decision,
+)
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.formats import log_format
@@ -105,6 +113,18 @@ def test_text_that_is_not_utf8_is_found_in_nested_columns(tmp_path) -> None:
 def test_a_time_outside_the_years_of_a_log_is_refused(tmp_path, column, kind, value, shown) -> None:
     table = make(tmp_path, f"v {column}")
     refused(table, columns_of(kind, None, value), "column 'v'", shown, "row 1", "0001 to 9999")
+
+
+@pytest.mark.parametrize("options", [LOG, ""])
+def test_a_time_that_orc_files_cannot_give_back_is_refused_before_anything_is_written(tmp_path, options) -> None:
+    both = f"{options}, " if options else ""
+    table = make(tmp_path, "v timestamp_ntz", f"{both}'file.format' = 'orc'")
+    before = everywhere(table)
+    with pytest.raises(UnsupportedFeature, match=r"column 'v' has a time outside of 1677.*'file.format' = 'parquet'"):
+        write(table, columns_of(pa.timestamp("us"), dt.datetime(9999, 12, 31)))
+    assert everywhere(table) == before
+    write(table, columns_of(pa.timestamp("us"), dt.datetime(2200, 1, 1)))
+    assert all([row["v"].year for row in rows] == [2200] for rows in everywhere(table))
 
 
 def test_a_key_outside_the_years_of_python_is_refused_without_a_log_too(tmp_path: Path) -> None:

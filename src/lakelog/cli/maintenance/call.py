@@ -12,6 +12,7 @@ from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.console.process import remark
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.runtime.statement import done_result
 
 
 def complete_procedures(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -49,7 +50,7 @@ def call(
     lake = connect(warehouse=warehouse)
     try:
         answer = lake.run(statement_of(procedure.removeprefix("sys."), table, arguments))[-1]
-        if isinstance(answer, pa.Table) and answer.num_columns:
+        if isinstance(answer, pa.Table) and answer.num_columns and not answer.equals(done_result()):
             printer.print_result([answer])
         else:
             remark(f"{procedure.removeprefix('sys.')} of {table} is done")

@@ -68,6 +68,7 @@ class NextSnapshot:
             properties=properties or None,
             next_row_id=0,
         )
+        self.writer.flush()
         return snapshot if latest is None else _after(snapshot, latest)
 
     def _list_of(self, entries: Sequence[ManifestEntry]) -> tuple[str, int]:

@@ -29,7 +29,9 @@ def pick_runs(
     ``_CREATION_TIME``), all runs are merged to the highest level. Otherwise it is a universal compaction, which starts
     at ``num-sorted-run.compaction-trigger`` runs. It selects all runs if the newer ones together exceed
     ``compaction.max-size-amplification-percent`` of the oldest. Else it selects the newest ones of similar size
-    (``compaction.size-ratio``), or as many of the newest as bring the number below the trigger.
+    (``compaction.size-ratio``). If none is, and there are more runs than the trigger, it selects as many of the newest
+    as bring the number down to the trigger, as Paimon does: at the trigger itself it waits for one more run, so that a
+    growing bucket with runs on most levels is not compacted at each commit.
     """
     trigger = options.need(COMPACTION_TRIGGER)
     top = _top_level(runs, options)
@@ -47,9 +49,9 @@ def pick_runs(
         return len(runs), top
     ratio = options.need(SIZE_RATIO)
     count = _like_sized(runs, 1, ratio)
-    if count == 1:
-        count = _like_sized(runs, max(2, len(runs) - trigger + 2), ratio)
-    return _with_level(runs, count, top)
+    if count == 1 and len(runs) > trigger:
+        count = _like_sized(runs, len(runs) - trigger + 1, ratio)
+    return _with_level(runs, count, top) if count > 1 else None
 
 
 def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1) -> tuple[int, int] | None:

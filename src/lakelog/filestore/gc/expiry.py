@@ -144,6 +144,8 @@ class Expiry:
         keep = snapshot_retention(self._options) if keep is None else keep
         if newest is None or first is None or newest - first < keep.smallest:
             return []
+        if not self._is_due(first, newest, keep):
+            return []  # a listing of all snapshots at each commit would cost more with each of them
         chain = snapshots.chain_ids()
         if not chain:
             return []
@@ -158,6 +160,13 @@ class Expiry:
             while end > first and snapshots.is_foreign(end):
                 end -= 1  # it is read by the one before it
         return list(range(first, end))
+
+    def _is_due(self, first: int, newest: int, keep: Retention) -> bool:
+        """Returns whether the oldest snapshot may expire, by ``pick_end`` or because its successor is missing."""
+        if newest - first >= keep.largest:
+            return True
+        time = self._time_of(first + 1)
+        return time is None or time < clock.now_ms() - keep.time.total_seconds() * 1000
 
     def _time_of(self, snapshot_id: int) -> int | None:
         try:
@@ -230,4 +239,4 @@ class Expiry:
             if ids:
                 with contextlib.suppress(LakelogError):
                     path = f"{self.references.paths.changelogs}/{name}"
-                    self.references.io.write(path, str(chosen(ids)).encode())
+                    self.references.io.write_hint(path, str(chosen(ids)).encode())

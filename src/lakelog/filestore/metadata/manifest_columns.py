@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,11 @@ from lakelog.paimon.schema.schema import TableSchema
 
 PlaceTest = Callable[[bytes, int, int], bool]
 """(serialised partition row, bucket, total buckets) → True if its files are needed."""
+
+_KEPT_ENTRIES: Final = 64
+"""Maximum entries of a part that are also kept as objects: a small commit's manifest is read several times a commit."""
+_ENTRY_BYTES: Final = 3000
+"""Approximate memory of one entry as objects."""
 
 _PLACE: Final = ("_PARTITION", "_BUCKET", "_TOTAL_BUCKETS")
 _REQUIRED: Final = ("_KIND", *_PLACE)
@@ -72,7 +78,8 @@ class EntryColumns:
     def nbytes(self) -> int:
         """Approximate size in memory in bytes."""
         held = int(self.frame.estimated_size())
-        return held + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
+        built = self.count * _ENTRY_BYTES if self.count <= _KEPT_ENTRIES else 0
+        return held + built + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
 
     def entries(self, in_place: PlaceTest | None = None) -> list[ManifestEntry]:
         """The entries in manifest order; with ``in_place`` only those of the accepted buckets."""
@@ -96,6 +103,16 @@ class EntryColumns:
         return self.frame["_FILE._FILE_NAME"].is_in(names).to_numpy()
 
     def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
+        if self.count > _KEPT_ENTRIES:
+            return self._built(rows)
+        return list(self._kept) if rows is None else [self._kept[row] for row in rows]
+
+    @cached_property
+    def _kept(self) -> tuple[ManifestEntry, ...]:
+        """All entries; only of a small part."""
+        return tuple(self._built(None))
+
+    def _built(self, rows: np.ndarray | None) -> list[ManifestEntry]:
         taken = self.frame if rows is None else self.frame[rows]
         known = frozenset(taken.columns)
 

@@ -39,6 +39,8 @@ MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
 _THREADS: Final = 8
 """Manifests read in parallel; the threads wait for storage, and decoding releases the GIL."""
+_WAITING_BYTES: Final = 16 << 20
+"""Bytes of manifests that wait in memory to be written together."""
 _RECORD_BYTES: Final = 1500
 """Approximate memory of one decoded record of a manifest list or index manifest."""
 HASH: Final = "HASH"
@@ -157,11 +159,15 @@ class Manifests:
 
 @dataclass
 class ManifestWriter:
-    """Writes the manifests of one commit; names contain one UUID and a counter. Tracks them for cleanup."""
+    """Writes the manifests of one commit; names contain one UUID and a counter. Tracks them for cleanup.
+
+    Files wait in memory and are written together; ``flush`` makes all of them durable, before a snapshot names them.
+    """
 
     io: FileIO
     paths: TablePaths
     written: list[str] = field(default_factory=list)
+    _waiting: dict[str, bytes] = field(default_factory=dict)
     _uuid: str = field(default_factory=new_uuid)
     _number: Iterator[int] = field(default_factory=itertools.count)
 
@@ -187,13 +193,20 @@ class ManifestWriter:
         self._put(name, INDEX_MANIFEST_SCHEMA, [index_entry_to_record(e) for e in entries])
         return name
 
+    def flush(self) -> None:
+        """Writes the waiting files. Raises Unavailable; some of them may exist then."""
+        files, self._waiting = self._waiting, {}
+        self.io.write_all(files)
+
     def _put(
         self, name: str, schema: dict[str, Any], records: list[dict[str, Any]], blocks: Sequence[Block] = ()
     ) -> bytes:
         compression = Options(self.paths.schema.options).need(MANIFEST_COMPRESSION)
         data = write_records(schema, records, compression, blocks)
         self.written.append(name)
-        self.io.write(self.paths.manifest(name), data)
+        self._waiting[self.paths.manifest(name)] = data
+        if sum(map(len, self._waiting.values())) > _WAITING_BYTES:
+            self.flush()
         return data
 
 

@@ -176,7 +176,7 @@ class Snapshots:
     def write_hint(self, name: str, snapshot_id: int) -> None:
         """Writes a hint on a best-effort basis; readers verify it, because it may be missing or old."""
         try:
-            self.io.write(self.paths.snapshot_hint(name), str(snapshot_id).encode())
+            self.io.write_hint(self.paths.snapshot_hint(name), str(snapshot_id).encode())
         except LakelogError:
             return
 

@@ -119,7 +119,7 @@ class Rollback:
         with contextlib.suppress(LakelogError):
             left = [root.snapshot.id for root in self.references.changelogs()]
             if left:
-                self.references.io.write(f"{self.references.paths.changelogs}/{LATEST}", str(max(left)).encode())
+                self.references.io.write_hint(f"{self.references.paths.changelogs}/{LATEST}", str(max(left)).encode())
 
 
 def _same(one: Snapshot, other: Snapshot) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -216,6 +216,8 @@ class In(Predicate):
 
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
         kind = _type_of(self.column, schema)
+        if (plain := _plain_values(self.values, kind)) is not None:
+            return pc.field(self.column).isin(plain)
         literals = [literal(v, kind) for v in self.values if v is not None]
         if not literals:
             return pc.scalar(False)
@@ -351,6 +353,17 @@ def _joined(
 def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:
     index = schema.get_field_index(column)
     return None if index < 0 else schema.field(index).type
+
+
+def _plain_values(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array | None:
+    """Integers or texts as an array of a column's type, for the many keys of a lookup; None if some may be no such."""
+    of = set(map(type, values))
+    if kind is None or not (of == {int} and pa.types.is_integer(kind) or of == {str} and pa.types.is_string(kind)):
+        return None
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, OverflowError):  # a number that the column cannot hold
+        return None
 
 
 def literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:

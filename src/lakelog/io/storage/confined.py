@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final
@@ -63,6 +64,15 @@ class ConfinedFileIO(DelegatingFileIO):
     def write(self, path: str, data: bytes) -> None:
         self._check_inside(path)
         self.inner.write(path, data)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        for path in files:
+            self._check_inside(path)
+        self.inner.write_all(files)
+
+    def write_hint(self, path: str, data: bytes) -> None:
+        self._check_inside(path)
+        self.inner.write_hint(path, data)
 
     def create(self, path: str, data: bytes) -> bool:
         self._check_inside(path)

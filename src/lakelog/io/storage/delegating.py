@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -47,6 +48,12 @@ class DelegatingFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         self.inner.write(path, data)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        self.inner.write_all(files)
+
+    def write_hint(self, path: str, data: bytes) -> None:
+        self.inner.write_hint(path, data)
 
     def create(self, path: str, data: bytes) -> bool:
         return self.inner.create(path, data)

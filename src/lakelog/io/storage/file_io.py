@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -66,6 +67,18 @@ class FileIO(ABC):
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
         """Writes or atomically replaces a file; a reader sees the old bytes or the new ones. Creates directories."""
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        """Writes several files as ``write`` does, and returns when all of them are durable.
+
+        After an error, any of them may exist; nothing is written later.
+        """
+        for path, data in files.items():
+            self.write(path, data)
+
+    def write_hint(self, path: str, data: bytes) -> None:
+        """As ``write``, for a file that readers check and can do without: a power loss may leave any content."""
+        self.write(path, data)
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> bool:

@@ -21,7 +21,8 @@ import urllib3
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation
-from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
+from lakelog.options.compatibility import PROPERTIES_PREFIX
+from lakelog.options.log import LOG_ADDRESS
 
 TIMEOUT_S: Final = 10.0
 """Seconds without a response after which the cluster counts as unavailable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -164,8 +164,9 @@ def new_schema(
     """Schema 0 of a new table from (name, type, comment) of its columns.
 
     Called for CREATE TABLE. Moves the options ``primary-key`` and ``partition`` into the keys, forces key columns NOT
-    NULL, numbers all columns first and the fields of nested rows after them. Raises InvalidSchema (no or duplicate
-    columns, unknown key columns, reserved names), InvalidOption (buckets that do not fit the keys),
+    NULL, numbers all columns first and the fields of nested rows after them. Without a primary key and ``bucket-key``,
+    the whole row decides the bucket: ``bucket-key`` gets all columns that may be in it. Raises InvalidSchema (no or
+    duplicate columns, unknown key columns, reserved names), InvalidOption (buckets that do not fit the keys),
     UnsupportedFeature (a primary key without the partition columns).
     """
     kept = dict(options or {})
@@ -177,8 +178,19 @@ def new_schema(
         for i, (name, kind, text) in enumerate(fields)
     )
     schema = TableSchema(0, columns, numbers.highest, partition, primary, kept, comment, time_millis)
+    if not schema.bucket_keys and schema.num_buckets > 0:
+        schema = replace(schema, options={**kept, "bucket-key": ",".join(_whole_row(schema))})
     check_schema(schema)
     return schema
+
+
+def _whole_row(schema: TableSchema) -> list[str]:
+    """The columns that may be in ``bucket-key``: neither nested nor of the partition."""
+    return [
+        field.name
+        for field in schema.fields
+        if field.name not in schema.partition_keys and _may_be_key(field.type) and _names(field.name) == (field.name,)
+    ]
 
 
 def check_schema(schema: TableSchema) -> None:
@@ -283,8 +295,12 @@ def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequenc
 
 
 def _check_key_type(name: str, kind: DataType) -> None:
-    if not isinstance(kind, AtomicType) or kind.root in _KEY_ROOTS:
+    if not _may_be_key(kind):
         raise InvalidSchema(f"column '{name}' of type {kind.to_json()} cannot be a key: only atomic types can")
+
+
+def _may_be_key(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and kind.root not in _KEY_ROOTS
 
 
 def _check_buckets(schema: TableSchema) -> None:
@@ -303,8 +319,8 @@ def _check_buckets(schema: TableSchema) -> None:
         )
     if buckets > 0 and not keys:
         raise InvalidOption(
-            f"option 'bucket' = '{buckets}' needs 'bucket-key' for a table without primary key: "
-            f"name the columns that decide the bucket, or leave 'bucket' out"
+            f"option 'bucket' = '{buckets}' needs a column that decides the bucket, and this table has none that can: "
+            f"add a column that is neither nested nor of the partition, or leave 'bucket' out"
         )
     if buckets == DYNAMIC_BUCKET and text is not None:
         raise InvalidOption(f"option 'bucket-key' = '{text}' needs 'bucket' with a number of buckets")

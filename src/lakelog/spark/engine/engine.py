@@ -106,7 +106,7 @@ class SparkEngine:
             # each micro-batch reads the current tables
             frame = self._run_query(plan, is_live=True)
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
-        return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
+        return with_reports(self.spark, frame, self._reports(plan), plan.write) if is_explain else frame
 
     def _reports(self, plan: QueryPlan) -> list[str]:
         """The EXPLAIN report of each table in a query."""

@@ -21,12 +21,14 @@ from lakelog.table.read.union_scan import UnionScan
 _MOST_SPLITS: Final = 20
 
 
-def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str]) -> DataFrame:
-    """The result of EXPLAIN, with lakelog's work before Spark's plan on top."""
-    if not reports:
+def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str], write: str | None) -> DataFrame:
+    """The result of EXPLAIN, with lakelog's work on top of Spark's plan: the write of the rows, if any, and reads."""
+    if not reports and write is None:
         return plans
     found = "\n".join(str(row[0]) for row in plans.collect())
-    return spark.createDataFrame([("\n".join(["== Tables ==", *reports, "", found]),)], plans.schema)
+    writes = [] if write is None else ["== Write ==", write, ""]
+    tables = ["== Tables ==", *reports, ""] if reports else []
+    return spark.createDataFrame([("\n".join([*writes, *tables, found]),)], plans.schema)
 
 
 def report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,7 +26,8 @@ class ReplaySource(DataSource):
     """``format("lakelog-replay")``.
 
     Options: ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (number of rows after which the rest is
-    sent as fast as it is read), ``burst`` (maximum rows per micro-batch), ``start_ms`` (due time of the first row).
+    sent as fast as it is read), ``burst`` (maximum rows per micro-batch), ``start_ms`` (due time of the first row),
+    ``partitions`` (tasks of a large micro-batch, default 1; no shuffle has to spread its rows).
     """
 
     @classmethod
@@ -53,6 +55,7 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
         self._path, self._target = options["path"], arrow_for_spark(schema)
         self._rate, self._start_ms = float(options["rate"]), int(options["start_ms"])
         self._paced, self._burst = int(options["paced_rows"]), int(options["burst"])
+        self._partitions = int(options.get("partitions", "1"))
         self._total: int = _open(self._path).num_rows
         self._fetched: dict[tuple[int, int], list[pa.RecordBatch]] = {}
 
@@ -74,7 +77,9 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
         return {"row": last}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [_Rows(start["row"], end["row"])]
+        first, count = start["row"], end["row"] - start["row"]
+        bounds = [first + count * number // self._partitions for number in range(self._partitions + 1)]
+        return [_Rows(*pair) for pair in itertools.pairwise(bounds)]
 
     def getCache(self, start: dict[str, int], end: dict[str, int]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         found = self._fetched.get((start["row"], end["row"]))

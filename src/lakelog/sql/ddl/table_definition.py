@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from lakelog.catalog.base import Identifier
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_attempt
+from lakelog.options.log import WATERMARK_COLUMN, WATERMARK_DELAY
+from lakelog.options.lookup import PROCTIME_COLUMNS
 from lakelog.paimon.schema.changes import ChangeDefault
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
@@ -23,7 +25,6 @@ PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 # Clauses of tables that only Spark has (Hive's).
 _SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
 _WHY_NOT = {
-    "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
     "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
     "FOREIGN": "FOREIGN KEY is not supported; remove it",
@@ -51,6 +52,7 @@ class _Clauses:
     comment: str | None = None
     options: tuple[tuple[str, str], ...] = ()
     provider: str = "lakelog"
+    proctimes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ def _read_columns(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
             cursor.fail(why_not)
         if cursor.at_words("PRIMARY", "KEY") or cursor.at_words("CONSTRAINT"):
             found = _read_primary_key(cursor, found)
+        elif cursor.accept_words("WATERMARK", "FOR"):
+            found = replace(found, options=(*found.options, *_read_watermark(cursor)))
         else:
             found = _read_column(cursor, found, dialect)
         if cursor.accept_symbol(")"):
@@ -177,7 +181,7 @@ def _why_not(cursor: TokenStream) -> str | None:
     token, second = cursor.peek(), cursor.peek(1)
     if token is None or second is None or token.kind is not Kind.WORD:
         return None
-    follows = {"WATERMARK": ("FOR",), "PERIOD": ("FOR",), "FOREIGN": ("KEY",)}.get(token.text.upper())
+    follows = {"PERIOD": ("FOR",), "FOREIGN": ("KEY",)}.get(token.text.upper())
     if follows is None:
         return _WHY_NOT.get(token.text.upper()) if second.is_symbol("(") else None
     return _WHY_NOT[token.text.upper()] if second.is_word(*follows) else None
@@ -213,6 +217,8 @@ def _with_key(cursor: TokenStream, found: _Clauses, key: tuple[str, ...], place:
 def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
     place = cursor.peek()
     name = cursor.name_part("a column name")
+    if _accept_proctime(cursor):
+        return replace(found, proctimes=(*found.proctimes, name))
     if cursor.at_words("AS"):
         cursor.fail(f"column '{name}' is computed, which is not supported; compute it in the query or in a view")
     kind = parse_type(cursor, dialect)
@@ -234,6 +240,30 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
         else:
             break
     return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
+
+
+def _accept_proctime(cursor: TokenStream) -> bool:
+    """Moves over Flink's ``AS PROCTIME()``: the time of reading, which is no value of the row."""
+    place = cursor.at
+    if cursor.accept_words("AS", "PROCTIME") and cursor.accept_symbol("(") and cursor.accept_symbol(")"):
+        return True
+    cursor.at = place
+    return False
+
+
+def _read_watermark(cursor: TokenStream) -> list[tuple[str, str]]:
+    """Flink's ``WATERMARK FOR column AS column [- INTERVAL '5' SECOND]`` as options of the table."""
+    column = cursor.name_part("the column of the event time")
+    cursor.expect_words("AS")
+    place = cursor.peek()
+    if cursor.name_part("the same column") != column:
+        cursor.fail(f"a watermark is the newest '{column}', less an interval: write AS {column} - INTERVAL …", place)
+    found = [(WATERMARK_COLUMN.key, column)]
+    if cursor.accept_symbol("-"):
+        cursor.expect_words("INTERVAL")
+        number = cursor.text_literal("an interval such as '5' SECOND")
+        found.append((WATERMARK_DELAY.key, f"{number} {cursor.name_part('a unit such as SECOND').lower()}"))
+    return found
 
 
 def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
@@ -301,6 +331,10 @@ def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect)
 def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
     """Converts options of other engines (connector, primary-key, partition) to clauses."""
     options = dict(found.options)
+    if twice := sorted(set(found.proctimes) & {column.name for column in found.columns}):
+        cursor.fail(f"column '{twice[0]}' is defined twice: a column AS PROCTIME() is no column of the rows")
+    if found.proctimes:
+        options[PROCTIME_COLUMNS.key] = ",".join(found.proctimes)
     connector = options.pop("connector", found.provider)
     if connector.lower() not in PROVIDERS:
         cursor.fail(

@@ -38,6 +38,10 @@ class Clause:
     condition: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.condition is not None and self.condition.strip().upper() == "NULL":  # has no type, so Spark refuses it
+            object.__setattr__(self, "condition", "CAST(NULL AS BOOLEAN)")
+
 
 @dataclass(frozen=True)
 class Target:

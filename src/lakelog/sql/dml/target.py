@@ -10,6 +10,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.explained import ExplainingEngine
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import ChangesRows, RowChange, Target
 from lakelog.sql.query.planner import plan_query
@@ -114,7 +115,8 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
 
     Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
     """
-    if not isinstance(change, Merge) or change.touched() is None:
+    is_told = isinstance(session.engine, ExplainingEngine)
+    if not isinstance(change, Merge) or change.touched() is None or is_told:
         yield change
         return
     plan = _planned(session, f"SELECT * FROM {change.source}")

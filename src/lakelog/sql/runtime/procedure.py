@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
 from lakelog.io import clock
-from lakelog.options.option import parse_duration
+from lakelog.options.option import Declared, Option, parse_duration
+from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.sql.runtime.ports import Engine
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -54,6 +55,44 @@ def age(given: Value) -> timedelta:
         return timedelta(milliseconds=max(0.0, clock.now_ms() - past))
 
 
+def partition_specs(given: Value) -> list[dict[str, str]]:
+    """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
+    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
+    if not specs:
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return specs
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not equals or not name.strip():
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return name.strip(), _unquoted(value.strip())
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes around it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
+
+
+def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, str]]:
+    """Reads options of the table for one call, like ``'a=1, b=2'``; raises InvalidOption for any other option."""
+    declared = Declared(known)
+
+    def read(given: Value) -> dict[str, str]:
+        pairs = [part.partition("=") for part in text(given).split(",") if part.strip()]
+        if not all(equals and key.strip() for key, equals, _ in pairs):
+            raise ValueError("write options like 'key=value, other.key=value'")
+        return declared.canonical({key.strip(): value.strip() for key, _, value in pairs})
+
+    return read
+
+
+def ignored(given: Value) -> None:
+    """An argument of Apache Paimon's procedure that changes nothing here."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One argument; ``read`` converts the literal to its value and raises ValueError."""
@@ -68,16 +107,23 @@ class Procedure:
     """A procedure over one table, which is always its first argument.
 
     ``run`` gets the table and the passed arguments by name, and returns the result. With ``uses_engine`` it also gets
-    ``engine``, which executes the work.
+    ``engine``, which executes the work; with ``alters`` it also gets ``alter``, which changes the table's schema. The
+    argument ``options`` gives the table options for the call.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     run: Callable[..., pa.Table]
     uses_engine: bool = False
+    alters: bool = False
 
     def call(
-        self, table: DynamicTable, positional: Sequence[Value], named: Mapping[str, Value], engine: Engine
+        self,
+        table: DynamicTable,
+        positional: Sequence[Value],
+        named: Mapping[str, Value],
+        engine: Engine,
+        alter: Callable[[Sequence[SchemaChange]], object] | None = None,
     ) -> pa.Table:
         """Checks the arguments and runs.
 
@@ -101,7 +147,10 @@ class Procedure:
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
         read = {n: self._read(known[n], v) for n, v in given.items() if v is not None}
-        return self.run(table, engine=engine, **read) if self.uses_engine else self.run(table, **read)
+        table = table.with_hints(read.pop("options", {}))
+        read = {n: v for n, v in read.items() if known[n].read is not ignored}
+        more = ({"engine": engine} if self.uses_engine else {}) | ({"alter": alter} if self.alters else {})
+        return self.run(table, **more, **read)
 
     @property
     def usage(self) -> str:

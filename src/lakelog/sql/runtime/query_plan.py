@@ -63,7 +63,8 @@ class QueryPlan:
     """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
 
     ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``persistent``: the
-    text creates an object that continues to use the views (CREATE VIEW).
+    text creates an object that continues to use the views (CREATE VIEW). ``write`` is what EXPLAIN says of a
+    statement that writes the rows.
     """
 
     text: str
@@ -71,15 +72,16 @@ class QueryPlan:
     syntax_error: str | None = None
     persistent: bool = False
     lookups: tuple[Lookup, ...] = ()
+    write: str | None = None
 
     @property
     def reads_tables(self) -> bool:
         """True if the plan reads lakelog tables."""
         return bool(self.sources or self.lookups)
 
-    def behind(self, head: str) -> QueryPlan:
-        """The same plan after the head of a statement, such as ``EXPLAIN ``."""
-        return replace(self, text=head + self.text)
+    def behind(self, head: str, write: str | None = None) -> QueryPlan:
+        """The same plan after the head of a statement, such as ``EXPLAIN ``; ``write`` is what happens to the rows."""
+        return replace(self, text=head + self.text, write=write)
 
     @property
     def identity(self) -> str:

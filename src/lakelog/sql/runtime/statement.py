@@ -86,6 +86,11 @@ def empty_result() -> pa.Table:
     return pa.table({})
 
 
+def done_result() -> pa.Table:
+    """The result of a procedure without other output, as Apache Paimon's have it."""
+    return pa.table({"result": [True]})
+
+
 def text_rows(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.Table:
     """A table of text columns."""
     listed = [tuple(row) for row in rows]

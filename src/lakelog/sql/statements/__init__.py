@@ -69,6 +69,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "ALTER TABLE TAG": "lakelog.sql.statements.refs.alter_table_tag:AlterTableTag",
         "ALTER TABLE BRANCH": "lakelog.sql.statements.refs.alter_table_branch:AlterTableBranch",
         "SHOW TAGS": "lakelog.sql.statements.refs.show_tags:ShowTags",
+        "EXPLAIN": "lakelog.sql.statements.rows.explain:Explain",
         "DELETE FROM": "lakelog.sql.statements.rows.delete:Delete",
         "UPDATE": "lakelog.sql.statements.rows.update:Update",
         "MERGE INTO": "lakelog.sql.statements.rows.merge_into:MergeInto",

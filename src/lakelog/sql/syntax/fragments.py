@@ -126,6 +126,16 @@ def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
     return text
 
 
+def names_relation(text: str, alias: str) -> bool:
+    """Returns whether an expression has a column with this relation's name before it, outside of subqueries."""
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return False
+    columns = (c for c in tree.find_all(exp.Column) if c.find_ancestor(exp.Select) is None and not _is_of_lambda(c))
+    return any(len(c.parts) > 1 and c.parts[0].name.lower() == alias.lower() for c in columns)
+
+
 def with_nulls(cursor: TokenStream) -> str:
     """The script with NULL instead of each DEFAULT in the following ``VALUES (…), (…)``.
 

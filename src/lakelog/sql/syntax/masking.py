@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.log import PROPERTIES_PREFIX, shown_value
+from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX
+from lakelog.options.log import shown_value
 from lakelog.options.secrets import HIDDEN, USER_IN_URL, looks_secret
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS
 
@@ -23,7 +24,7 @@ _DECLARED: Final = {
 }
 _STEM: Final = re.compile(
     "|".join(
-        [rf"\b{re.escape(prefix)}" for prefix in (PROPERTIES_PREFIX, HADOOP_PREFIX)]
+        [rf"\b{re.escape(prefix)}" for prefix in (PROPERTIES_PREFIX, HADOOP_PREFIX, *KEY_PREFIXES)]
         + ["secret", "passw", "token", "credential", "key", "auth", "jaas"]
         + sorted(re.escape(name) for name in _DECLARED if not looks_secret(name))
     )

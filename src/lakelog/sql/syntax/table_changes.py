@@ -142,9 +142,9 @@ def read_time_travel(
 ) -> TimeTravel:
     """The clause that begins at this place.
 
-    A version is a snapshot id or a tag, a time is text in the zone of this machine (or with an offset), or a function
-    or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises UnsupportedStatement for
-    another value.
+    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an
+    offset), or a function or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises
+    UnsupportedStatement for another value.
     """
     rest = [t for t in tokens if t.start >= start]
     at = 1 if rest[0].is_word("FOR") else 0
@@ -152,6 +152,8 @@ def read_time_travel(
     at += 3  # behind AS OF
     if not is_version and at + 1 < len(rest) and rest[at].is_word("TIMESTAMP", "DATE"):
         at += rest[at + 1].kind is Kind.STRING
+    if not is_version and at < len(rest) and rest[at].kind is Kind.NUMBER and rest[at].text.isdecimal():
+        return TimeTravel(start, rest[at].end, {SCAN_TIMESTAMP_MILLIS.key: str(int(rest[at].text) * 1000)})
     if not is_version and (end := _end_of_expression(rest, at)):
         text = source.script[rest[at].start : rest[end - 1].end]
         return TimeTravel(start, rest[end - 1].end, {SCAN_TIMESTAMP_MILLIS.key: str(millis_of(text))})

@@ -57,7 +57,9 @@ def total(parts: tuple[ScorePart, ...], has_findings: bool = False) -> int:
 def _files(figures: TableStats, options: Options) -> ScorePart:
     limit = options.need(COMPACTION_TRIGGER if figures.is_keyed else COMPACTION_MIN_FILES)
     loads = [_load(bucket, figures.is_keyed) for bucket in figures.buckets]
-    shares = [_falling(load, limit - 1, 4 * limit) for load in loads]
+    # a bucket with a key rests at the trigger if its runs are of very different sizes (``pick_runs``)
+    good = limit if figures.is_keyed else limit - 1
+    shares = [_falling(load, good, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
     what = "sorted run" if figures.is_keyed else "due file"
     return _part(

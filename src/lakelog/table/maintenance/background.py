@@ -128,8 +128,8 @@ class CompactionWorker:
             self._sealed = 0
         full = self._full.is_due(table)
         tasks = plan_tasks(table, full)
-        # a bucket that is not picked has fewer runs
-        others = table.options.need(COMPACTION_TRIGGER) - 1
+        # a bucket that is not picked has no more runs
+        others = table.options.need(COMPACTION_TRIGGER)
 
         def look(done: int, _: int) -> None:
             with self._changed:

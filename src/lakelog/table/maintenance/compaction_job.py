@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import timedelta
 from typing import Final
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import local_now_ms, monotonic_s, sleep
 from lakelog.io.metrics import METER
 from lakelog.options.metrics import COMPACTION_DURATION, COMPACTIONS
 from lakelog.table.maintenance.compaction_commit import GROUP_S, CompactionSummary, GroupedCommits
@@ -85,6 +86,18 @@ def chosen_partitions(
     live = {entry.partition for entry in table.store.live_entries(table.store.latest_snapshot())}
     found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)
     return found if condition is None else partitions_meeting(table.schema, found, condition)
+
+
+def idle_partitions(
+    table: DynamicTable, idle: timedelta, partitions: frozenset[bytes] | None = None
+) -> frozenset[bytes]:
+    """The live partitions (None: of all) whose newest data file is older than the time given."""
+    latest = table.store.latest_snapshot()
+    oldest = local_now_ms() - idle.total_seconds() * 1000
+    newest: dict[bytes, int] = {}
+    for entry in table.store.live_entries(latest):
+        newest[entry.partition] = max(newest.get(entry.partition, 0), entry.file.creation_time_ms or 0)
+    return frozenset(p for p, made in newest.items() if made < oldest and (partitions is None or p in partitions))
 
 
 def run_tasks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
@@ -12,7 +12,8 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.factory import FILE
-from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
+from lakelog.options.compatibility import COMPATIBILITY_OPTIONS, KEY_PREFIXES, PROPERTIES_PREFIX, TABLE_STORAGE
+from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
@@ -22,6 +23,7 @@ from lakelog.paimon.schema.schema import TableSchema
 
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
+_LOG_SYSTEM = "log.system"
 
 ALL_OPTIONS = Declared(
     [
@@ -30,8 +32,10 @@ ALL_OPTIONS = Declared(
         *LOG_OPTIONS.options,
         *LOOKUP_OPTIONS.options,
         *STORAGE_OPTIONS.options,
+        *COMPATIBILITY_OPTIONS.options,
     ],
     [*TABLE_OPTIONS.free_prefixes, *LOG_OPTIONS.free_prefixes, "lakelog."],
+    KEY_PREFIXES,
 )
 """Every option of a table, and those of the storage.
 
@@ -40,8 +44,35 @@ Storage options are refused by name without showing a secret value. Unknown keys
 
 
 def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
-    """The options under their canonical keys; raises InvalidOption (``scope``: table, read or write)."""
-    return ALL_OPTIONS.canonical(given, scope)
+    """The options under their canonical keys; raises InvalidOption (``scope``: table, read or write).
+
+    In a table, Table Store's ``log.system`` also turns the log on, or off with ``none``.
+    """
+    check_spelled_once(given.items())
+    if scope != "table":
+        return ALL_OPTIONS.canonical(given, scope)
+    found = ALL_OPTIONS.canonical({k: v for k, v in given.items() if not _is_no_log(k, v)}, scope)
+    if any(key.lower().removeprefix(TABLE_STORAGE) == _LOG_SYSTEM for key in given):
+        found = {LOG_ENABLED.key: str(LOG_TYPE.key in found).lower(), **found}
+    return found
+
+
+def check_spelled_once(given: Iterable[tuple[str, str]]) -> None:
+    """Checks that no option has two values under two names, of which a check may see the other one.
+
+    Raises InvalidOption, without the values.
+    """
+    seen: dict[str, tuple[str, str]] = {}
+    for key, value in given:
+        own = ALL_OPTIONS.canonical_key(key)
+        first, other = seen.setdefault(own, (key, value))
+        if value != other:
+            raise InvalidOption(f"options '{first}' and '{key}' are two names of '{own}' with two values: give one")
+
+
+def _is_no_log(key: str, value: str) -> bool:
+    """Whether this is Table Store's ``log.system`` = ``none``."""
+    return ALL_OPTIONS.canonical_key(key) == LOG_TYPE.key and value.strip().lower() == "none"
 
 
 def by_canonical_key(given: Mapping[str, str]) -> dict[str, str]:

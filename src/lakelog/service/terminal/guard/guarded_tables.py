@@ -76,7 +76,8 @@ class GuardedTables(CatalogTables):
         check_options(given, self._files)
         if self._role < Privilege.ADMIN and any(map(says_where_log_is, {*given, *reset})):
             self._check_no_secrets(identifier)
-        self._check_servers(identifier, given)
+        changed = {change.key: change.value for change in changes if isinstance(change, SetOption)}
+        self._check_servers(identifier, changed)
         return super().alter_table(identifier, changes)
 
     def _check_servers(self, identifier: Identifier, options: Mapping[str, str]) -> None:

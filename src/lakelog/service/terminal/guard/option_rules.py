@@ -12,7 +12,8 @@ from lakelog.io import scheme_of
 from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
 from lakelog.logstore.factory import FILE, VALUE_OR_FILE
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
-from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
+from lakelog.options.compatibility import PROPERTIES_PREFIX
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.model.log_options import by_canonical_key

@@ -15,17 +15,17 @@ from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
 from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
 from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
-from lakelog.table.model.log_options import by_canonical_key
+from lakelog.table.model.log_options import ALL_OPTIONS
 
 _SCHEME: Final = re.compile(r"^[a-z][a-z0-9+]*://")
 _NAME_SERVERS: Final = (LOG_ADDRESS.key, f"{PROPERTIES_PREFIX}pulsar.admin.adminUrl")
 
 
 def servers_of(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(option, server) of every server that the options of a table name, in any spelling, as ``host:port``."""
-    given = by_canonical_key(options)
-    for key in _NAME_SERVERS:
-        yield from ((key, server) for server in _split(given.get(key, "")))
+    """(option, server) of every server that the options of a table name, in every spelling, as ``host:port``."""
+    for spelling, value in options.items():
+        if (key := ALL_OPTIONS.canonical_key(spelling)) in _NAME_SERVERS:
+            yield from ((key, server) for server in _split(value))
 
 
 def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known: Iterable[str]) -> None:

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 import pyarrow as pa
 
 from lakelog.errors import CommitConflict, InvalidRequest
+from lakelog.options.compatibility import INERT
+from lakelog.options.table import TABLE_OPTIONS
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.ports import Engine
-from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
+from lakelog.sql.runtime.procedure import (
+    Parameter,
+    Procedure,
+    Value,
+    duration,
+    flag,
+    options_among,
+    partition_specs,
+    text,
+)
 from lakelog.sql.runtime.statement import counts_row
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
-from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table
+from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table, idle_partitions
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.clustering import ClusteringOrder, files_to_sort
 
 UNORDERED: Final = "none"
+_PREFIXES: Final = ("compaction.", "num-sorted-run.", "target-file-size", "file.", "changelog-file.", "metadata.stats-")
+_OPTIONS: Final = (
+    *(option for option in TABLE_OPTIONS.options if option.key.startswith(_PREFIXES) and "write" in option.scope),
+    *(option for option in INERT if option.key == "sink.parallelism"),
+)
+"""Options of a table that may be given for one call."""
 _ATTEMPTS: Final = 5
 """Maximum attempts if other commits replace the same files."""
-
-
-def partition_specs(given: Value) -> list[dict[str, str]]:
-    """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
-    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
-    if not specs:
-        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return specs
 
 
 def strategy(given: Value) -> bool:
@@ -37,13 +48,6 @@ def strategy(given: Value) -> bool:
     if name not in ("full", "minor"):
         raise ValueError("write 'full' or 'minor'")
     return name == "full"
-
-
-def _pair(part: str) -> tuple[str, str]:
-    name, equals, value = part.partition("=")
-    if not equals or not name.strip():
-        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
-    return name.strip(), value.strip()
 
 
 def columns(given: Value) -> tuple[str, ...]:
@@ -63,9 +67,14 @@ def _run(
     compact_strategy: bool | None = None,
     order_strategy: str = UNORDERED,
     order_by: tuple[str, ...] = (),
+    partition_idle_time: timedelta | None = None,
 ) -> pa.Table:
+    if table.hints:  # planners and writers of files, also of other processes, take options from the schema
+        table = table.with_schema(replace(table.schema, options={**table.schema.options, **table.hints}))
     condition = None if where is None else parse_filter(where, table.schema)
     chosen = chosen_partitions(table, partitions, condition)
+    if partition_idle_time is not None:
+        chosen = idle_partitions(table, partition_idle_time, chosen)
     strategy = order_strategy.lower()
     if strategy != UNORDERED:
         if not full or compact_strategy is False:
@@ -121,6 +130,8 @@ COMPACT = Procedure(
         Parameter("compact_strategy", strategy),
         Parameter("order_strategy", text),
         Parameter("order_by", columns),
+        Parameter("partition_idle_time", duration),
+        Parameter("options", options_among(_OPTIONS)),
     ),
     _run,
     uses_engine=True,

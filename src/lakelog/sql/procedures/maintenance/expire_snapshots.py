@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.runtime.procedure import Parameter, Procedure, age, number
+from lakelog.options.retention import RETENTION_OPTIONS
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age, number, options_among
 from lakelog.table.maintenance.retention import expire_snapshots
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -29,6 +30,7 @@ EXPIRE_SNAPSHOTS = Procedure(
         Parameter("retain_min", number),
         Parameter("older_than", age),
         Parameter("max_deletes", number),
+        Parameter("options", options_among(RETENTION_OPTIONS)),
     ),
     _run,
 )

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.runtime.procedure import Parameter, Procedure, age, flag
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age, flag, ignored
 from lakelog.table.maintenance.retention import remove_orphan_files
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -19,5 +19,14 @@ def _run(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool
     return pa.table(counts, schema=pa.schema([(name, pa.int64()) for name in counts]))
 
 
-REMOVE_ORPHAN_FILES = Procedure("remove_orphan_files", (Parameter("older_than", age), Parameter("dry_run", flag)), _run)
+REMOVE_ORPHAN_FILES = Procedure(
+    "remove_orphan_files",
+    (
+        Parameter("older_than", age),
+        Parameter("dry_run", flag),
+        Parameter("parallelism", ignored),
+        Parameter("mode", ignored),
+    ),
+    _run,
+)
 """Removes files that nothing names and that are older than a day; with ``dry_run`` it only lists them."""

@@ -1,1 +1,1 @@
-"""Procedures of tags, branches and rollback."""
+"""Procedures of tags and branches."""

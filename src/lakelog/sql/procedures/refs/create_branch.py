@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, number, text
-from lakelog.sql.runtime.statement import empty_result
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, branch: str, tag: str | None = None, snapshot: int | None = None) -> pa.Table:
     table.store.branches.create(branch, tag, snapshot)
-    return empty_result()
+    return done_result()
 
 
 CREATE_BRANCH = Procedure(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, text
-from lakelog.sql.runtime.statement import empty_result
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.maintenance.retention import fast_forward
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, branch: str, files_only: bool = False) -> pa.Table:
     fast_forward(table, branch, files_only)
-    return empty_result()
+    return done_result()
 
 
 FAST_FORWARD = Procedure("fast_forward", (Parameter("branch", text, True), Parameter("files_only", flag)), _run)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, duration, number, text
-from lakelog.sql.runtime.statement import empty_result
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
@@ -15,7 +15,7 @@ def _run(
     table: DynamicTable, tag: str, snapshot: int | None = None, time_retained: timedelta | None = None
 ) -> pa.Table:
     table.store.tags.replace(tag, snapshot, time_retained)
-    return empty_result()
+    return done_result()
 
 
 REPLACE_TAG = Procedure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, number, text
-from lakelog.sql.runtime.statement import empty_result
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
@@ -14,7 +14,7 @@ def _run(table: DynamicTable, consumer_id: str, next_snapshot_id: int | None = N
         table.store.consumers.delete(consumer_id)
     else:
         table.store.consumers.record(consumer_id, next_snapshot_id)
-    return empty_result()
+    return done_result()
 
 
 RESET_CONSUMER = Procedure(

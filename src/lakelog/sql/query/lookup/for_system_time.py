@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lakelog.options.lookup import PROCTIME_COLUMNS
 from lakelog.sql.query.column_pruning import relations_of
 from lakelog.sql.query.references import QueryText, cte_of
 from lakelog.sql.runtime.context import SessionContext
@@ -124,7 +125,10 @@ def _in_relation(session: SessionContext, relation: exp.Expr, name: str) -> _Ori
     schema = None if identifier is None else session.tables.load_schema(identifier)
     if schema is None:
         return _Origin.NOW if name.lower().replace("_", "") in _NAMES else _Origin.STORED
-    return _Origin.STORED if name.lower() in (n.lower() for n in schema.field_names) else _Origin.MISSING
+    if name.lower() in (n.lower() for n in schema.field_names):
+        return _Origin.STORED
+    proctimes = schema.options.get(PROCTIME_COLUMNS.key, "").lower().split(",")
+    return _Origin.NOW if name.lower() in proctimes else _Origin.MISSING
 
 
 def _in_query(session: SessionContext, query: exp.Expr, name: str) -> _Origin:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, UnsupportedFeature
+from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.procedure import Procedure, Value
@@ -71,9 +72,16 @@ class Call(ParsedStatement):
         if not isinstance(given, str):
             raise InvalidRequest(f"the first argument is the table, such as 'db.t': write {procedure.usage}")
         name, _, branch = given.partition(_BRANCH)
-        table = session.tables.open(session.identifier(name, catalog))
+        identifier = session.identifier(name, catalog)
+        table = session.tables.open(identifier)
         target = open_branch(table, branch) if branch else table
-        return procedure.call(target, self.positional[1:], named, session.engine)
+
+        def alter(changes: Sequence[SchemaChange]) -> object:
+            if branch:
+                raise UnsupportedFeature(f"{procedure.usage} changes the schema, which a branch has from its table")
+            return session.tables.alter_table(identifier, changes)
+
+        return procedure.call(target, self.positional[1:], named, session.engine, alter)
 
 
 def _argument_name(cursor: TokenStream) -> str | None:

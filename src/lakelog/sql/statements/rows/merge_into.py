@@ -17,6 +17,7 @@ from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import (
     DmlTarget,
+    names_relation,
     qualified,
     read_changed_table,
     read_fragment,
@@ -126,6 +127,14 @@ class MergeInto(ParsedStatement):
     def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
         # a row without a match has the columns of one side only
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
+
+        absent = {MATCHED: None, MISSING: self.table.alias, EXTRA: self.alias}[when.kind]
+        given = [when.condition, *(when.values or {}).values()]
+        if absent is not None and any(text and names_relation(text, absent) for text in given):
+            raise self.source.error(
+                self.source.start,
+                f"WHEN {when.kind} is about rows without a row of '{absent}', whose columns it cannot use",
+            )
 
         def own(text: str) -> str:
             return self._short(qualified(text, self.table, bare))

@@ -1,0 +1,114 @@
+"""Words of Arctic, Amoro and Flink Table Store: options without effect here, each with the reason; other spellings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lakelog.options.option import Declared, Option, Options
+
+PROPERTIES_PREFIX: Final = "properties."
+"""Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
+
+TABLE_STORAGE: Final = "table-storage."
+KEY_PREFIXES: Final = {TABLE_STORAGE: "", "log.kafka.": "kafka.", "kafka.": PROPERTIES_PREFIX}
+"""Other beginnings of keys: those of Flink Table Store, and of the proposal for it."""
+
+STARTUP_WORDS: Final = {
+    "full": "latest-full",
+    "group-offsets": "latest",  # a query has its position in its checkpoint, not in a group of the log
+    "latest-offset": "latest",
+    "earliest-offset": "earliest",
+    "from-timestamp": "timestamp",
+}
+"""Other words for the start of a read of the log: those of Table Store and of Flink's Kafka connector."""
+
+_ANY: Final = ("table", "read", "write")
+
+
+def _inert(key: str, why: str, *, choices: tuple[str, ...] = (), aliases: tuple[str, ...] = ()) -> Option[str]:
+    return Option(key, str, None, f"No effect: {why}", _ANY, choices=choices, aliases=aliases)
+
+
+INERT: Final[tuple[Option[Any], ...]] = (
+    _inert("log-store.data-version", "every record of a log carries the version of its layout.", choices=("v1",)),
+    _inert("log.version", "every record of a log carries the version of its layout.", choices=("v1",)),
+    _inert("log-store.catch-up", "the table stores by itself whether its writers have caught up."),
+    _inert("log-store.catch-up-timestamp", "the table stores by itself when its writers have caught up."),
+    _inert("log-store.kafka.compatible.enabled", "the client finds out what the servers support."),
+    _inert("log.key.format", "keys are JSON in a debezium-json log.", choices=("json",)),
+    _inert("log.ignore-delete", "a log has all changes; ignore-delete drops them in both stores.", choices=("false",)),
+    _inert(
+        "scan.remove-normalize",
+        "a read of an upsert log has no normalizer without log.consumer.normalize.",
+        aliases=("log.scan.remove-normalize",),
+    ),
+    _inert("log.system.partitions", "a log has one partition per bucket."),
+    _inert("log.system.replication", "the servers of the log decide how often they replicate a topic."),
+    _inert("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
+    _inert("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),
+    _inert("streaming", "read.mode decides: a read of the log is a stream, one of files is not."),
+    _inert("monitor-interval", "the trigger of the query decides how often new files are read."),
+    _inert("source.parallelism", "a read has one task per partition of the log, or per split of files."),
+    _inert("sink.parallelism", "a write has as many tasks as its query, unless write.shuffle changes them."),
+    _inert("write.distribution.hash-mode", "rows are shuffled by partition and bucket."),
+    _inert(
+        "dim-table.enabled",
+        "a lookup join waits for the rows that the table has when it starts.",
+        aliases=("dim-table.enable",),
+    ),
+    _inert("lookup.cache.max-rows", "lookup.cache-max-memory-size limits the memory of the index."),
+    _inert("lookup.cache.ttl-after-write", "the index has the newest rows, whatever their age."),
+    _inert("rocksdb.auto-compactions", "the index of a lookup join is no RocksDB."),
+    _inert("rocksdb.writing-threads", "the index of a lookup join is no RocksDB."),
+    _inert("rocksdb.block-cache.capacity", "the index of a lookup join is no RocksDB."),
+    _inert("rocksdb.block-cache.numShardBits", "the index of a lookup join is no RocksDB."),
+    _inert("source.split.target-size", "neighbouring files of a bucket are one split up to 128 MiB."),
+    _inert("source.split.open-file-cost", "neighbouring files of a bucket are one split up to 128 MiB."),
+    _inert("dynamic-bucket.assigner-parallelism", "the driver assigns keys to dynamic buckets."),
+    _inert("end-input.check-partition-expire", "each write checks for old partitions, at most once per interval."),
+    _inert("tag.automatic-creation", "tags are made by SQL, Python and the command line.", choices=("none",)),
+)
+
+DEFAULTS: Final = Option(
+    "lakelog.defaults",
+    str,
+    None,
+    "Defaults of a new table with a log: those of Flink Table Store (flip-188: Kafka, transactional, reads start with "
+    "latest-full) or of Amoro (amoro: Kafka, eventual without retractions, all changes). Other options take "
+    "precedence. CREATE TABLE stores the options of the profile.",
+    choices=("flip-188", "amoro"),
+)
+_TYPE: Final = "log-store.type"
+_ADDRESS: Final = "log-store.address"
+_PROFILES: Final[dict[str, dict[str, str]]] = {
+    "flip-188": {
+        _TYPE: "kafka",
+        "log-store.data-format": "debezium-json",
+        "log.consistency": "transactional",
+        "log.changelog-mode": "auto",
+        "scan.startup.mode": "latest-full",
+    },
+    "amoro": {
+        _TYPE: "kafka",
+        "log-store.data-format": "debezium-json",
+        "log-store.consistency-guarantee.enabled": "false",
+        "log.consistency": "eventual",
+        "log.changelog-mode": "all",
+    },
+}
+
+COMPATIBILITY_OPTIONS: Final = Declared([*INERT, DEFAULTS])
+"""Every option of this page."""
+
+
+def with_defaults(options: dict[str, str], has_log: bool) -> dict[str, str]:
+    """Options of a new table (canonical keys) with those that its profile adds; none without a log.
+
+    A log with an address is of the system that the address names.
+    """
+    given = {key: value for key, value in options.items() if key != DEFAULTS.key}
+    profile = Options(options).get_typed(DEFAULTS)
+    if profile is None or not has_log:
+        return given
+    added = _PROFILES[profile]
+    return {key: added[key] for key in added if key != _TYPE or _ADDRESS not in given} | given

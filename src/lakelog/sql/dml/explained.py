@@ -1,0 +1,202 @@
+"""EXPLAIN of statements that change rows: ports that tell what a statement would write, and write nothing.
+
+The statement itself runs on them, so that what is explained is what would be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import UnsupportedFeature
+from lakelog.options.log import EMIT_MODE
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
+from lakelog.options.table import MERGE_ENGINE
+from lakelog.paimon.rows.display import partition_path
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.struct_casts import FieldMatch
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.read.file_scan import Scan
+
+_READS_OF_ENGINE: Final = ("columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types")
+_READS_OF_TABLES: Final = (
+    "canonical_options",
+    "changeable",
+    "list_catalogs",
+    "list_databases",
+    "list_tables",
+    "load_schema",
+    "open",
+)
+_MOST_PARTITIONS: Final = 20
+
+
+@dataclass(frozen=True)
+class Write:
+    """What a statement would write: text for the user, and the plan that finds the rows, if any is read."""
+
+    text: str
+    plan: QueryPlan | None
+
+
+class ExplainingSession(SessionContext):
+    """A session for one statement, whose writes are told and not done.
+
+    ``head`` is the text of EXPLAIN before the statement, which Spark's own tables need; ``verb`` its first word.
+    """
+
+    def __init__(self, session: SessionContext, head: str, verb: str) -> None:
+        self.__dict__.update(session.__dict__)
+        self._session = session
+        self._verb = verb
+        self.write: Write | None = None
+        self.tables = cast(Tables, _Tables(session.tables, self))
+        self.engine = cast(Engine, ExplainingEngine(session.engine, self, head))
+
+    def new_view(self) -> str:
+        """A new unique view name of the session."""
+        return self._session.new_view()
+
+    def opened(self, identifier: Identifier, options: Mapping[str, str]) -> DynamicTable:
+        """The table with the options of the write. Raises UnsupportedFeature for a system table."""
+        table = self._session.tables.open(identifier).with_hints(options)
+        table.check_writable()
+        return table
+
+    def tell(self, table: DynamicTable, what: str, partitions: str, plan: QueryPlan | None = None) -> None:
+        """Notes what the statement would write."""
+        lines = [
+            f"{self._verb} of table {table.name}, {_shape(table)}",
+            f"  writes: {what if table.emits_files else 'nothing to the files'}",
+            f"  partitions: {partitions if table.schema.partition_keys else 'none'}, {_buckets(table)}",
+            f"  log: {_log(table)}",
+        ]
+        self.write = Write("\n".join(lines), plan)
+
+
+class ExplainingEngine:
+    """The engine of an ``ExplainingSession``."""
+
+    def __init__(self, engine: Engine, session: ExplainingSession, head: str) -> None:
+        self._engine, self._session, self._head = engine, session, head
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _READS_OF_ENGINE:
+            raise AttributeError(name)
+        return getattr(self._engine, name)
+
+    def pass_through(self, text: str) -> object:
+        """Spark explains a statement about its own table."""
+        return self._engine.pass_through(self._head + text)
+
+    def run_query(self, plan: QueryPlan) -> object:
+        """Spark explains a statement about its own table, from lakelog's tables."""
+        return self._engine.run_query(plan.behind(self._head))
+
+    def insert(
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: Mapping[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
+        match: FieldMatch = FieldMatch.POSITION,
+    ) -> None:
+        """Tells of the rows of a plan."""
+        target = self._session.opened(table, options)
+        where = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in partition.items())
+        if overwrite:
+            check_overwritable(target)
+            what, where = "the rows below, in place of the rows of these partitions", where or _overwritten(target)
+            what = what if target.schema.partition_keys else "the rows below, in place of all rows"
+        elif target.schema.is_keyed:
+            engine = target.options.need(MERGE_ENGINE)
+            what = f"the rows below with their row kinds; reads and compactions merge them by key ({engine})"
+        else:
+            what = "the rows below, beside those of the table"
+        self._session.tell(target, what, where or "those of the rows", plan)
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """Tells of the files of a table without a key that are replaced; none is read."""
+        target = self._session.opened(table, options)
+        check_overwritable(target)
+        which = "each data file" if plan is None else "each data file that has rows of the read below"
+        what = f"new files in place of {which}, with its other rows and the changed ones"
+        self._session.tell(target, what, "those of the files", plan)
+        return [file.file_name for split in Scan(target).plan() for file in split.files] if plan is None else ()
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Adds the plan of the rows, if the statement rewrites all files or also adds rows."""
+        told = self._session.write
+        if told is not None and told.plan is None:
+            self._session.write = Write(told.text, plan)
+
+
+class _Tables:
+    """The tables of an ``ExplainingSession``."""
+
+    def __init__(self, tables: Tables, session: ExplainingSession) -> None:
+        self._tables, self._session = tables, session
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _READS_OF_TABLES:
+            raise AttributeError(name)
+        return getattr(self._tables, name)
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[object]) -> None:
+        """Refuses what only the statement itself does."""
+        raise UnsupportedFeature(
+            f"EXPLAIN adds no columns to table {identifier}: explain the statement without WITH SCHEMA EVOLUTION"
+        )
+
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+        """Tells of whole partitions."""
+        target = self._session.opened(identifier, options)
+        check_overwritable(target)
+        schema = target.schema
+        found = Scan(target, filter=None if condition is None else parse_filter(condition, schema)).plan()
+        names = sorted({partition_path(split.partition, schema, "NULL") for split in found if schema.partition_keys})
+        more = f" and {len(names) - _MOST_PARTITIONS} more" if len(names) > _MOST_PARTITIONS else ""
+        which = "all files" if condition is None else "the files of whole partitions"
+        what = f"a snapshot without {which} ({sum(len(s.files) for s in found)}); no row is read"
+        self._session.tell(target, what, (", ".join(names[:_MOST_PARTITIONS]) or "no partition has such rows") + more)
+
+
+def _shape(table: DynamicTable) -> str:
+    schema = table.schema
+    key = f"primary key ({', '.join(schema.primary_keys)})" if schema.is_keyed else "no primary key"
+    return key + (f", partitioned by ({', '.join(schema.partition_keys)})" if schema.partition_keys else "")
+
+
+def _buckets(table: DynamicTable) -> str:
+    schema = table.schema
+    if schema.num_buckets < 1 or not schema.bucket_keys:
+        return "buckets: as the rows come" if not schema.is_keyed else "buckets: by the index of keys"
+    return f"buckets: {schema.num_buckets} by the hash of ({', '.join(schema.bucket_keys)})"
+
+
+def _log(table: DynamicTable) -> str:
+    log = table.log
+    if log is None:
+        return "none"
+    name = f"{log.system}, topic {log.topic}"
+    if table.publishes:
+        return f"{name}, gets the changes of the merged table after the commit"
+    if not table.emits_log:
+        return f"{name}, gets nothing from this write ('{EMIT_MODE.key}', 'change-tracking')"
+    return f"{name}, gets the rows as they are written (changes: {table.changelog_mode})"
+
+
+def _overwritten(table: DynamicTable) -> str:
+    if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
+        return "all; with 'spark.sql.sources.partitionOverwriteMode' = 'dynamic' those of the rows"
+    return "those of the rows" if table.options.need(DYNAMIC_PARTITION_OVERWRITE) else "all"

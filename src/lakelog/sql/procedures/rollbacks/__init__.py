@@ -1,0 +1,1 @@
+"""Procedures that make an older state the newest."""

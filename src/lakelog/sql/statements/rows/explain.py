@@ -1,0 +1,60 @@
+"""EXPLAIN of statements that change rows; that of a query is Spark's, over lakelog's reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from lakelog.sql.dml.explained import ExplainingSession
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, text_rows
+from lakelog.sql.statements import STATEMENTS
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import TokenStream
+
+_MODES: Final = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
+_CHANGES: Final = {"INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE FROM", "MERGE": "MERGE INTO"}
+"""First word of a statement that changes rows → its name in ``STATEMENTS``."""
+
+
+@dataclass(frozen=True)
+class Explain(ParsedStatement):
+    """``EXPLAIN [EXTENDED|FORMATTED|CODEGEN|COST]`` of INSERT, UPDATE, DELETE or MERGE."""
+
+    needs: ClassVar[Privilege] = Privilege.READ
+
+    head: str
+    verb: str
+    change: ParsedStatement
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> Explain | None:
+        """Reads the statement; None for EXPLAIN of another one."""
+        cursor.expect_words("EXPLAIN")
+        mode = next((mode for mode in _MODES if cursor.accept_words(mode)), None)
+        first, tokens = cursor.peek(), cursor.tokens[cursor.at :]
+        if first is None:
+            return None
+        verb = first.text.upper()
+        if verb == "WITH":
+            cursor.check_parentheses()
+            while cursor.peek() is not None and not cursor.at_words("INSERT"):
+                cursor.skip_group()
+            verb = "" if cursor.peek() is None else "INSERT"
+        if verb not in _CHANGES:
+            return None
+        inner = SourceText(cursor.source.script, first.start, cursor.source.end)
+        change: ParsedStatement | None = STATEMENTS.load(_CHANGES[verb]).parse(TokenStream(inner, tokens))
+        head = "EXPLAIN " if mode is None else f"EXPLAIN {mode} "
+        return None if change is None else cls(cursor.source, head, verb, change)
+
+    def run(self, session: SessionContext) -> object:
+        """The write and the plan of its rows, without writing them. Raises the errors of the statement itself."""
+        explaining = ExplainingSession(session, self.head, self.verb)
+        of_spark = self.change.run(explaining)
+        found = explaining.write
+        if found is None:
+            return of_spark
+        if found.plan is None:
+            return text_rows(["plan"], [[f"== Write ==\n{found.text}"]])
+        return session.run_query(found.plan.behind(self.head, found.text))
