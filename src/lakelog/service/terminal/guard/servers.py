@@ -12,7 +12,8 @@ from typing import Final
 
 from lakelog.errors import NotAllowed
 from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
-from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
+from lakelog.options.compatibility import PROPERTIES_PREFIX
+from lakelog.options.log import LOG_ADDRESS
 from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.table.model.log_options import ALL_OPTIONS
