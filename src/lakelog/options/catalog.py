@@ -59,8 +59,28 @@ CATALOG_EXTERNAL_PATHS: Final = Option(
     scope=("lake",),
 )
 
+CATALOG_LOG_SERVERS: Final = Option(
+    "catalog.log-servers",
+    str,
+    None,
+    "Log servers (host:port, separated by commas) that users of the dashboard's terminal without the role admin may "
+    "name in the options of a table, besides those that the catalog's tables already have. Default: none. Programs "
+    "and `lakelog sql` are not limited.",
+    scope=("lake",),
+)
+FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key)
+"""Options that are read before a catalog is opened, or by what guards it; no kind of catalog knows them."""
+
 CATALOG_OPTIONS: Final = Declared(
-    [CATALOG_TYPE, CATALOG_URI, CATALOG_KEY, CATALOG_TOKEN, CATALOG_WAREHOUSE, CATALOG_EXTERNAL_PATHS]
+    [
+        CATALOG_TYPE,
+        CATALOG_URI,
+        CATALOG_KEY,
+        CATALOG_TOKEN,
+        CATALOG_WAREHOUSE,
+        CATALOG_EXTERNAL_PATHS,
+        CATALOG_LOG_SERVERS,
+    ]
 )
 COMMITS_BY_SERVER: Final = ("rest",)
 """Types of catalogs whose tables must be opened through them, because a server commits to them."""

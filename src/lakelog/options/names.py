@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 _NOT_IN_NAMES: Final = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -10,6 +11,8 @@ _MOST_BYTES: Final = 255
 """Bytes of one name that every file system takes."""
 _INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """Characters that move the cursor of a terminal, change its colours, or the order in which text is shown."""
+_MEANT: Final = re.compile(r"[./\\$`:]")
+"""Characters with a meaning in paths and in statements; other file systems and programs may normalize to them."""
 _LEFT_AS_THEY_ARE: Final = "\n\t"
 _MOST_BYTES_OF_A_NAME: Final = 200
 """Bytes of a name that becomes a part of the name of a file."""
@@ -47,8 +50,14 @@ def sql_name_fault(name: str) -> str:
     """The reason why a text cannot be the name of a new table or database; "" if it can."""
     if fault := stored_name_fault(name, _MOST_BYTES_OF_A_NAME) or column_fault(name):
         return fault
-    found = re.search(r"[.`]", name)
-    return f"it has '{found[0]}', which has a meaning of its own in names" if found else ""
+    if found := re.search(r"[.`]", name):
+        return f"it has '{found[0]}', which has a meaning of its own in names"
+    if unicodedata.normalize("NFC", name) != name:
+        return "it has letters in parts (an accent after its letter), which look like another name: write it in NFC"
+    twin = next(
+        (char for char in name if not char.isascii() and _MEANT.search(unicodedata.normalize("NFKC", char))), ""
+    )
+    return f"it has '{twin}', which looks like '{unicodedata.normalize('NFKC', twin)}'" if twin else ""
 
 
 def _escape(char: str) -> str:

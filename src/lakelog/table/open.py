@@ -16,7 +16,7 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import file_io_for
 from lakelog.io.storage.delegating import ExternalFileIO
-from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CATALOG_TYPE
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CATALOG_TYPE, FOR_CALLERS
 from lakelog.options.option import Options
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
@@ -46,7 +46,7 @@ def open_catalog(
     """
     given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
     kind = Options(given).need(CATALOG_TYPE)
-    own = Options({k: v for k, v in given.items() if k not in (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key)})
+    own = Options({k: v for k, v in given.items() if k not in FOR_CALLERS})
     io = file_io_for(warehouse, storage_options)
     roots = tuple(filter(None, map(str.strip, given.get(CATALOG_EXTERNAL_PATHS.key, "").split(","))))
     return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, own)

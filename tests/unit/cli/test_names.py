@@ -27,6 +27,11 @@ BAD = {
     "live\u202eevil": r"it has \u202e, a character that is not shown",
     "n" * 300: "it has 300 bytes, too long",
     " ": "a name is not blank",
+    "zu\u0308ge": "write it in NFC",
+    "a\u2024b": "which looks like '.'",
+    "a\uff0fb": "which looks like '/'",
+    "a\u2025b": "which looks like '..'",
+    "a\uff04b": "which looks like '$'",
 }
 
 
@@ -76,6 +81,13 @@ def test_tags_branches_consumers_and_columns_have_visible_names(lake: Lake, name
     if name in ("a\nb", "x\u202ey"):
         with pytest.raises(InvalidRequest, match="cannot be the name of a column"):
             lake.sql(f"create table d.u (`{name}` int)")
+
+
+def test_names_in_any_alphabet_are_taken_and_those_that_exist_are_read(lake: Lake, tmp_path: Path) -> None:
+    for name in ("z\u00fcge", "日本語", "заказы", "ﬁ"):
+        lake.sql(f"create table d.`{name}` (id int)")
+    Path(lake.table("d.z\u00fcge").path).rename(tmp_path / "d.db" / "zu\u0308ge")
+    assert lake.table("d.`zu\u0308ge`").scan().to_arrow().num_rows == 0
 
 
 def test_a_table_of_another_engine_with_a_dot_does_not_stop_the_others(lake: Lake, tmp_path: Path) -> None:

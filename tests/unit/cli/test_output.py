@@ -72,6 +72,11 @@ def test_jsonl_is_one_object_a_row_that_keeps_every_digit() -> None:
     }
 
 
+def test_jsonl_keeps_all_columns_of_the_same_name() -> None:
+    joined = pa.Table.from_arrays([pa.array([n]) for n in range(4)], names=["id", "id", "id_2", "id"])
+    assert json.loads(printed("jsonl", joined)) == {"id": 0, "id_3": 1, "id_2": 2, "id_4": 3}
+
+
 def test_a_null_is_null_and_nan_is_not() -> None:
     second = json.loads(printed("jsonl", ALL_TYPES).splitlines()[1])
     assert second.pop("real") == "NaN"

@@ -32,6 +32,7 @@ from lakelog.service.metrics import table_gauges as figures
 from lakelog.service.metrics.endpoint import LakelogCollector
 from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
 from log_tables import make, rows
+from terminals import until
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -192,6 +193,24 @@ def test_a_page_of_another_site_that_names_itself_our_address_is_refused() -> No
     with lakelog.metrics.serve() as endpoint:
         assert ask(endpoint.url, Host=f"evil.example:{endpoint.port}")[0] == 403
         assert ask(endpoint.url, Host="localhost")[0] == 200
+
+
+def test_clients_that_send_nothing_take_so_many_threads_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelog.service.metrics.endpoint._MOST_REQUESTS", 2)
+    with lakelog.metrics.serve() as endpoint:
+        idle = [socket.create_connection(("127.0.0.1", endpoint.port), timeout=20) for _ in range(2)]
+        with socket.create_connection(("127.0.0.1", endpoint.port), timeout=5) as refused:
+            assert refused.recv(1) == b""  # hung up at once: the limit of an idle request is 10 s
+        for client in idle:
+            client.close()
+        until(lambda: _answers(endpoint.url), "the threads are free")
+
+
+def _answers(url: str) -> bool:
+    try:
+        return ask(url)[0] == 200
+    except OSError:  # hung up
+        return False
 
 
 def test_another_address_than_loopback_needs_a_token() -> None:

@@ -216,3 +216,48 @@ def test_only_an_admin_takes_secrets_to_another_table_or_address(
     run(writer, f"CREATE TABLE db.taken LIKE {table_with_secrets}")
     taken = Path(warehouse) / "db.db" / "taken" / "schema" / "schema-0"
     assert not taken.exists() or "hunter" not in taken.read_text()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "'log-store.address' = '169.254.169.254:80'",
+        "'kafka.bootstrap.servers' = 'inside:22'",
+        "'Kafka.Bootstrap.Servers' = 'broker:9092,inside:22'",
+        "'log-store.address' = 'PULSAR://inside:6650'",
+        "'log.kafka.bootstrap.servers' = 'inside:9092'",
+        "'log-store.address' = 'pulsar://user@broker:9092'",
+        "'log-store.address' = 'pulsar://broker:9092', 'properties.pulsar.admin.adminUrl' = 'http://inside:80'",
+    ],
+)
+def test_a_writer_makes_the_server_connect_to_no_address_of_his_own(writer: Terminal, options: str) -> None:
+    refused = (
+        f"CREATE TABLE db.x (id INT) USING lakelog TBLPROPERTIES ('log-store.enabled' = 'true', {options})",
+        f"CREATE TABLE db.x LIKE db.t TBLPROPERTIES ('log-store.enabled' = 'true', {options})",
+        f"ALTER TABLE db.t SET TBLPROPERTIES ({options})",
+    )
+    for text in refused:
+        error = run(writer, text).snapshot().error
+        assert error is not None and error.refused, text
+        assert "names the server" in error.message and "'catalog.log-servers'" in error.message, error.message
+    hinted = run(writer, f"SELECT * FROM db.t /*+ OPTIONS({options}) */").snapshot().error
+    assert hinted is not None
+    assert ["db", "x"] not in rows(writer, "SHOW TABLES IN db")
+
+
+def test_a_writer_may_name_servers_that_the_catalog_lists_or_its_tables_have(tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "w")
+    with connect(warehouse=warehouse) as lake:
+        for name in ("t", "served"):
+            lake.sql(f"CREATE TABLE {name} (id INT) USING lakelog")
+    path = Path(warehouse) / "default.db" / "served" / "schema" / "schema-0"
+    schema = orjson.loads(path.read_bytes())
+    schema["options"]["kafka.bootstrap.servers"] = "first:9092,second:9092"
+    path.write_bytes(orjson.dumps(schema))
+    listed = {"catalog.log-servers": "Broker:9092, pulsar://other:6650"}
+    with Terminal(TerminalConfig(warehouse, role=Privilege.WRITE, catalog_options=listed)) as terminal:
+        for address in ("broker:9092", "pulsar://other:6650", "second:9092"):
+            error = run(terminal, f"ALTER TABLE default.t SET TBLPROPERTIES ('log-store.address' = '{address}')")
+            assert "a log is created with its table" in str(error.snapshot().error), address  # the rule after this one
+        error = run(terminal, "ALTER TABLE default.t SET TBLPROPERTIES ('log-store.address' = 'third:9092')")
+        assert "'third:9092', which no table of this catalog has" in str(error.snapshot().error)

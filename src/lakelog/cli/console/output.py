@@ -6,8 +6,9 @@ import csv
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import chain, count
 from typing import Any, Final, TextIO
 
 import click
@@ -61,13 +62,23 @@ class JsonLinesPrinter(RowPrinter):
     """Prints one JSON object per row and nothing else.
 
     Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``, a map with text
-    keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings.
+    keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings. Of
+    columns with the same name, the second is ``name_2``.
     """
 
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
-        names = chunk.column_names
+        names = _distinct(chunk.column_names)
         lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_LINE_OPTIONS) for row in plain_rows(chunk)]
         self._stream.write(b"".join(lines).decode())
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns as keys of an object: a repeated one, as of a join, gets the suffix ``_2``, ``_3`` and so on."""
+    found: dict[str, None] = {}
+    for name in names:
+        tries = chain([name], (f"{name}_{number}" for number in count(2)))
+        found[next(one for one in tries if one not in found and (one == name or one not in names))] = None
+    return list(found)
 
 
 class CsvPrinter(RowPrinter):

@@ -86,10 +86,11 @@ def dashboard(
     """
     with contextlib.ExitStack() as cleanup:
         checks: dict[str, Callable[[], str]] = {}
+        stages: dict[str, Callable[[], str]] = {}
         if demo:
             running = cleanup.enter_context(_SERVERS.load("demo")())
-            warehouse, checks = running.warehouse, {"demo": running.trouble}
-        _run(warehouse, catalogs, users_file, token_file, opens, checks, more)
+            warehouse, checks, stages = running.warehouse, {"demo": running.trouble}, {"demo": running.stage}
+        _run(warehouse, catalogs, users_file, token_file, opens, checks, stages, more)
 
 
 def _run(
@@ -99,6 +100,7 @@ def _run(
     token_file: Path | None,
     opens: bool,
     checks: Mapping[str, Callable[[], str]],
+    stages: Mapping[str, Callable[[], str]],
     more: Mapping[str, Any],
 ) -> None:
     place = warehouse_config(warehouse)
@@ -118,7 +120,7 @@ def _run(
         if opens:
             webbrowser.open(address)
 
-    _SERVERS.create("dashboard", settings, checks).run(started)
+    _SERVERS.create("dashboard", settings, checks, stages).run(started)
 
 
 def _catalog(text: str) -> tuple[str, dict[str, str]]:

@@ -163,7 +163,7 @@ def answer_wrong_request(request: Request, failure: Exception) -> Response:
     """Handles an invalid parameter or body."""
     assert isinstance(failure, RequestValidationError)
     wrong = (f"'{'.'.join(map(str, one['loc'][1:]))}': {one['msg'].lower()}" for one in failure.errors())
-    return told(request, 400, f"the request has a wrong value of {'; '.join(wrong)}")
+    return told(request, 400, f"invalid request: {'; '.join(wrong)}")
 
 
 def answer_other_error(request: Request, failure: Exception) -> Response:

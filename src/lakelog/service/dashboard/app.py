@@ -70,6 +70,7 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
         openapi_url=f"{API}/openapi.json",
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
+        redirect_slashes=False,  # behind a proxy it would lead from https to http
         lifespan=lifespan,
     )
     app.state.dashboard = dashboard

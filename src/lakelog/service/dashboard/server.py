@@ -47,13 +47,18 @@ _SWITCH_S: Final = 0.001
 class DashboardServer:
     """One dashboard. The constructor binds the port, so that the address is known; ``run`` serves.
 
-    Port 0 binds a free port. ``checks`` return the problems of related processes, such as the demo, for the overview.
-    Raises InvalidRequest for unsafe settings and for a port that is in use.
+    Port 0 binds a free port. For the overview, ``checks`` return the problems of related processes, such as the demo,
+    and ``stages`` what they are doing. Raises InvalidRequest for unsafe settings and for a port that is in use.
     """
 
-    def __init__(self, settings: DashboardSettings, checks: Mapping[str, Callable[[], str]] | None = None) -> None:
+    def __init__(
+        self,
+        settings: DashboardSettings,
+        checks: Mapping[str, Callable[[], str]] | None = None,
+        stages: Mapping[str, Callable[[], str]] | None = None,
+    ) -> None:
         settings.check()
-        self._settings, self._checks = settings, checks or {}
+        self._settings, self._checks, self._stages = settings, checks or {}, stages or {}
         self._listener = _listen(settings.host, settings.port)
         self.port: int = self._listener.getsockname()[1]
         self._server: uvicorn.Server | None = None
@@ -100,7 +105,7 @@ class DashboardServer:
             dashboard = Dashboard(
                 settings,
                 lake,
-                Watcher(lake, history, self._checks),
+                Watcher(lake, history, self._checks, stages=self._stages),
                 gate,
                 terminals,
                 Streams(sessions.is_alive),

@@ -45,8 +45,8 @@ class Watched:
 class Watcher:
     """Holds the last look at each table of all catalogs. Thread-safe.
 
-    ``checks`` return the problems of processes that were started for the dashboard. A table whose look takes longer
-    than ``late_s`` counts as unreadable until it returns.
+    ``checks`` return the problems of processes that were started for the dashboard, ``stages`` what they are doing. A
+    table whose look takes longer than ``late_s`` counts as unreadable until it returns.
     """
 
     def __init__(
@@ -55,8 +55,10 @@ class Watcher:
         history: FigureHistory,
         checks: Mapping[str, Callable[[], str]] | None = None,
         late_s: float = _LATE_S,
+        stages: Mapping[str, Callable[[], str]] | None = None,
     ) -> None:
         self.lake, self.history, self._checks = lake, history, checks or {}
+        self._stages = stages or {}
         self._found: dict[str, Watched] = {}
         self._names: list[str] = []
         self._due: dict[str, float] = {}
@@ -97,6 +99,10 @@ class Watcher:
         if fault:
             found["dashboard"] = f"figures of tables may be old: {fault}"
         return {name: why for name, check in self._checks.items() if (why := check())} | found
+
+    def stages(self) -> dict[str, str]:
+        """Process of the dashboard → what it is doing, and since when."""
+        return {name: stage for name, of in self._stages.items() if (stage := of())}
 
     def need(self, name: str) -> Watched:
         """The newest look at a table, made now if the last one is older than a second. Raises NotFound."""
@@ -199,7 +205,7 @@ class Watcher:
 
 
 def _late(name: str, age_s: float) -> Watched:
-    why = Unavailable(f"its check started {age_s:.0f} s ago and has not ended: its storage or log does not answer")
+    why = Unavailable(f"its check has been running for {age_s:.0f} s: its storage or log does not respond")
     return Watched(name, now_ms(), unreadable_health(name, why), age_s)
 
 

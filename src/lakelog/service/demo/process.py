@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.service.spark_environment import environment_of_own_spark
+from lakelog.table.health.formatting import format_age
 
 _SECONDS: Final = 1_200
 _RATE: Final = 500
 _STOP_S: Final = 20
 _LAST_WORDS: Final = 500
 _SLOW_S: Final = 45.0
+_PROGRESS: Final = re.compile(r"^ *(\d+) s  (.+?): sent ", re.MULTILINE)
+"""A line of the demo: seconds since the queries began, and the stage."""
 
 
 class DemoProcess:
@@ -28,6 +32,7 @@ class DemoProcess:
         self.warehouse, self._slow_s = warehouse, slow_s
         self._output, self._began = output, monotonic_s()
         self._ended: float | None = None
+        self._stage, self._stage_ms = "", 0.0
         with output.open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_of_own_spark()
@@ -51,6 +56,18 @@ class DemoProcess:
         seconds = self._ended - self._began
         why = f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written"
         return f"{why}: {words}; to see what Java and Spark need here, run: lakelog doctor"
+
+    def stage(self) -> str:
+        """The demo's current stage and its age; empty after a failure, which ``trouble`` reports."""
+        code = self._process.poll()
+        if code is not None:
+            return "" if code else "finished; its table stays as it is"
+        lines = _PROGRESS.findall(self._output.read_text(encoding="utf-8", errors="replace")) or [("0", "starting")]
+        stage = lines[-1][1]
+        if stage != self._stage:
+            seconds = int(lines[-1][0]) - next(int(at) for at, name in lines if name == stage)
+            self._stage, self._stage_ms = stage, self._output.stat().st_mtime * 1000 - seconds * 1000
+        return f"{stage}, for {format_age(now_ms() - self._stage_ms)}"
 
     def _has_written(self) -> bool:
         return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))

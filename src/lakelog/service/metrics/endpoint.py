@@ -1,4 +1,4 @@
-"""An endpoint for Prometheus in a job: one thread, one path, on loopback unless there is a token."""
+"""An endpoint for Prometheus in a job: a few threads, one path, on loopback unless there is a token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -35,6 +35,8 @@ PATH: Final = "/metrics"
 _SHORTEST_TOKEN: Final = 16
 _PATIENCE_S: Final = 10.0
 """Maximum seconds of a request."""
+_MOST_REQUESTS: Final = 32
+"""Maximum number of requests, each with a thread, at a time."""
 
 
 class Endpoint:
@@ -114,6 +116,24 @@ def serve(
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        self._free = threading.BoundedSemaphore(_MOST_REQUESTS)
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Starts the thread of a request, or hangs up if there are too many: a thread may wait for a slow client."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers one request."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def server_bind(self) -> None:
         """Binds without a reverse name lookup, which may take seconds."""

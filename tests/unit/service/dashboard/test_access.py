@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -328,3 +329,19 @@ def test_a_body_that_does_not_end_behind_its_answer_is_hung_up_on(
         slow.sendall(b"x")  # one byte ended the wait for the next request
         while slow.recv(1000):
             pass
+
+
+def test_a_client_that_does_not_read_its_answer_is_hung_up_on(
+    local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "UNREAD_S", 0.2, raising=False)
+    host, port = local.address.removeprefix("http://").split(":")
+    large = f"GET /static/vendor/codemirror.js HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.connect((host, int(port)))
+        slow.sendall(large * 40)  # more than the buffers of both ends
+        ended = select.poll()
+        ended.register(slow, select.POLLRDHUP)
+        assert ended.poll(10_000), "40 unread answers keep their connection"
+    assert still_serves(local)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,10 @@ import pytest
 
 from dashboards import PASSWORD, csrf_of, running_dashboard
 from lakelog import connect
+from lakelog.cli.setup.demo import progress_line
+from lakelog.service.dashboard.views.overview import overview
 from lakelog.service.dashboard.watcher import Watcher
+from lakelog.service.demo.check import DemoProgress
 from lakelog.service.demo.process import DemoProcess
 
 
@@ -101,6 +105,32 @@ def test_a_demo_that_has_written_nothing_yet_says_so(tmp_path: Path) -> None:
         assert not demo.trouble()
     finally:
         demo.stop()
+
+
+STAGES = (("starting Spark", 0.0), ("streaming", 10.0), ("streaming", 610.0))
+
+
+def test_a_demo_says_what_it_is_doing_and_since_when(tmp_path: Path) -> None:
+    output = tmp_path / "output.txt"
+    demo = DemoProcess(str(tmp_path), [sys.executable, "-c", "import signal; signal.pause()"], output)
+    try:
+        assert demo.stage().startswith("starting, for ")
+        lines = [progress_line(DemoProgress(stage, at, 60)) for stage, at in STAGES]
+        for count, said in ((1, "starting Spark, for 60 min"), (3, "streaming, for 70 min")):
+            output.write_text("a warning of Java\n" + "\n".join(lines[:count]) + "\n")
+            os.utime(output, (time.time() - 3600, time.time() - 3600))
+            assert demo.stage() == said
+        output.write_text(output.read_text() + "another warning\n")
+        assert demo.stage() == "streaming, for 70 min"
+
+        class Empty:
+            """A lake without catalogs."""
+
+        watcher = Watcher(Empty(), Empty(), stages={"demo": demo.stage})  # type: ignore[arg-type]
+        assert overview(watcher).stages == {"demo": "streaming, for 70 min"}
+    finally:
+        demo.stop()
+    assert demo.stage() == "", "a demo that was ended has a trouble"
 
 
 def test_a_demo_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -108,7 +110,7 @@ def test_rows_are_shown(shop: RunningDashboard) -> None:
     ("path", "status", "words"),
     [
         ("/api/v1/tables/shop.ordres", 404, "orders"),
-        ("/api/v1/tables/shop.orders$snapshots", 400, "is a view"),
+        ("/api/v1/tables/shop.orders$snapshots", 400, "is a system table"),
         ("/api/v1/tables/shop.nothing/log", 404, "has no log"),
         ("/api/v1/tables/shop.nothing/tail", 400, "log-store.enabled"),
         ("/api/v1/tables/shop.orders/plots/nonsense", 400, "known: freshness"),
@@ -204,3 +206,20 @@ def test_numbers_of_any_length_are_answered(shop: RunningDashboard) -> None:
             ) as found:
                 assert found.status_code == 200
         client.delete("/api/v1/terminal")
+
+
+def test_a_path_with_a_slash_more_leads_to_no_other_address(shop: RunningDashboard) -> None:
+    with shop.client(**HTML) as client:
+        for path in ("/log/", "/login/", "/api/v1/tables/"):
+            assert client.get(path).status_code == 404, "behind a proxy, the redirect would leave TLS"
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%41b", "a;b", 'a"b', "a b", "größe"])
+def test_a_page_links_the_json_of_a_table_with_any_name(tmp_path: Path, name: str) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql(f"create database d; create table d.`{name}` (id int)")
+    with running_dashboard(tmp_path) as dashboard, dashboard.client(**HTML) as client:
+        page = client.get(f"/tables/{quote('d.' + name)}/columns")
+        assert page.status_code == 200, page.text
+        (link,) = set(re.findall(r'href="(/api/v1/tables/[^"]+)"', page.text))
+        assert client.get(html.unescape(link)).json()["name"] == f"d.{name}"

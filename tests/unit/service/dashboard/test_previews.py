@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ import pytest
 from dashboards import PASSWORD, RunningDashboard, csrf_of, running_dashboard
 from lakelog import connect
 from lakelog.errors import LakelogError, Unavailable
+from lakelog.fileformat.avro_container import parse_container
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.grid import RecordsRequest, RowsRequest
 from lakelog.service.dashboard.previews.previews import Previews
@@ -39,6 +41,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with lake.table("d.bomb").writer() as writer:
             writer.write(pa.table({"id": range(40), "text": [str(number) * 200 for number in range(40)]}))
         _make_bomb(next(place.glob("d.db/bomb/bucket-0/*.parquet")))
+        lake.sql("create table d.avro (id bigint, text string) tblproperties ('file.format' = 'avro')")
+        with lake.table("d.avro").writer() as writer:
+            writer.write(pa.table({"id": range(40), "text": ["text"] * 40}))
+        _make_avro_bomb(next(place.glob("d.db/avro/bucket-0/*.avro")))
         lake.sql(f"create table d.wide ({', '.join(f'column_{n} int' for n in range(WIDE))})")
         lake.sql(
             "create table d.log (id bigint, name string, primary key (id)) tblproperties ('log-store.enabled' = 'true')"
@@ -61,6 +67,33 @@ def _make_bomb(file: Path) -> None:
     size = file.stat().st_size
     pq.write_table(pa.table({"id": range(40), "text": texts}), file, compression="zstd", store_schema=False)
     assert file.stat().st_size <= size + 100_000
+
+
+def _make_avro_bomb(file: Path) -> None:
+    """Replaces a file by one whose only block has 50 million records of NULLs, 100 MB, which are GB as objects."""
+    container = parse_container(file.read_bytes())
+    file.write_bytes(replace(container, blocks=((50_000_000, bytes(100 * _MB)),)).to_bytes("zstandard"))
+    assert file.stat().st_size < 100_000
+
+
+@pytest.mark.slow
+def test_an_avro_block_of_millions_of_records_takes_little_memory(dashboard: RunningDashboard) -> None:
+    most, is_over = [0], threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.02):
+            for child in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    most.append(child.memory_info().rss)
+
+    with dashboard.client() as client, ThreadPoolExecutor(1) as other:
+        watching = other.submit(watch)
+        answer = client.get("/api/v1/tables/d.avro/rows")
+        is_over.set()
+        watching.result()
+    assert answer.status_code == 503, answer.text
+    assert answer.json()["error"].startswith("this preview ")
+    assert max(most) < 1_000 * _MB, f"{max(most) / _MB:.0f} MB"
 
 
 @pytest.mark.slow
@@ -139,6 +172,16 @@ def test_slow_previews_of_one_user_do_not_keep_others_waiting(warehouse: Path) -
         previews.close()
 
     asyncio.run(program())
+
+
+def test_the_overview_starts_the_processes_of_previews(
+    dashboard: RunningDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr(Previews, "warm", lambda _: started.append(True))
+    with dashboard.client() as client:
+        assert client.get("/", headers={"accept": "text/html"}).status_code == 200
+    assert started, "the first Files or Rows page waits for the start"
 
 
 def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:

@@ -96,7 +96,7 @@ class Actions:
                 process.kill()
 
     def _run(self, action: Action, identity: Identity) -> None:
-        outcome = {"outcome": FAILED, "detail": "the process of the action has ended without a word"}
+        outcome = {"outcome": FAILED, "detail": "the process of the action ended without a result"}
         try:
             outcome = self._ran(action) or outcome
         finally:

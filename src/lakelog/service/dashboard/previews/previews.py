@@ -51,7 +51,7 @@ class Previews:
         wait. A user has one at a time, so that a slow preview of one user does not block the others.
         """
         if self._waiting >= _WAITING:
-            raise Unavailable("too many previews are being read: load the page again in a few seconds")
+            raise Unavailable("too many previews are being read: reload the page in a few seconds")
         self._waiting += 1
         turn = self._turns.setdefault(who, asyncio.Lock())
         try:
@@ -70,8 +70,9 @@ class Previews:
         raise kind(answer["why"])
 
     def warm(self) -> None:
-        """Starts the processes of the previews unless they run; returns at once."""
-        self._readers.start()
+        """Starts the processes of the previews unless they run; returns at once. A preview reports a failed start."""
+        with contextlib.suppress(OSError, Unavailable):
+            self._readers.start()
 
     def close(self) -> None:
         """Ends those processes, and the previews that are being read."""
@@ -132,7 +133,7 @@ class _Readers:
                     self.end()
                     if is_last:
                         why = f"the process that reads previews has ended, or did not start in {_START_S:g} s: {gone}"
-                        raise Unavailable(f"{why}; load the page again") from gone
+                        raise Unavailable(f"{why}; reload the page") from gone
 
     def start(self) -> socket.socket:
         """Starts the parent unless it runs; returns at once."""

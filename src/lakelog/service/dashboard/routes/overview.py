@@ -30,6 +30,7 @@ _HOUR_MS = 3_600_000
 def overview_page(request: Request, search: Search = "", sort: Sort = "score", offset: Offset = 0) -> HTMLResponse:
     """The page; the list is refreshed every few seconds."""
     dashboard = dashboard_of(request)
+    dashboard.previews.warm()  # they need a second or two to start: the next page may be one
     view = overview(dashboard.watcher, search, sort, offset)
     more = {"search": search, "sort": sort, "offset": offset}
     same = Equivalents("/api/v1/tables", ("lakelog", "health", "--warehouse", dashboard.settings.warehouse))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -60,7 +61,9 @@ class Asked:
             offset = min(int(self.at), _MOST_OFFSET) if self.start == "offset" else None
             time = datetime.fromisoformat(self.at) if self.start == "time" else None
         except ValueError:
-            raise InvalidRequest(f"'{self.at}' is no {self.start}: write 1234, or 2024-01-31 12:00 (UTC)") from None
+            raise InvalidRequest(
+                f"'{self.at}' is not a valid {self.start}: write 1234, or 2024-01-31 12:00 (UTC)"
+            ) from None
         if time is not None:
             time = time if time.tzinfo else time.replace(tzinfo=UTC)
         time_ms = None if time is None else round(time.timestamp() * 1000)
@@ -176,7 +179,7 @@ def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Qu
 
 @api.get("/tables/{name}/tail", response_class=StreamingResponse)
 async def tail_table(request: Request, identity: Who, name: Name) -> StreamingResponse:
-    """The rows appended to the log from now on, as server-sent events; at most 16 streams per session."""
+    """New rows of the log as server-sent events; at most 16 streams per session and 128 per user."""
     dashboard = dashboard_of(request)
     table = await run_in_threadpool(_table, dashboard, name)
     if table.log is None:
@@ -198,7 +201,7 @@ def _table(dashboard: Dashboard, name: str) -> Table:
 
 def _plain(name: str) -> str:
     if "$" in name:
-        raise InvalidRequest(f"'{name}' is a view of a table: open the table and choose it there")
+        raise InvalidRequest(f"'{name}' is a system table: open its table and choose it on the Files tab")
     return name
 
 
@@ -211,7 +214,8 @@ def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, 
     commands = {"": "health", "columns": "describe", "log": "log", "rows": "head"}
     command = (commands[tab], name) if tab in commands else ("show", name, tab)
     same = Equivalents(
-        f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command)
+        f"/api/v1/tables/{quote(name)}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""),
+        ("lakelog", *command),
     )
     return render(
         request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more, **page_rights(request)}, same

@@ -51,16 +51,16 @@ class TerminalView:
 
 
 SNIPPETS: Final = (
-    ("tables", "SHOW TABLES"),
-    ("describe", "DESCRIBE EXTENDED db.t"),
-    ("create", "CREATE TABLE db.t (id BIGINT, name STRING, PRIMARY KEY (id)) USING lakelog\n"
+    ("Show tables", "SHOW TABLES"),
+    ("Describe table", "DESCRIBE EXTENDED db.t"),
+    ("Create table", "CREATE TABLE db.t (id BIGINT, name STRING, PRIMARY KEY (id)) USING lakelog\n"
                "TBLPROPERTIES ('log-store.enabled' = 'true')"),
-    ("follow the log", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'log') */"),
-    ("both stores", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'union') */"),
-    ("an older version", "SELECT * FROM db.t VERSION AS OF 1"),
-    ("snapshots", "SELECT * FROM `db.t$snapshots` ORDER BY snapshot_id DESC"),
-    ("log", "SELECT * FROM `db.t$log`"),
-    ("compact", "CALL sys.compact(table => 'db.t')"),
+    ("Follow log", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'log') */"),
+    ("Read both stores", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'union') */"),
+    ("Read older snapshot", "SELECT * FROM db.t VERSION AS OF 1"),
+    ("Show snapshots", "SELECT * FROM `db.t$snapshots` ORDER BY snapshot_id DESC"),
+    ("Show log", "SELECT * FROM `db.t$log`"),
+    ("Compact table", "CALL sys.compact(table => 'db.t')"),
 )  # fmt: skip
 """Statements that the page appends to the text of the editor."""
 

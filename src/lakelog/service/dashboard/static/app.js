@@ -46,15 +46,15 @@ async function copy(button) {
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 
-const VERBS = {
-  healing: "take back the rows of dead writers", "end-writer": "end the writer; it cannot go on afterwards", expiry: "remove expired snapshots for good",
-  "partition-expiry": "drop expired partitions for good", "tag-expiry": "delete expired tags", "orphan-cleaning": "delete files that nothing names",
-  compaction: "compact due buckets", "full-compaction": "rewrite all buckets",
+const CONSEQUENCES = {
+  healing: "Unfinished writes of dead writers are taken back.", "end-writer": "It cannot resume afterwards.", expiry: "Expired snapshots are deleted permanently.",
+  "partition-expiry": "Partitions past their expiration time are dropped.", "tag-expiry": "Tags past their retention are deleted.",
+  "orphan-cleaning": "Files that no snapshot references are deleted.", compaction: "Due buckets are compacted.", "full-compaction": "All buckets are rewritten.",
 };
 
 async function act(button) {
   const { table, kind, writer } = button.dataset;
-  if (!confirm(`${table}: ${VERBS[kind] ?? kind}${writer ? ` (${writer})` : ""}?`)) return;
+  if (!confirm(`${button.textContent}: ${writer || table}? ${CONSEQUENCES[kind] ?? ""}`)) return;
   button.disabled = true;
   const headers = { accept: "application/json", "content-type": "application/json", "x-csrf-token": document.body.dataset.csrf ?? "" };
   const answer = await fetch("/api/v1/actions", { method: "POST", headers, body: JSON.stringify({ table, kind, writer }) });
@@ -63,7 +63,7 @@ async function act(button) {
     button.disabled = false;
     return tell(told.error);
   }
-  button.replaceWith(Object.assign(document.createElement("span"), { className: "running", textContent: `${kind} started` }));
+  button.replaceWith(Object.assign(document.createElement("span"), { className: "running", textContent: `${kind.replace("-", " ")} started` }));
 }
 
 document.addEventListener("click", (event) => {

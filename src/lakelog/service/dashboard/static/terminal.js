@@ -237,7 +237,7 @@ export function begin(place, tell) {
     if (!run.trim()) return;
     tell("");
     editor.clear();
-    state.textContent = "sending";
+    state.textContent = "Sending";
     localStorage.setItem(HISTORY, JSON.stringify([run, ...past().filter((one) => one !== run)].slice(0, KEPT)));
     drawHistory();
     try {

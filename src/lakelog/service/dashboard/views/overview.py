@@ -55,8 +55,8 @@ class Overview:
 
     Sums leave out ``unreadable`` tables and ``unknown_logs``. ``findings`` has the worst finding of each table, for the
     first of the ``finding_count`` tables with any. ``needing`` tables have a finding or a need. ``troubles`` are
-    problems of catalogs and of processes that the dashboard has started. ``scores`` counts the tables by health: good,
-    fair, bad.
+    problems of catalogs and of processes that the dashboard has started; ``stages`` is what those are doing.
+    ``scores`` counts the tables by health: good, fair, bad.
     """
 
     known: int
@@ -73,6 +73,7 @@ class Overview:
     finding_count: int
     scores: tuple[int, int, int]
     troubles: dict[str, str]
+    stages: dict[str, str]
     matching: int
     tables: Sequence[TableLine]
 
@@ -113,6 +114,7 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
             sum(line.score < FAIR for line in lines),
         ),
         troubles=watcher.troubles(),
+        stages=watcher.stages(),
         matching=len(matching),
         tables=matching[offset : offset + limit],
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier, TableLocation
 from lakelog.catalog.names import FIRST
-from lakelog.errors import NotAllowed
+from lakelog.errors import LakelogError, NotAllowed
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, says_where_log_is, shown_value
@@ -17,13 +18,14 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.service.terminal.guard.option_rules import check_hints, check_options, check_place
+from lakelog.service.terminal.guard.servers import check_servers, servers_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 
 
 class GuardedTables(CatalogTables):
-    """Refuses options that name files, programs and classes, and CREATE DATABASE without the privilege."""
+    """Refuses options that name files, programs, classes and servers, and CREATE DATABASE without the privilege."""
 
     def __init__(
         self,
@@ -55,11 +57,13 @@ class GuardedTables(CatalogTables):
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table; its own options were checked before. Raises NotAllowed for hints, NotFound."""
         check_options(hints or {}, self._files)
+        self._check_servers(identifier, hints or {})
         return super().open(identifier, hints)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates a table. Raises NotAllowed."""
         check_options(schema.options, self._files)
+        self._check_servers(identifier, schema.options)
         super().create_table(identifier, schema, if_not_exists)
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
@@ -72,7 +76,24 @@ class GuardedTables(CatalogTables):
         check_options(given, self._files)
         if self._role < Privilege.ADMIN and any(map(says_where_log_is, {*given, *reset})):
             self._check_no_secrets(identifier)
+        changed = {change.key: change.value for change in changes if isinstance(change, SetOption)}
+        self._check_servers(identifier, changed)
         return super().alter_table(identifier, changes)
+
+    def _check_servers(self, identifier: Identifier, options: Mapping[str, str]) -> None:
+        """Checks that the options name only servers that the catalog has or allows. Raises NotAllowed."""
+        if self._role < Privilege.ADMIN and identifier.catalog in self.places:
+            known = self._servers_of_tables(identifier.catalog)
+            check_servers(options, self.places[identifier.catalog].catalog, known)
+
+    def _servers_of_tables(self, catalog: str) -> Iterator[str]:
+        """The servers that the tables of a catalog have; tables that cannot be opened have none."""
+        there = self._of(catalog)
+        for database in there.list_databases():
+            for name in there.list_tables(database):
+                with contextlib.suppress(LakelogError):
+                    schema = there.load_table(Identifier(database, name, catalog)).schema
+                    yield from (server for _, server in servers_of(schema.options))
 
     def _check_no_secrets(self, identifier: Identifier) -> None:
         """Checks that secrets of a table are sent only to its own address. Raises NotAllowed if it has secrets."""

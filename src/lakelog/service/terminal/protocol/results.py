@@ -23,8 +23,8 @@ _NAMES: Final = {
 _BATCH: Final = 200
 """Rows per message, so that the first rows are shown before the last are sent."""
 _DECIMAL: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of a text that spreadsheets run as a formula."""
+_FORMULA: Final = re.compile("(^|;)(?=[-=+@\t\r\n＝＋－＠])")  # noqa: RUF001 - wide signs
+"""Where a text begins that spreadsheets run as a formula: many countries' separate cells by a semicolon, too."""
 
 
 @dataclass
@@ -98,7 +98,8 @@ def _safe_value(value: Any) -> Any:
 def csv_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
     """Rows of a result as CSV for a spreadsheet, with a header.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front. Numbers stay as they are.
+    A text that a spreadsheet would run as a formula gets an apostrophe in front, also after a semicolon. Numbers stay
+    as they are.
     """
     out = io.StringIO(newline="")
     writer = csv.writer(out)
@@ -112,7 +113,5 @@ def _cell(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, list | dict):
-        return orjson.dumps(value).decode()
-    if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) and not _DECIMAL.fullmatch(value):
-        return f"'{value}"
-    return value
+        value = orjson.dumps(value).decode()
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) and not _DECIMAL.fullmatch(value) else value

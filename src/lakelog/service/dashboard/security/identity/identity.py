@@ -64,7 +64,7 @@ class Identify:
             await self._ask_to_log_in(scope, headers, receive, send)
             return
         if scope["method"] not in _SAFE and not _is_meant(headers, identity):
-            why = "the X-CSRF-Token of this session is missing: load the page again"
+            why = "the X-CSRF-Token is missing or wrong: reload the page"
             await refuse(scope, receive, send, 403, why)
             return
         if identity.session is None and identity.user == LOCAL and _is_browser(headers):

@@ -45,7 +45,7 @@ class Limits:
             return
         identity: Identity | None = scope.get("state", {}).get("identity")
         most = self._body_bytes if identity is not None else min(self._body_bytes, _LOGIN_BYTES)
-        too_large = f"a request has at most {most:,} bytes"
+        too_large = f"the request is too large: the limit is {most:,} bytes"
         headers = Headers(scope=scope)
         said = headers.get("content-length", "0")
         if not said.isdigit() or int(said) > most:
@@ -66,7 +66,7 @@ class Limits:
         who = _who(scope, identity)
         try:
             if self._bodies > _BODIES_BYTES or not await self._places.take(who):
-                await refuse(scope, receive, send, 503, "too many requests at a time; ask again soon", retry_after="2")
+                await refuse(scope, receive, send, 503, "too many parallel requests: retry in 2 s", retry_after="2")
                 return
             await self._answer(who, scope, _replayed(body, receive), send)
         finally:

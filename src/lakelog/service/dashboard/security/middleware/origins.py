@@ -35,14 +35,12 @@ class Origins:
             origin = headers.get("origin")
             if origin is not None and origin.lower() != f"{self._scheme}://{host}":
                 await refuse(
-                    scope, receive, send, 403, "a page of another origin asked; this server answers its own only"
+                    scope, receive, send, 403, "cross-origin request refused: only pages of this server may ask"
                 )
                 return
             site = headers.get("sec-fetch-site")
             if site is not None and site not in _SAFE_SITES and not _is_navigation(scope, headers):
-                await refuse(
-                    scope, receive, send, 403, "a page of another site asked; this server answers its own only"
-                )
+                await refuse(scope, receive, send, 403, "cross-site request refused: only pages of this server may ask")
                 return
         await self._app(scope, receive, send)
 

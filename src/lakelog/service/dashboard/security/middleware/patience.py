@@ -1,8 +1,10 @@
-"""Limits on the time of a request's head, against idle and slow clients."""
+"""Limits on the time of a request's head and of unread answers, against idle and slow clients."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any, Final
 
 import h11
@@ -13,15 +15,21 @@ from lakelog.service.dashboard.security.middleware.connections import LimitedLis
 HEAD_S: Final = 10.0
 """Maximum seconds from the connection, or the first byte after an answer, to the end of a request's head. Also from an
 answer to the end of a body that came too late for it."""
+UNREAD_S: Final = 30.0
+"""Maximum seconds in which a client takes none of a waiting answer: it would hold one of the connections for ever."""
+_RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER that drops unsent bytes at the close."""
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's HTTP with a time limit for a request's head; uvicorn limits only the pause between requests.
+    """uvicorn's HTTP with time limits for a request's head and for a client that does not read; uvicorn limits only the
+    pause between requests.
 
     It tells the listener which connections have a running request.
     """
 
     _overdue: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _number = -1
 
     def __init__(self, listener: LimitedListener, **more: Any) -> None:
@@ -45,10 +53,22 @@ class PatientProtocol(H11Protocol):
         if self.conn.our_state is h11.DONE:
             self._wait_for_head()
 
+    def pause_writing(self) -> None:
+        """Starts to wait for the client to read. Called by asyncio when the answer fills the buffers."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(UNREAD_S, self._hang_up)
+
+    def resume_writing(self) -> None:
+        """Ends that wait. Called by asyncio."""
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the wait. Called by asyncio."""
         super().connection_lost(exc)
         self._stop_waiting()
+        self._stop_waiting_for_reader()
 
     def _wait_for_head(self) -> None:
         is_answered = self.conn.our_state is h11.DONE
@@ -63,3 +83,13 @@ class PatientProtocol(H11Protocol):
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _hang_up(self) -> None:
+        # without the reset, the kernel keeps the unsent bytes
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()

@@ -1,0 +1,55 @@
+"""Servers that a user's statement may make the dashboard's machine connect to.
+
+Without a list, a user who may create tables could reach, through the log of a table, what only that machine can reach
+(server-side request forgery, CWE-918).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from lakelog.errors import NotAllowed
+from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
+from lakelog.options.compatibility import PROPERTIES_PREFIX
+from lakelog.options.log import LOG_ADDRESS
+from lakelog.options.option import Options
+from lakelog.options.secrets import without_password
+from lakelog.table.model.log_options import ALL_OPTIONS
+
+_SCHEME: Final = re.compile(r"^[a-z][a-z0-9+]*://")
+_NAME_SERVERS: Final = (LOG_ADDRESS.key, f"{PROPERTIES_PREFIX}pulsar.admin.adminUrl")
+
+
+def servers_of(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(option, server) of every server that the options of a table name, in every spelling, as ``host:port``."""
+    for spelling, value in options.items():
+        if (key := ALL_OPTIONS.canonical_key(spelling)) in _NAME_SERVERS:
+            yield from ((key, server) for server in _split(value))
+
+
+def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known: Iterable[str]) -> None:
+    """Checks that options of a table name only servers that their catalog allows or knows.
+
+    ``catalog`` has the options of the catalog. ``known`` are the servers of its tables; they are read only if needed.
+    Raises NotAllowed for any other server: what is compared is the whole text, so that no two parsers can differ.
+    """
+    named = Options(CATALOG_OPTIONS.canonical(catalog)).get_typed(CATALOG_LOG_SERVERS) or ""
+    refused = [(key, server) for key, server in servers_of(options) if server not in set(_split(named))]
+    if not refused:
+        return
+    found = set(known)
+    for key, server in refused:
+        if server not in found:
+            raise NotAllowed(
+                f"option '{key}' names the server '{without_password(server)}', which no table of this catalog has and "
+                f"its option '{CATALOG_LOG_SERVERS.key}' does not list: use a server of another table, or ask an "
+                f"administrator to add this one to '{CATALOG_LOG_SERVERS.key}'"
+            )
+
+
+def _split(text: str) -> Iterator[str]:
+    for part in text.lower().split(","):
+        if server := _SCHEME.sub("", part.strip(), count=1).rstrip("/"):
+            yield server
