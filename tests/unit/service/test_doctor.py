@@ -341,7 +341,7 @@ def test_a_broker_behind_a_closed_port_fails(around: CheckContext) -> None:
 def test_an_embedded_log_is_tried_where_the_tables_lie(around: CheckContext) -> None:
     (finding,) = [one for one in look("log", around) if one.outcome == "pass"]
     assert finding.found.startswith("embedded log: one append ")
-    (finding,) = look("log", CheckContext("s3://bucket/warehouse"))
+    (finding,) = look("log", CheckContext("s3://bucket/warehouse", log="embedded"))
     assert (finding.outcome, "cannot have an embedded log" in finding.found) == ("warn", True)
 
 

@@ -56,7 +56,7 @@ class CheckContext:
     @property
     def log_factory(self) -> LogFactory:
         """The log system of future tables."""
-        return log_factory(self.log or log_system_at(self.address))
+        return log_factory(self.log or log_system_at(self.address, self.warehouse.removeprefix("file://")))
 
     @property
     def io(self) -> FileIO:

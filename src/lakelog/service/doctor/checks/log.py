@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakelog.errors import LakelogError
+from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
@@ -20,11 +21,11 @@ class LogCheck(Check):
         if factory.is_local and not factory.any_storage and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
                 f"tables in an object store or in HDFS cannot have an {factory.name} log",
-                "set 'log-store.address' for tables with a log, and check it: lakelog doctor --address …",
+                "leave 'log-store.type' out to have the log in files, or set 'log-store.address' to a server",
             )
         elif factory.is_local:
-            with around.trial() as (_, place):
-                yield from self._probed(around, factory.default_address(place))
+            with around.trial() as (io, place):
+                yield from self._probed(around, factory.default_address(place), io)
         elif not around.address:
             yield self.failed(
                 f"the address of the log on {factory.name} is missing", f"give --address: {factory.address}"
@@ -32,9 +33,9 @@ class LogCheck(Check):
         else:
             yield from self._probed(around, around.address)
 
-    def _probed(self, around: CheckContext, address: str) -> Iterator[Finding]:
-        factory = around.log_factory
-        location = LogLocation(factory.name, address, "lakelog-doctor", 1, properties=around.log_properties)
+    def _probed(self, around: CheckContext, address: str, io: FileIO | None = None) -> Iterator[Finding]:
+        factory, properties = around.log_factory, around.log_properties
+        location = LogLocation(factory.name, address, "lakelog-doctor", 1, storage=io, properties=properties)
         try:
             server = factory().probe(location)
         except LakelogError as why:
