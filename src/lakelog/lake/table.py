@@ -45,7 +45,9 @@ from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, rescale, truncate
 from lakelog.table.write.table_writer import TableWriter
 
-Filter: TypeAlias = str | Predicate | pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]] | None
+Filter: TypeAlias = (
+    str | Predicate | pc.Expression | Condition | Sequence[Condition] | Sequence[Sequence[Condition]] | None
+)
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 
 

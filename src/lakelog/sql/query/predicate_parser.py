@@ -55,15 +55,22 @@ Condition = tuple[str, str, Any]
 """Column, operator, value."""
 
 
-def filter_of(given: Sequence[Condition] | Sequence[Sequence[Condition]], schema: TableSchema) -> Predicate:
+def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Condition]], schema: TableSchema) -> Predicate:
     """Reads conditions such as ``[("id", ">", 1), ("name", "in", ["a", "b"])]``; all of them must be true.
 
-    A list of such lists is true if one of them is, as in pyarrow. Operators are those of Python and SQL, ``in`` and
-    ``not in``; ``=`` and ``!=`` with None test for NULL. Raises InvalidRequest, InvalidSchema for an unknown column.
+    A list of such lists is true if one of them is, as in pyarrow; one condition needs no list. Operators are those of
+    Python and SQL, ``in`` and ``not in``; ``=`` and ``!=`` with None test for NULL. Raises InvalidRequest,
+    InvalidSchema for an unknown column.
     """
+    conditions: Sequence[Any] = [given] if isinstance(given, tuple) and given and isinstance(given[0], str) else given
+    for part in conditions:
+        if not isinstance(part, tuple | list):
+            raise InvalidRequest(
+                f"filter {given!r} has {part!r}, which is no condition: write (column, operator, value)"
+            )
     reader = _FilterReader(str(given), schema)
-    parts = [reader.read_condition(part) if isinstance(part, tuple) else filter_of(part, schema) for part in given]
-    return Or(*parts) if parts and not isinstance(given[0], tuple) else And(*parts)
+    parts = [reader.read_condition(part) if isinstance(part, tuple) else filter_of(part, schema) for part in conditions]
+    return Or(*parts) if parts and not isinstance(conditions[0], tuple) else And(*parts)
 
 
 def filtered(scan: _S, text: str | None) -> _S:
