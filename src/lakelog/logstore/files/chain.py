@@ -97,11 +97,19 @@ class SegmentChain:
     def floor(self) -> Floor:
         """The floor, with one request if it has not moved since the last call. Raises Unavailable."""
         while True:
+            path = self._floor_path(self._floor.number)
             try:
-                found = orjson.loads(self._io.read(self._floor_path(self._floor.number)))
+                data = self._io.read(path)
             except NotFound:
                 return self._floor
-            self._floor = Floor(int(found["number"]), tuple(int(offset) for offset in found["offsets"]))
+            try:
+                found = orjson.loads(data)
+                moved = self._checked_floor(found["number"], found["offsets"])
+            except (ValueError, TypeError, KeyError) as why:
+                raise _damaged(path) from why
+            if moved.number <= self._floor.number:
+                raise _damaged(path)
+            self._floor = moved
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -141,7 +149,10 @@ class SegmentChain:
         found = self._footers.get(number)
         if found is None:
             with self.opened(number) as file:
-                found = self._footers[number] = read_footer(file, self.path(number))
+                found = read_footer(file, self.path(number))
+                if len(found.ends) != len(self._floor.offsets):
+                    raise _damaged(self.path(number))
+                self._footers[number] = found
                 if file.size() <= _SMALL:
                     file.seek(0)
                     self._small[number] = pa.py_buffer(file.read())
@@ -209,10 +220,24 @@ class SegmentChain:
         return {"newest": max(self._newest, floor.number - 1), "floor": floor.number, "offsets": floor.offsets}
 
     def _hint(self) -> int:
-        """The newest segment of the hint; also begins with its floor."""
+        """The newest segment of the hint, whose floor becomes that of the client."""
         try:
             found = orjson.loads(self._io.read(f"{self._root}/hint"))
-            self._floor = Floor(int(found["floor"]), tuple(int(offset) for offset in found["offsets"]))
-            return int(found["newest"])
+            newest, floor = int(found["newest"]), self._checked_floor(found["floor"], found["offsets"])
+            if newest < 0 or not self._has(newest):
+                return -1
         except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
             return -1
+        self._floor = floor
+        return newest
+
+    def _checked_floor(self, number: object, offsets: list[object]) -> Floor:
+        """Raises ValueError, TypeError."""
+        found = Floor(int(str(number)), tuple(int(str(offset)) for offset in offsets))
+        if len(found.offsets) != len(self._floor.offsets) or min(found.number, *found.offsets) < 0:
+            raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
+        return found
+
+
+def _damaged(path: str) -> Corrupt:
+    return Corrupt(f"'{path}' of the log is damaged: recreate the table to write to a log again")
