@@ -78,7 +78,7 @@ class EmbeddedLogSystem(LogSystem):
         if spread:
             raise InvalidRequest(
                 "an embedded log works on one machine only, and this Spark is spread over machines: "
-                "create the table with 'log-store.address' = '<kafka bootstrap servers>'"
+                "create the table with 'log-store.type' = 'files' or 'log-store.address' = '<kafka bootstrap servers>'"
             )
         EmbeddedFile(location).close()
 
