@@ -51,10 +51,11 @@ class SimulatedLogs:
         root, is_segment, _ = path.partition("/segments/")
         if is_segment:
             log, file = self.logs[root.rpartition("/")[2]], pa.BufferReader(data)
-            for part in read_footer(file, path).parts:
+            segment = read_footer(file, path)
+            for part in segment.parts:
                 held = log.buckets[part.bucket]
                 assert part.first == len(held), f"{path} begins at {part.first} behind {len(held)} records"
-                rows = decode([read_batch(file, part, path)]).drop("offset").to_pylist()
+                rows = decode([read_batch(file, part, segment.timestamp_ms, path)]).drop("offset").to_pylist()
                 held += [(r["timestamp_ms"], r["key"], r["value"], r["header"]) for r in rows]
 
     def at(self, location: LogLocation) -> SimulatedLog:

@@ -77,6 +77,18 @@ def test_a_record_whose_answer_is_lost_is_there_once_if_it_is_acknowledged(kind:
     assert all(times == 1 for times in Counter(found).values())
 
 
+def test_records_have_the_time_at_which_their_segment_is_made(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    monkeypatch.setattr("lakelog.logstore.files.appender.now_ms", lambda: 1000)
+    appender.append(0, records([b"a"]))
+    monkeypatch.setattr("lakelog.logstore.files.appender.now_ms", lambda: 2000)
+    appender.flush()
+    assert reader.read(0, 0).column("timestamp_ms").to_pylist() == [2000]
+    assert (reader.offsets_at(2000), reader.offsets_at(2001)) == ({0: 0, 1: 0}, {0: 1, 1: 0})
+
+
 def expire(location: LogLocation) -> None:
     """Deletes all segments but the newest one."""
     SegmentChain(location).expire(now_ms() + 60_000)

@@ -110,7 +110,7 @@ class FilesReader(LogReader):
             if parts:
                 with self._chain.opened(number) as file:
                     for part in parts:
-                        batches.append(read_batch(file, part, self._chain.path(number)))
+                        batches.append(read_batch(file, part, segment.timestamp_ms, self._chain.path(number)))
                         limit -= part.first + part.count - max(part.first, start)
                         if limit <= 0:
                             break

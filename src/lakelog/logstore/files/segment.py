@@ -96,15 +96,15 @@ def read_footer(file: pa.NativeFile, path: str) -> Segment:
     return segment
 
 
-def read_batch(file: pa.NativeFile, part: Part, path: str) -> RecordBatch:
-    """The record batch of a part. Raises Corrupt."""
+def read_batch(file: pa.NativeFile, part: Part, timestamp_ms: int, path: str) -> RecordBatch:
+    """The record batch of a part, with the time of its segment. Raises Corrupt."""
     try:
         found = list(parse_batches(_read(file, part.at, part.size)))
     except (Corrupt, UnsupportedFeature) as why:
         raise _damaged(path) from why
     if [batch.count for batch in found] != [part.count]:
         raise _damaged(path)
-    return replace(found[0], base_offset=part.first)
+    return replace(found[0], base_offset=part.first, base_timestamp=timestamp_ms, max_timestamp=timestamp_ms)
 
 
 def _read(file: pa.NativeFile, at: int, size: int) -> bytes:
