@@ -92,6 +92,7 @@ class SegmentChain:
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._newest = self._hint()
+        _ = self.floor  # without a hint, segment 0 may be absent because it expired
 
     @property
     def floor(self) -> Floor:

@@ -1,0 +1,59 @@
+"""The log in files under attack: storage that moves between two requests, answers that mislead, files made to harm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from faults import FAIL_BEFORE, READS, FaultPlan, FaultyFileIO
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.files.chain import SegmentChain
+from lakelog.logstore.files.reader import FilesReader
+from lakelog.logstore.files.system import FilesLogSystem
+from log_records import append
+
+SYSTEM = FilesLogSystem()
+
+
+@pytest.fixture
+def location() -> LogLocation:
+    return SYSTEM.create(LogLocation("files", "memory/t/log", "t", 2, storage=MemoryFileIO(new_uuid())))
+
+
+def expire(location: LogLocation) -> None:
+    """Deletes all segments but the newest one."""
+    SegmentChain(location).expire(now_ms() + 60_000)
+
+
+def hint_of(location: LogLocation) -> str:
+    return f"{location.address}/{location.log_id}/hint"
+
+
+def storage(location: LogLocation) -> FileIO:
+    assert location.storage is not None
+    return location.storage
+
+
+@pytest.mark.parametrize("hint", ["deleted", "damaged", "unavailable"])
+def test_a_new_client_of_an_expired_log_knows_its_end_at_once_without_a_hint(location: LogLocation, hint: str) -> None:
+    writer = SYSTEM.appender(location)
+    for number in range(5):
+        append(writer, [b"%d" % number])
+    expire(location)
+    append(writer, [b"last"])
+    io = storage(location)
+    if hint == "deleted":
+        io.delete(hint_of(location))
+    elif hint == "damaged":
+        io.write(hint_of(location), b"{")
+    else:  # the second read of a client, behind log.json
+        io = FaultyFileIO(io, FaultPlan({2: FAIL_BEFORE}, READS))
+    here = replace(location, storage=io)
+    assert FilesReader(here).end_offsets()[0] == 6
+    assert SYSTEM.appender(location).end_offsets()[0] == 6
+    assert FilesReader(location).read(0, 5, 6).column("value").to_pylist() == [b"last"]
