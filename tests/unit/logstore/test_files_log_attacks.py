@@ -57,3 +57,13 @@ def test_a_new_client_of_an_expired_log_knows_its_end_at_once_without_a_hint(loc
     assert FilesReader(here).end_offsets()[0] == 6
     assert SYSTEM.appender(location).end_offsets()[0] == 6
     assert FilesReader(location).read(0, 5, 6).column("value").to_pylist() == [b"last"]
+
+
+def test_a_read_up_to_an_end_is_whole_behind_a_read_that_ended_amid_a_batch(location: LogLocation) -> None:
+    writer, reader = SYSTEM.appender(location), FilesReader(location)
+    append(writer, [b"%d" % number for number in range(10)])
+    append(writer, [b"%d" % number for number in range(10, 20)])
+    assert reader.read(0, 0, 5).num_rows == 5
+    assert reader.read(0, 5, 18).column("value").to_pylist() == [b"%d" % number for number in range(5, 18)]
+    assert reader.read(0, 18).num_rows == 2
+    assert [reader.read(0, start, 20, 7).num_rows for start in (0, 7, 14)] == [7, 7, 6]

@@ -50,11 +50,12 @@ class FilesReader(LogReader):
             )
         if start >= min(end, last):
             return RECORDS_SCHEMA.empty_table()
-        if self._rest is not None and self._rest[:2] == (bucket, start):
-            found = self._rest[2]
-        else:
+        is_next = self._rest is not None and self._rest[:2] == (bucket, start)
+        found = self._rest[2] if self._rest is not None and is_next else RECORDS_SCHEMA.empty_table()
+        held, left = start + found.num_rows, max_records - found.num_rows
+        if held < min(end, last) and left > 0:
             try:
-                found = decode(self._batches(bucket, start, min(end, last), max_records))
+                found = pa.concat_tables([found, decode(self._batches(bucket, held, min(end, last), left))])
             except NotFound:  # expired meanwhile
                 if start < self._chain.floor.offsets[bucket]:
                     raise _expired(bucket, start, self._chain.floor.offsets[bucket]) from None
