@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from faults import FAIL_BEFORE, READS, FaultPlan, FaultyFileIO
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.io.storage.delegating import DelegatingFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.logstore.base import LogLocation
@@ -67,3 +69,44 @@ def test_a_read_up_to_an_end_is_whole_behind_a_read_that_ended_amid_a_batch(loca
     assert reader.read(0, 5, 18).column("value").to_pylist() == [b"%d" % number for number in range(5, 18)]
     assert reader.read(0, 18).num_rows == 2
     assert [reader.read(0, start, 20, 7).num_rows for start in (0, 7, 14)] == [7, 7, 6]
+
+
+@dataclass(frozen=True)
+class Between(DelegatingFileIO):
+    """Storage to which something happens just before the nth call of a name."""
+
+    name: str
+    work: dict[int, Callable[[], object]]
+    count: list[int] = field(default_factory=lambda: [0])
+
+    def _arrive(self, name: str) -> None:
+        if name == self.name:
+            self.count[0] += 1
+            self.work.pop(self.count[0], lambda: None)()
+
+    def exists(self, path: str) -> bool:
+        self._arrive("exists")
+        return super().exists(path)
+
+    def size(self, path: str) -> int:
+        self._arrive("exists")
+        return super().size(path)
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_an_expiry_amid_a_read_hides_no_record(location: LogLocation, number: int) -> None:
+    writer, chain = SYSTEM.appender(location), SegmentChain(location)
+    for value in range(40):
+        append(writer, [b"%d" % value])
+
+    def happen() -> None:
+        append(writer, [b"40"])
+        chain.expire(now_ms() + 60_000, {0: 10})
+
+    work: dict[int, Callable[[], object]] = {}
+    reader = FilesReader(replace(location, storage=Between(storage(location), "exists", work)))
+    assert reader.end_offsets()[0] == 40
+    io = reader._chain._io
+    assert isinstance(io, Between)
+    work[io.count[0] + number] = happen
+    assert reader.read(0, 20, 40).column("value").to_pylist() == [b"%d" % value for value in range(20, 40)]

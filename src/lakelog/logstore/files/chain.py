@@ -165,8 +165,9 @@ class SegmentChain:
 
     def first(self, matches: Callable[[Segment], bool]) -> int:
         """The number of the first segment that matches, as all later ones do; that after the newest one if none."""
-        numbers = range(self._floor.number, self.newest() + 1)
-        return self._floor.number + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+        newest = self.newest()  # which may move the floor
+        numbers = range(self._floor.number, newest + 1)
+        return numbers.start + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
