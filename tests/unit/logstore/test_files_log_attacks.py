@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from faults import FAIL_BEFORE, READS, FaultPlan, FaultyFileIO
+from lakelog.errors import CommitUnknown, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.delegating import DelegatingFileIO
@@ -17,7 +18,7 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
 from lakelog.logstore.files.system import FilesLogSystem
-from log_records import append
+from log_records import append, everything
 
 SYSTEM = FilesLogSystem()
 
@@ -110,3 +111,36 @@ def test_an_expiry_amid_a_read_hides_no_record(location: LogLocation, number: in
     assert isinstance(io, Between)
     work[io.count[0] + number] = happen
     assert reader.read(0, 20, 40).column("value").to_pylist() == [b"%d" % value for value in range(20, 40)]
+
+
+@pytest.mark.parametrize("answer", ["lost", "taken"])
+def test_an_append_that_storage_never_answers_is_unavailable_soon(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """As a store that is full, or a dangling symbolic link of the name of the next segment."""
+    appender = SYSTEM.appender(location)
+    append(appender, [b"a"])
+    monkeypatch.setattr("lakelog.logstore.files.appender.sleep", lambda seconds: None)
+
+    def create(io: MemoryFileIO, path: str, data: bytes) -> bool:
+        if answer == "lost":
+            raise CommitUnknown("507 Insufficient Storage")
+        return False
+
+    with monkeypatch.context() as broken, pytest.raises(Unavailable, match=r"segments/0+1"):
+        broken.setattr(MemoryFileIO, "create", create)
+        append(appender, [b"b"])
+    assert append(appender, [b"c"]) == [1]
+    assert everything(FilesReader(location)) == [b"a", b"c"]
+
+
+def test_a_segment_that_was_created_by_a_request_that_was_sent_twice_is_there_once(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy sends a put again, and returns the second answer: it exists."""
+    appender, create = SYSTEM.appender(location), MemoryFileIO.create
+    with monkeypatch.context() as proxy:
+        proxy.setattr(MemoryFileIO, "create", lambda *request: create(*request) and create(*request))
+        assert append(appender, [b"a"]) == [0]
+    assert append(appender, [b"b"]) == [1]
+    assert everything(FilesReader(location)) == [b"a", b"b"]

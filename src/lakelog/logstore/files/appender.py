@@ -23,6 +23,8 @@ _EXPIRE_EVERY = 256
 _LARGEST: Final = 16 << 20
 """Bytes of batches after which a segment is written before the flush."""
 _QUICK_TRIES: Final = 3
+_MOST_UNANSWERED: Final = 6
+"""Tries to create one number, which nobody else creates, before an append is Unavailable."""
 _LONGEST_PAUSE_S: Final = 0.1
 
 
@@ -89,22 +91,26 @@ class FilesAppender(LogAppender):
 
     def _create(self, batches: list[tuple[int, int, bytes]]) -> tuple[int, ...]:
         """Creates a segment of the batches; returns the end offsets of all buckets before it."""
-        token, tries, unknown = new_attempt(), 0, -1
+        token, tries, unknown, unanswered, reason = new_attempt(), 0, -1, 0, ""
         while True:
             newest = self._chain.newest()
             if 0 <= unknown <= newest and self._is_there(unknown, token):
                 break
+            unanswered = unanswered + 1 if unknown == newest + 1 else 0
+            if unanswered == _MOST_UNANSWERED:
+                raise Unavailable(f"'{self._chain.path(unknown)}' cannot be created: {reason}")
             starts, number = self._chain.starts(newest + 1), newest + 1
             before = 0 if newest < self._chain.floor.number else self._chain.footer(newest).timestamp_ms
             data, segment = encode_segment(token, max(now_ms(), before), starts, batches)
             try:
                 if self._chain.create(number, data, segment):
                     break
-            except CommitUnknown:
-                unknown = number
-            tries += 1
+                reason = "storage says that it exists, but there is no such file"
+            except CommitUnknown as why:
+                reason = str(why)
+            unknown, tries = number, tries + 1
             if tries > _QUICK_TRIES:
-                sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**tries) * random_fraction())
+                sleep(min(_LONGEST_PAUSE_S, 0.001 * 2 ** min(tries, 10)) * random_fraction())
         self._made += 1
         return starts
 
