@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from faults import FAIL_BEFORE, READS, FaultPlan, FaultyFileIO
+from faults import FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
 from lakelog.errors import CommitUnknown, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
@@ -144,3 +144,24 @@ def test_a_segment_that_was_created_by_a_request_that_was_sent_twice_is_there_on
         assert append(appender, [b"a"]) == [0]
     assert append(appender, [b"b"]) == [1]
     assert everything(FilesReader(location)) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE, FAIL_BEFORE, FAIL_AFTER])
+def test_an_append_is_acknowledged_although_the_expiry_behind_it_has_no_answer(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("lakelog.logstore.files.appender._EXPIRE_EVERY", 1)
+    append(SYSTEM.appender(location), [b"a", b"b"])
+    plan = FaultPlan({2: kind}, frozenset({"create"}))
+    faulty = replace(location, retention_ms=-1, storage=FaultyFileIO(storage(location), plan))
+    appender = SYSTEM.appender(faulty)
+    assert append(appender, [b"c"]) == [2] and plan.hit and "/floors/" in plan.calls[1].path
+    assert append(appender, [b"d"]) == [3]
+    plan.arrive()
+    assert everything(FilesReader(location)) in ([b"c", b"d"], [b"d"])
+
+
+def test_a_log_whose_writers_are_short_lived_expires(location: LogLocation) -> None:
+    for number in range(300):
+        append(SYSTEM.appender(replace(location, retention_ms=-1)), [b"%d" % number])
+    assert FilesReader(location).first_offsets()[0] >= 250

@@ -51,7 +51,7 @@ class FilesAppender(LogAppender):
         self._chain = SegmentChain(location)
         self._watch = IdentityWatch(self._chain.check)
         self._waiting: list[_Pending] = []
-        self._bytes = self._made = 0
+        self._bytes = self._segments = 0
 
     @property
     def is_stale(self) -> bool:
@@ -78,7 +78,7 @@ class FilesAppender(LogAppender):
         with self._noticed():
             self._watch.check()
             starts = self._create(batches) if batches else self._chain.ends if waiting else ()
-            if batches and self._location.retention_ms is not None and self._made % _EXPIRE_EVERY == 0:
+            if batches and self._location.retention_ms is not None and self._segments % _EXPIRE_EVERY == 0:
                 with suppress(NotFound, Unavailable):  # it is tried again later
                     self._chain.expire(now_ms() - self._location.retention_ms)
         ends = list(starts)
@@ -95,6 +95,7 @@ class FilesAppender(LogAppender):
         while True:
             newest = self._chain.newest()
             if 0 <= unknown <= newest and self._is_there(unknown, token):
+                number = unknown
                 break
             unanswered = unanswered + 1 if unknown == newest + 1 else 0
             if unanswered == _MOST_UNANSWERED:
@@ -111,7 +112,7 @@ class FilesAppender(LogAppender):
             unknown, tries = number, tries + 1
             if tries > _QUICK_TRIES:
                 sleep(min(_LONGEST_PAUSE_S, 0.001 * 2 ** min(tries, 10)) * random_fraction())
-        self._made += 1
+        self._segments = number + 1  # of all writers, because many make few of them
         return starts
 
     def _is_there(self, number: int, token: str) -> bool:

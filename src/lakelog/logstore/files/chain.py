@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
@@ -18,7 +19,7 @@ import orjson
 import pyarrow as pa
 from cachetools import LRUCache
 
-from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
@@ -200,7 +201,8 @@ class SegmentChain:
         number = min(self.first(stays), newest)
         if number > floor.number:
             moved = orjson.dumps({"number": number, "offsets": self.starts(number)})
-            self._io.create(self._floor_path(floor.number), moved)
+            with suppress(CommitUnknown):  # the floor is read again
+                self._io.create(self._floor_path(floor.number), moved)
             self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
         kept = self.floor.number
         for file in self._io.list(f"{self._root}/segments"):
