@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from zlib import crc32
 
+import orjson
 import pytest
 
 from faults import FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
-from lakelog.errors import CommitUnknown, Unavailable
-from lakelog.io.clock import now_ms
+from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, OffsetExpired, Unavailable
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.delegating import DelegatingFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.logstore import topic_identity as identity
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
+from lakelog.logstore.files.segment import encode_segment
 from lakelog.logstore.files.system import FilesLogSystem
-from log_records import append, everything
+from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
+from lakelog.logstore.record_batch.encoder import encode
+from log_records import append, everything, records
 
 SYSTEM = FilesLogSystem()
 
@@ -84,6 +91,10 @@ class Between(DelegatingFileIO):
         if name == self.name:
             self.count[0] += 1
             self.work.pop(self.count[0], lambda: None)()
+
+    def read(self, path: str) -> bytes:
+        self._arrive("read")
+        return super().read(path)
 
     def exists(self, path: str) -> bool:
         self._arrive("exists")
@@ -165,3 +176,122 @@ def test_a_log_whose_writers_are_short_lived_expires(location: LogLocation) -> N
     for number in range(300):
         append(SYSTEM.appender(replace(location, retention_ms=-1)), [b"%d" % number])
     assert FilesReader(location).first_offsets()[0] >= 250
+
+
+@pytest.mark.parametrize(("name", "number"), [("exists", 1), ("exists", 2), ("read", 1), ("read", 2)])
+def test_a_number_that_is_created_again_while_it_is_read_is_nobodys_record(
+    location: LogLocation, name: str, number: int
+) -> None:
+    """A reader is suspended between the floor and the segment; the segment expires, and a late writer creates it."""
+    writer, io = SYSTEM.appender(location), storage(location)
+    for value in (b"a", b"b", b"c"):
+        append(writer, [value])
+    chain = SegmentChain(location)
+    late, _ = encode_segment("late", 0, (1, 0), [(0, b.count, b.to_bytes()) for b in encode(records([b"late"]), 0)])
+
+    def happen() -> None:
+        chain.expire(now_ms() + 60_000)
+        io.create(chain.path(1), late)
+
+    work: dict[int, Callable[[], object]] = {}
+    reader = FilesReader(replace(location, storage=Between(io, name, work)))
+    assert reader.end_offsets()[0] == 3
+    inner = reader._chain._io
+    assert isinstance(inner, Between)
+    work[inner.count[0] + number] = happen
+    try:
+        assert reader.read(0, 1, 2).column("value").to_pylist() == [b"b"]
+    except OffsetExpired as why:
+        assert "first offset is 2" in str(why)
+    assert not work
+
+
+def footer(**changes: object) -> dict[str, object]:
+    """A footer of one record in bucket 0, and what is changed in it."""
+    return {"token": "t", "timestamp": 1, "ends": [1, 0], "parts": [[0, 0, 1, 0, len(BATCH)]], **changes}
+
+
+BATCH = encode(records([b"a"]), 0)[0].to_bytes()
+
+
+def parse(data: bytes) -> RecordBatch:
+    return next(parse_batches(data))
+
+
+HARMFUL = [
+    (BATCH, footer(ends=[2**64 - 1, 0])),
+    (BATCH, footer(ends=[-1, 0])),
+    (BATCH, footer(ends=[5, 0])),
+    (BATCH, footer(ends=[1e308, 0])),
+    (BATCH, footer(timestamp=1e308, ends=["1", None])),
+    (BATCH, footer(parts=[[0, 2**63, 1, 0, len(BATCH)]])),
+    (BATCH, footer(parts=[[0, 0, 1, 10, -5]])),
+    (BATCH, footer(parts=[[0, 0, 1, 0, len(BATCH)]] * 2)),
+    (replace(parse(BATCH), payload=b"\x00").to_bytes(), None),
+    (replace(parse(BATCH), attributes=7).to_bytes(), None),
+    (replace(parse(BATCH), attributes=parse(BATCH).attributes | 0x20).to_bytes(), None),
+    (encode(records([b"a"]), 0)[0].to_bytes() + b"more", footer(parts=[[0, 0, 1, 0, 2**40]])),
+]
+
+
+@pytest.mark.parametrize(("body", "changed"), HARMFUL)
+def test_a_segment_that_was_made_to_harm_is_an_error_that_names_it(
+    location: LogLocation, body: bytes, changed: dict[str, object] | None
+) -> None:
+    text = orjson.dumps(changed or footer(parts=[[0, 0, 1, 0, len(body)]]))
+    path = SegmentChain(location).path(0)
+    storage(location).write(path, body + text + struct.pack("<II", len(text), crc32(text)) + b"LLS1")
+    with pytest.raises(Corrupt, match=path):
+        FilesReader(location).read(0, 0, 1)
+
+
+def test_a_hint_behind_the_end_loses_no_append(location: LogLocation) -> None:
+    append(SYSTEM.appender(location), [b"a"])
+    storage(location).write(hint_of(location), b'{"newest": 0, "floor": 9, "offsets": [9, 9]}')
+    assert append(SYSTEM.appender(location), [b"b"]) == [1]
+    storage(location).delete(hint_of(location))
+    assert everything(FilesReader(location)) == [b"a", b"b"]
+
+
+def test_a_foreign_name_among_the_segments_does_not_end_an_expiry(location: LogLocation) -> None:
+    writer = SYSTEM.appender(location)
+    for value in (b"a", b"b"):
+        append(writer, [value])
+    storage(location).write(f"{SegmentChain(location).path(0).rpartition('/')[0]}/²", b"")
+    expire(location)
+    assert everything(FilesReader(location)) == [b"b"]
+
+
+@pytest.mark.parametrize("buckets", ["1e308", "[]", "-1"])
+def test_a_damaged_identity_is_an_error(location: LogLocation, buckets: str) -> None:
+    text = f'{{"layout": 1, "log_id": "{location.log_id}", "buckets": {buckets}}}'
+    storage(location).write(f"{location.address}/log.json", text.encode())
+    with pytest.raises(LakelogError, match=location.address):
+        FilesReader(location)
+
+
+def test_open_clients_notice_an_older_copy_of_their_log(location: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, reader = SYSTEM.appender(location), FilesReader(location)
+    append(writer, [b"a"])
+    append(writer, [b"b"])
+    assert everything(reader) == [b"a", b"b"]
+    storage(location).delete(SegmentChain(location).path(1))
+    monkeypatch.setattr(identity, "monotonic_s", lambda: monotonic_s() + 2 * identity.CHECK_EVERY_S)
+    with pytest.raises(NotFound, match="an older copy replaced it"):
+        reader.end_offsets()
+    with pytest.raises(NotFound, match="an older copy replaced it"):
+        append(writer, [b"c"])
+    assert reader.is_stale and writer.is_stale
+    assert append(SYSTEM.appender(location), [b"c"]) == [1]
+
+
+@pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE])
+def test_a_log_whose_creation_has_no_answer_is_there_or_may_be_tried_again(kind: str) -> None:
+    plan = FaultPlan({1: kind}, frozenset({"create"}))
+    wanted = LogLocation("files", "memory/t/log", "t", 2, storage=FaultyFileIO(MemoryFileIO(new_uuid()), plan))
+    try:
+        made = SYSTEM.create(wanted)
+    except Unavailable:
+        plan.arrive()
+        made = SYSTEM.create(wanted)
+    assert append(SYSTEM.appender(made), [b"a"]) == [0]

@@ -22,7 +22,7 @@ from cachetools import LRUCache
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
 from lakelog.logstore.files.segment import Segment, read_footer
 
 _HELD_FOOTERS: Final = 1024
@@ -66,7 +66,7 @@ def read_identity(location: LogLocation) -> LogIdentity:
             f"the log in '{location.address}' is missing: it was deleted. The rows are in the files; recreate the "
             "table to write to a log again"
         ) from None
-    except (ValueError, TypeError, KeyError) as why:
+    except (ValueError, TypeError, KeyError, OverflowError) as why:
         raise Corrupt(f"'{path}' is damaged or not a log: recreate the table to write to a log again") from why
     if not _LOG_ID.fullmatch(known["log_id"]):
         raise Corrupt(f"'{path}' names the log '{known['log_id']}', which is no id: recreate the table")
@@ -144,7 +144,11 @@ class SegmentChain:
     def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
         read_identity(self._location)
-        _ = self.floor
+        if self._newest >= self.floor.number and not self._has(self._newest) and self._newest >= self.floor.number:
+            raise NotFound(
+                f"the log in '{self._location.address}' ends before the segment '{self.path(self._newest)}', which was "
+                "in it: an older copy replaced it. Restore the newer log, or recreate the table to write to a log again"
+            )
 
     def footer(self, number: int) -> Segment:
         """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""
@@ -206,7 +210,7 @@ class SegmentChain:
             self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
         kept = self.floor.number
         for file in self._io.list(f"{self._root}/segments"):
-            if file.name.isdigit() and int(file.name) < kept:
+            if file.name.isdecimal() and int(file.name) < kept:
                 self._io.delete(file.path)
 
     def path(self, number: int) -> str:
@@ -217,7 +221,11 @@ class SegmentChain:
         return f"{self._root}/floors/{number:020}"
 
     def _has(self, number: int) -> bool:
-        return self._io.exists(self.path(number))
+        try:
+            self._io.size(self.path(number))  # in an object store, ``exists`` lists a directory of the name, too
+        except NotFound:
+            return False
+        return True
 
     def _hinted(self) -> dict[str, object]:
         floor = self.floor
@@ -228,7 +236,7 @@ class SegmentChain:
         try:
             found = orjson.loads(self._io.read(f"{self._root}/hint"))
             newest, floor = int(found["newest"]), self._checked_floor(found["floor"], found["offsets"])
-            if newest < 0 or not self._has(newest):
+            if not floor.number <= newest or not self._has(newest):
                 return -1
         except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
             return -1
@@ -238,7 +246,8 @@ class SegmentChain:
     def _checked_floor(self, number: object, offsets: list[object]) -> Floor:
         """Raises ValueError, TypeError."""
         found = Floor(int(str(number)), tuple(int(str(offset)) for offset in offsets))
-        if len(found.offsets) != len(self._floor.offsets) or min(found.number, *found.offsets) < 0:
+        is_in_range = all(0 <= n <= LARGEST_OFFSET for n in (found.number, *found.offsets))
+        if len(found.offsets) != len(self._floor.offsets) or not is_in_range:
             raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
         return found
 
