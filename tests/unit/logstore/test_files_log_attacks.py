@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import orjson
+import pyarrow as pa
 import pytest
 
 from faults import FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
@@ -95,6 +96,10 @@ class Between(DelegatingFileIO):
     def read(self, path: str) -> bytes:
         self._arrive("read")
         return super().read(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._arrive("open")
+        return super().open_input(path)
 
     def exists(self, path: str) -> bool:
         self._arrive("exists")
@@ -234,7 +239,7 @@ HARMFUL = [
 ]
 
 
-@pytest.mark.parametrize(("body", "changed"), HARMFUL)
+@pytest.mark.parametrize(("body", "changed"), HARMFUL, ids=range(len(HARMFUL)))
 def test_a_segment_that_was_made_to_harm_is_an_error_that_names_it(
     location: LogLocation, body: bytes, changed: dict[str, object] | None
 ) -> None:
@@ -295,3 +300,24 @@ def test_a_log_whose_creation_has_no_answer_is_there_or_may_be_tried_again(kind:
         plan.arrive()
         made = SYSTEM.create(wanted)
     assert append(SYSTEM.appender(made), [b"a"]) == [0]
+
+
+@pytest.mark.parametrize("name", ["exists", "read", "open"])
+@pytest.mark.parametrize("number", range(1, 4))
+def test_an_expiry_amid_a_request_for_offsets_is_no_error(location: LogLocation, name: str, number: int) -> None:
+    writer, chain, work = SYSTEM.appender(location), SegmentChain(location), dict[int, Callable[[], object]]()
+    append(writer, [b"a"])
+    reader = FilesReader(replace(location, storage=Between(storage(location), name, work)))
+    for value in (b"b", b"c", b"d"):
+        append(writer, [value])
+    inner = reader._chain._io
+    assert isinstance(inner, Between)
+
+    def happen() -> None:
+        append(writer, [b"e"])
+        chain.expire(now_ms() + 60_000)
+
+    work[inner.count[0] + number] = happen
+    assert reader.offsets_at(0)[0] in (0, 4)
+    assert reader.end_offsets()[0] in (4, 5)
+    assert reader.end_offsets()[0] in ((4, 5) if work else (5,))

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import Final, TypedDict, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -24,6 +24,8 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
 from lakelog.logstore.files.segment import Segment, read_footer
+
+T = TypeVar("T")
 
 _HELD_FOOTERS: Final = 1024
 _HELD_SMALL: Final = 64
@@ -116,8 +118,7 @@ class SegmentChain:
     @property
     def ends(self) -> tuple[int, ...]:
         """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
-        newest = self.newest()
-        return self.floor.offsets if newest < self._floor.number else self.footer(newest).ends
+        return self.held(lambda: self.starts(self.newest() + 1))
 
     def newest(self) -> int:
         """The number of the newest segment; the floor's minus one if there is none."""
@@ -170,9 +171,23 @@ class SegmentChain:
 
     def first(self, matches: Callable[[Segment], bool]) -> int:
         """The number of the first segment that matches, as all later ones do; that after the newest one if none."""
-        newest = self.newest()  # which may move the floor
-        numbers = range(self._floor.number, newest + 1)
-        return numbers.start + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+
+        def found() -> int:
+            newest = self.newest()  # which may move the floor
+            numbers = range(self._floor.number, newest + 1)
+            return numbers.start + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+
+        return self.held(found)
+
+    def held(self, work: Callable[[], T]) -> T:
+        """The result of a read, which is repeated if a segment expired meanwhile, and so is not found."""
+        while True:
+            before = self._floor.number
+            try:
+                return work()
+            except NotFound:
+                if self.floor.number == before:
+                    raise
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
@@ -204,7 +219,7 @@ class SegmentChain:
 
         number = min(self.first(stays), newest)
         if number > floor.number:
-            moved = orjson.dumps({"number": number, "offsets": self.starts(number)})
+            moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again
                 self._io.create(self._floor_path(floor.number), moved)
             self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))

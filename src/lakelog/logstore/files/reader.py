@@ -41,7 +41,7 @@ class FilesReader(LogReader):
         end = LARGEST_OFFSET if end is None else end
         newest, floor = self._chain.newest(), self._chain.floor
         first = floor.offsets[bucket]
-        last = self._chain.starts(newest + 1)[bucket]
+        last = self._chain.held(lambda: self._chain.starts(newest + 1))[bucket]
         if start < first:
             raise _expired(bucket, start, first)
         if start > last:
