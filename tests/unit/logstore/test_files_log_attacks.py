@@ -321,3 +321,22 @@ def test_an_expiry_amid_a_request_for_offsets_is_no_error(location: LogLocation,
     assert reader.offsets_at(0)[0] in (0, 4)
     assert reader.end_offsets()[0] in (4, 5)
     assert reader.end_offsets()[0] in ((4, 5) if work else (5,))
+
+
+def test_an_append_that_expires_before_its_writer_goes_on_is_not_appended_again(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, rival, create = SYSTEM.appender(location), SYSTEM.appender(location), MemoryFileIO.create
+
+    def suspended(io: MemoryFileIO, path: str, data: bytes) -> bool:
+        done = create(io, path, data)
+        monkeypatch.undo()
+        append(rival, [b"rival"])
+        expire(location)
+        return done
+
+    monkeypatch.setattr(MemoryFileIO, "create", suspended)
+    with pytest.raises(Unavailable, match=r"segments/0+' expired"):
+        append(writer, [b"once"])
+    assert append(writer, [b"next"]) == [2]
+    assert everything(FilesReader(location)) == [b"rival", b"next"]

@@ -100,8 +100,11 @@ class FilesAppender(LogAppender):
             unanswered = unanswered + 1 if unknown == newest + 1 else 0
             if unanswered == _MOST_UNANSWERED:
                 raise Unavailable(f"'{self._chain.path(unknown)}' cannot be created: {reason}")
-            starts, number = self._chain.starts(newest + 1), newest + 1
-            before = 0 if newest < self._chain.floor.number else self._chain.footer(newest).timestamp_ms
+            number, floor = newest + 1, self._chain.floor.number
+            if number < floor:
+                continue
+            starts = self._chain.starts(number)
+            before = 0 if newest < floor else self._chain.footer(newest).timestamp_ms
             data, segment = encode_segment(token, max(now_ms(), before), starts, batches)
             try:
                 if self._chain.create(number, data, segment):
@@ -116,10 +119,14 @@ class FilesAppender(LogAppender):
         return starts
 
     def _is_there(self, number: int, token: str) -> bool:
-        try:
-            return self._chain.footer(number).token == token and number >= self._chain.floor.number
-        except NotFound:
+        """Whether a segment is that of the append. Raises Unavailable if it expired, because nobody knows it then."""
+        with suppress(NotFound):
+            found = self._chain.footer(number).token
+            if number >= self._chain.floor.number:
+                return found == token
+        if number >= self._chain.floor.number:
             return False
+        raise Unavailable(f"'{self._chain.path(number)}' expired during an append, which may have created it")
 
     @contextmanager
     def _noticed(self) -> Iterator[None]:
