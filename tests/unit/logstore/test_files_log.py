@@ -173,14 +173,14 @@ def test_a_micro_batch_and_its_reader_make_few_requests_and_list_nothing(locatio
     written.calls.clear()
     read.calls.clear()
     append(writer, [b"b"])
-    assert [call.name for call in written.calls] == ["exists", "read", "create", "read"]
+    assert [call.name for call in written.calls] == ["size", "read", "create", "read"]
     reader.wait({0: end}, 1)
     assert reader.read(0, end).column("value").to_pylist() == [b"b"]
     assert len(read.calls) <= 8, [(call.name, call.path[-30:]) for call in read.calls]
     assert "list" not in {call.name for call in (*written.calls, *read.calls)}
     read.calls.clear()
     reader.end_offsets()
-    assert [call.name for call in read.calls] == ["exists"], "an idle reader asks for the next segment only"
+    assert [call.name for call in read.calls] == ["size"], "an idle reader asks for the next segment only"
 
 
 def test_a_damaged_segment_is_an_error_that_names_it(location: LogLocation) -> None:

@@ -23,6 +23,8 @@ _EXPIRE_EVERY = 256
 _LARGEST: Final = 16 << 20
 """Bytes of batches after which a segment is written before the flush."""
 _QUICK_TRIES: Final = 3
+_MOST_UNANSWERED: Final = 6
+"""Tries to create one number, which nobody else creates, before an append is Unavailable."""
 _LONGEST_PAUSE_S: Final = 0.1
 
 
@@ -49,7 +51,7 @@ class FilesAppender(LogAppender):
         self._chain = SegmentChain(location)
         self._watch = IdentityWatch(self._chain.check)
         self._waiting: list[_Pending] = []
-        self._bytes = self._made = 0
+        self._bytes = self._segments = 0
 
     @property
     def is_stale(self) -> bool:
@@ -76,7 +78,7 @@ class FilesAppender(LogAppender):
         with self._noticed():
             self._watch.check()
             starts = self._create(batches) if batches else self._chain.ends if waiting else ()
-            if batches and self._location.retention_ms is not None and self._made % _EXPIRE_EVERY == 0:
+            if batches and self._location.retention_ms is not None and self._segments % _EXPIRE_EVERY == 0:
                 with suppress(NotFound, Unavailable):  # it is tried again later
                     self._chain.expire(now_ms() - self._location.retention_ms)
         ends = list(starts)
@@ -89,30 +91,42 @@ class FilesAppender(LogAppender):
 
     def _create(self, batches: list[tuple[int, int, bytes]]) -> tuple[int, ...]:
         """Creates a segment of the batches; returns the end offsets of all buckets before it."""
-        token, tries, unknown = new_attempt(), 0, -1
+        token, tries, unknown, unanswered, reason = new_attempt(), 0, -1, 0, ""
         while True:
             newest = self._chain.newest()
             if 0 <= unknown <= newest and self._is_there(unknown, token):
+                number = unknown
                 break
-            starts, number = self._chain.starts(newest + 1), newest + 1
-            before = 0 if newest < self._chain.floor.number else self._chain.footer(newest).timestamp_ms
+            unanswered = unanswered + 1 if unknown == newest + 1 else 0
+            if unanswered == _MOST_UNANSWERED:
+                raise Unavailable(f"'{self._chain.path(unknown)}' cannot be created: {reason}")
+            number, floor = newest + 1, self._chain.floor.number
+            if number < floor:
+                continue
+            starts = self._chain.starts(number)
+            before = 0 if newest < floor else self._chain.footer(newest).timestamp_ms
             data, segment = encode_segment(token, max(now_ms(), before), starts, batches)
             try:
                 if self._chain.create(number, data, segment):
                     break
-            except CommitUnknown:
-                unknown = number
-            tries += 1
+                reason = "storage says that it exists, but there is no such file"
+            except CommitUnknown as why:
+                reason = str(why)
+            unknown, tries = number, tries + 1
             if tries > _QUICK_TRIES:
-                sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**tries) * random_fraction())
-        self._made += 1
+                sleep(min(_LONGEST_PAUSE_S, 0.001 * 2 ** min(tries, 10)) * random_fraction())
+        self._segments = number + 1  # of all writers, because many make few of them
         return starts
 
     def _is_there(self, number: int, token: str) -> bool:
-        try:
-            return self._chain.footer(number).token == token and number >= self._chain.floor.number
-        except NotFound:
+        """Whether a segment is that of the append. Raises Unavailable if it expired, because nobody knows it then."""
+        with suppress(NotFound):
+            found = self._chain.footer(number).token
+            if number >= self._chain.floor.number:
+                return found == token
+        if number >= self._chain.floor.number:
             return False
+        raise Unavailable(f"'{self._chain.path(number)}' expired during an append, which may have created it")
 
     @contextmanager
     def _noticed(self) -> Iterator[None]:

@@ -11,18 +11,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import Final, TypedDict, TypeVar
 
 import orjson
 import pyarrow as pa
 from cachetools import LRUCache
 
-from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
 from lakelog.logstore.files.segment import Segment, read_footer
+
+T = TypeVar("T")
 
 _HELD_FOOTERS: Final = 1024
 _HELD_SMALL: Final = 64
@@ -65,7 +68,7 @@ def read_identity(location: LogLocation) -> LogIdentity:
             f"the log in '{location.address}' is missing: it was deleted. The rows are in the files; recreate the "
             "table to write to a log again"
         ) from None
-    except (ValueError, TypeError, KeyError) as why:
+    except (ValueError, TypeError, KeyError, OverflowError) as why:
         raise Corrupt(f"'{path}' is damaged or not a log: recreate the table to write to a log again") from why
     if not _LOG_ID.fullmatch(known["log_id"]):
         raise Corrupt(f"'{path}' names the log '{known['log_id']}', which is no id: recreate the table")
@@ -92,6 +95,7 @@ class SegmentChain:
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._newest = self._hint()
+        _ = self.floor  # without a hint, segment 0 may be absent because it expired
 
     @property
     def floor(self) -> Floor:
@@ -114,8 +118,7 @@ class SegmentChain:
     @property
     def ends(self) -> tuple[int, ...]:
         """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
-        newest = self.newest()
-        return self.floor.offsets if newest < self._floor.number else self.footer(newest).ends
+        return self.held(lambda: self.starts(self.newest() + 1))
 
     def newest(self) -> int:
         """The number of the newest segment; the floor's minus one if there is none."""
@@ -142,7 +145,11 @@ class SegmentChain:
     def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
         read_identity(self._location)
-        _ = self.floor
+        if self._newest >= self.floor.number and not self._has(self._newest) and self._newest >= self.floor.number:
+            raise NotFound(
+                f"the log in '{self._location.address}' ends before the segment '{self.path(self._newest)}', which was "
+                "in it: an older copy replaced it. Restore the newer log, or recreate the table to write to a log again"
+            )
 
     def footer(self, number: int) -> Segment:
         """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""
@@ -164,8 +171,23 @@ class SegmentChain:
 
     def first(self, matches: Callable[[Segment], bool]) -> int:
         """The number of the first segment that matches, as all later ones do; that after the newest one if none."""
-        numbers = range(self._floor.number, self.newest() + 1)
-        return self._floor.number + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+
+        def found() -> int:
+            newest = self.newest()  # which may move the floor
+            numbers = range(self._floor.number, newest + 1)
+            return numbers.start + bisect_left(numbers, True, key=lambda number: matches(self.footer(number)))
+
+        return self.held(found)
+
+    def held(self, work: Callable[[], T]) -> T:
+        """The result of a read, which is repeated if a segment expired meanwhile, and so is not found."""
+        while True:
+            before = self._floor.number
+            try:
+                return work()
+            except NotFound:
+                if self.floor.number == before:
+                    raise
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
@@ -197,12 +219,13 @@ class SegmentChain:
 
         number = min(self.first(stays), newest)
         if number > floor.number:
-            moved = orjson.dumps({"number": number, "offsets": self.starts(number)})
-            self._io.create(self._floor_path(floor.number), moved)
+            moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
+            with suppress(CommitUnknown):  # the floor is read again
+                self._io.create(self._floor_path(floor.number), moved)
             self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
         kept = self.floor.number
         for file in self._io.list(f"{self._root}/segments"):
-            if file.name.isdigit() and int(file.name) < kept:
+            if file.name.isdecimal() and int(file.name) < kept:
                 self._io.delete(file.path)
 
     def path(self, number: int) -> str:
@@ -213,7 +236,11 @@ class SegmentChain:
         return f"{self._root}/floors/{number:020}"
 
     def _has(self, number: int) -> bool:
-        return self._io.exists(self.path(number))
+        try:
+            self._io.size(self.path(number))  # in an object store, ``exists`` lists a directory of the name, too
+        except NotFound:
+            return False
+        return True
 
     def _hinted(self) -> dict[str, object]:
         floor = self.floor
@@ -224,7 +251,7 @@ class SegmentChain:
         try:
             found = orjson.loads(self._io.read(f"{self._root}/hint"))
             newest, floor = int(found["newest"]), self._checked_floor(found["floor"], found["offsets"])
-            if newest < 0 or not self._has(newest):
+            if not floor.number <= newest or not self._has(newest):
                 return -1
         except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
             return -1
@@ -234,7 +261,8 @@ class SegmentChain:
     def _checked_floor(self, number: object, offsets: list[object]) -> Floor:
         """Raises ValueError, TypeError."""
         found = Floor(int(str(number)), tuple(int(str(offset)) for offset in offsets))
-        if len(found.offsets) != len(self._floor.offsets) or min(found.number, *found.offsets) < 0:
+        is_in_range = all(0 <= n <= LARGEST_OFFSET for n in (found.number, *found.offsets))
+        if len(found.offsets) != len(self._floor.offsets) or not is_in_range:
             raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
         return found
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import NotFound, OffsetExpired
+from lakelog.errors import Corrupt, NotFound, OffsetExpired, UnsupportedFeature
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
-from lakelog.logstore.files.chain import SegmentChain
+from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
 from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.decoder import decode
@@ -39,8 +39,9 @@ class FilesReader(LogReader):
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         self._watch.check()
         end = LARGEST_OFFSET if end is None else end
-        newest, first = self._chain.newest(), self._chain.floor.offsets[bucket]
-        last = self._chain.starts(newest + 1)[bucket]
+        newest, floor = self._chain.newest(), self._chain.floor
+        first = floor.offsets[bucket]
+        last = self._chain.held(lambda: self._chain.starts(newest + 1))[bucket]
         if start < first:
             raise _expired(bucket, start, first)
         if start > last:
@@ -50,15 +51,16 @@ class FilesReader(LogReader):
             )
         if start >= min(end, last):
             return RECORDS_SCHEMA.empty_table()
-        if self._rest is not None and self._rest[:2] == (bucket, start):
-            found = self._rest[2]
-        else:
+        is_next = self._rest is not None and self._rest[:2] == (bucket, start)
+        found = self._rest[2] if self._rest is not None and is_next else RECORDS_SCHEMA.empty_table()
+        held, left = start + found.num_rows, max_records - found.num_rows
+        if held < min(end, last) and left > 0:
             try:
-                found = decode(self._batches(bucket, start, min(end, last), max_records))
-            except NotFound:  # expired meanwhile
-                if start < self._chain.floor.offsets[bucket]:
-                    raise _expired(bucket, start, self._chain.floor.offsets[bucket]) from None
+                found = pa.concat_tables([found, self._fetch(floor, bucket, held, min(end, last), left)])
+            except (NotFound, Corrupt):
+                self._check_held(bucket, held)
                 raise
+            self._check_held(bucket, held)
         low, high = np.searchsorted(found.column("offset").to_numpy(), [start, end])
         taken = found.slice(low, min(high - low, max_records))
         behind = low + taken.num_rows
@@ -95,10 +97,34 @@ class FilesReader(LogReader):
     def close(self) -> None:
         self._rest = None
 
-    def _batches(self, bucket: int, start: int, end: int, limit: int) -> list[RecordBatch]:
-        """The batches with these records; the first and the last one may have others, too."""
+    def _check_held(self, bucket: int, start: int) -> None:
+        """Raises OffsetExpired if records expired while they were read: others may have their numbers by then."""
+        first = self._chain.floor.offsets[bucket]
+        if start < first:
+            raise _expired(bucket, start, first)
+
+    def _fetch(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> pa.Table:
+        """The records of the batches with these offsets; the first and the last batch may have others, too."""
+        batches = self._batches(floor, bucket, start, end, limit)
+        try:
+            found = decode(batches)
+        except (Corrupt, UnsupportedFeature) as why:
+            raise self._damaged(bucket, start) from why
+        offsets = found.column("offset").to_numpy()
+        if len(offsets) != sum(batch.count for batch in batches) or (np.diff(offsets) != 1).any():
+            raise self._damaged(bucket, start)
+        return found
+
+    def _damaged(self, bucket: int, start: int) -> Corrupt:
+        return Corrupt(
+            f"the log in '{self._location.address}' is damaged behind offset {start} of bucket {bucket}, in or before "
+            f"'{self._chain.path(self._at.get(bucket, 0))}'. The rows are in the files; recreate the table to write to "
+            "a log again"
+        )
+
+    def _batches(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> list[RecordBatch]:
         number = self._at.get(bucket, -1)
-        is_next = number >= self._chain.floor.number and self._chain.starts(number)[bucket] <= start
+        is_next = number >= floor.number and self._chain.starts(number)[bucket] <= start
         if not is_next or self._chain.footer(number).ends[bucket] <= start:
             number = self._chain.first(lambda segment: segment.ends[bucket] > start)
         batches: list[RecordBatch] = []

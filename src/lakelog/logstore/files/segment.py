@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, UnsupportedFeature
+from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 
 MAGIC: Final = b"LLS1"
@@ -88,12 +89,24 @@ def read_footer(file: pa.NativeFile, path: str) -> Segment:
         parts = tuple(Part(*(int(number) for number in part)) for part in found["parts"])
         ends = tuple(int(end) for end in found["ends"])
         segment = Segment(str(found["token"]), int(found["timestamp"]), ends, parts)
-    except (ValueError, TypeError, KeyError) as why:
+    except (ValueError, TypeError, KeyError, OverflowError) as why:
         raise _damaged(path) from why
     body = size - tail - length
-    if any(not (0 <= p.bucket < len(ends) and p.count > 0 and 0 <= p.at <= body - p.size) for p in parts):
+    if any(not (0 <= p.bucket < len(ends) and p.count > 0 and 0 <= p.at <= p.at + p.size <= body) for p in parts):
+        raise _damaged(path)
+    if not _is_dense(segment) or any(not 0 <= end <= LARGEST_OFFSET for end in ends):
         raise _damaged(path)
     return segment
+
+
+def _is_dense(segment: Segment) -> bool:
+    """True if the parts of each bucket follow each other, up to its end."""
+    begins = dict(enumerate(segment.ends))
+    for part in reversed(segment.parts):
+        begins[part.bucket] -= part.count
+        if part.first != begins[part.bucket] or part.first < 0:
+            return False
+    return True
 
 
 def read_batch(file: pa.NativeFile, part: Part, timestamp_ms: int, path: str) -> RecordBatch:

@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from lakelog.errors import AlreadyExists, CommitUnknown, InvalidOption
+from lakelog.errors import AlreadyExists, CommitUnknown, InvalidOption, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
@@ -37,12 +37,14 @@ class FilesLogSystem(LogSystem):
         io.write(f"{made.address}/{made.log_id}/hint", b"")  # the directory, which no later client creates
         content = orjson.dumps({"layout": 1, "log_id": made.log_id, "buckets": made.buckets})
         try:
-            if io.create(f"{made.address}/log.json", content):
+            if io.create(f"{made.address}/log.json", content) or _id_at(location) == made.log_id:
                 return made
-        except CommitUnknown:
-            pass
-        if read_identity(replace(location, log_id=""))["log_id"] == made.log_id:
-            return made
+        except CommitUnknown as why:
+            try:
+                if _id_at(location) == made.log_id:
+                    return made
+            except NotFound:
+                raise Unavailable(f"the log in '{location.address}' may or may not have been created: {why}") from why
         io.delete_dir(f"{made.address}/{made.log_id}")
         return self._adopt(location)
 
@@ -78,3 +80,8 @@ class FilesLogSystem(LogSystem):
                 f"'{LOG_ADDRESS.key}'"
             )
         return adopted
+
+
+def _id_at(location: LogLocation) -> str:
+    """The id of the log that is there. Raises NotFound."""
+    return read_identity(replace(location, log_id=""))["log_id"]
