@@ -117,7 +117,7 @@ class FilesReader(LogReader):
 
     def _damaged(self, bucket: int, start: int) -> Corrupt:
         return Corrupt(
-            f"the log in '{self._location.address}' is damaged behind offset {start} of bucket {bucket}, in or before "
+            f"the log in '{self._location.address}' is damaged after offset {start} of bucket {bucket}, in or before "
             f"'{self._chain.path(self._at.get(bucket, 0))}'. The rows are in the files; recreate the table to write to "
             "a log again"
         )
