@@ -129,7 +129,7 @@ def test_an_expiry_that_died_behind_its_floor_is_finished_by_the_next_one(locati
     writer = SYSTEM.appender(location)
     for number in range(4):
         append(writer, [b"%d" % number])
-    plan = FaultPlan({2: FAIL_BEFORE}, frozenset({"create", "write", "delete"}))
+    plan = FaultPlan({3: FAIL_BEFORE}, frozenset({"create", "write", "delete"}))
     with pytest.raises(Unavailable):
         SegmentChain(replace(location, storage=FaultyFileIO(LocalFileIO(), plan))).expire(now_ms() + 60_000)
     assert everything(SYSTEM.reader(location)) == [b"3"]

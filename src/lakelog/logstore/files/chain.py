@@ -203,7 +203,7 @@ class SegmentChain:
         self._newest = number
         self._footers[number] = segment
         if number % HINT_EVERY == 0:
-            self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
+            self._write_hint()
         return True
 
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
@@ -222,7 +222,7 @@ class SegmentChain:
             moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again
                 self._io.create(self._floor_path(floor.number), moved)
-            self._io.write(f"{self._root}/hint", orjson.dumps(self._hinted()))
+            self._write_hint()
         kept = self.floor.number
         for file in self._io.list(f"{self._root}/segments"):
             if file.name.isdecimal() and int(file.name) < kept:
@@ -241,6 +241,10 @@ class SegmentChain:
         except NotFound:
             return False
         return True
+
+    def _write_hint(self) -> None:
+        with suppress(LakelogError):  # only a way to save requests
+            self._io.write_hint(f"{self._root}/hint", orjson.dumps(self._hinted()))
 
     def _hinted(self) -> dict[str, object]:
         floor = self.floor

@@ -38,6 +38,8 @@ class FilesReader(LogReader):
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         self._watch.check()
+        if not 0 <= bucket < self._location.buckets:
+            raise NotFound(f"the log in '{self._location.address}' has no bucket {bucket}")
         end = LARGEST_OFFSET if end is None else end
         newest, floor = self._chain.newest(), self._chain.floor
         first = floor.offsets[bucket]
