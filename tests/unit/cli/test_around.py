@@ -261,6 +261,7 @@ def test_the_doctor_tells_programs_the_same(warehouse: Path) -> None:
     assert "2 tables in 2 databases" in found[-1]["found"] or "2 tables in 1 databases" in found[-1]["found"]
 
 
+@pytest.mark.slow
 def test_the_doctor_takes_the_properties_of_a_client(tmp_path: Path) -> None:
     given = ["--log", "kafka", "--address", "127.0.0.1:1", "--property", "sasl.password=hunter2"]
     done = invoke("doctor", "--only", "log", "--warehouse", str(tmp_path), *given)

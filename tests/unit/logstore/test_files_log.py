@@ -39,6 +39,7 @@ def append_many(location: LogLocation, name: bytes) -> None:
         append(appender, [b"%s %d" % (name, number), b"%s %d'" % (name, number)])
 
 
+@pytest.mark.slow
 def test_four_processes_append_to_one_bucket_without_losing_a_record(location: LogLocation) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=append_many, args=(location, name)) for name in (b"a", b"b", b"c", b"d")]

@@ -36,6 +36,7 @@ def test_the_fold_leaves_every_flight_that_was_not_cancelled(changes: pl.DataFra
     assert arrived.select("departed", "arrived", "dep_delay", "arr_delay").null_count().row(0) == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_an_update_before_stands_right_before_its_update_after_and_holds_the_row_until_then(
     changes: pl.DataFrame,
 ) -> None:

@@ -29,6 +29,7 @@ def wait_for_renewal(table: Table, writer: str, until_ms: int) -> None:
     raise AssertionError(f"the lease of {writer} was not renewed")
 
 
+@pytest.mark.slow
 def test_a_batch_writer_that_stays_open_for_long_is_alive(tmp_path: Path) -> None:
     table = make(tmp_path, f", 'log.writer-timeout' = '{TIMEOUT_MS} ms'")
     with table.writer() as writer:

@@ -160,6 +160,7 @@ def test_a_preview_has_so_much_time(warehouse: Path) -> None:
     previews.close()
 
 
+@pytest.mark.slow
 def test_slow_previews_of_one_user_do_not_keep_others_waiting(warehouse: Path) -> None:
     async def program() -> None:
         previews = Previews({"warehouse": str(warehouse)})
@@ -184,6 +185,7 @@ def test_the_overview_starts_the_processes_of_previews(
     assert started, "the first Files or Rows page waits for the start"
 
 
+@pytest.mark.slow
 def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:
     async def program() -> None:
         previews = Previews({"warehouse": str(warehouse)})
