@@ -34,7 +34,7 @@ class CpuAccount:
     """CPU seconds by part of a process and all below it; keeps those of processes and threads that have ended.
 
     Parts: ``driver`` (the process itself), ``python workers``, ``broker``, and those of the JVM. A context that looks
-    twice a second, so what a process does in its last half second may be missing.
+    twice a second, so the last half second of a process may be missing.
     """
 
     def __init__(self, pid: int) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 
+_Client = TypeVar("_Client", LogAppender, LogReader)
 _Key = tuple[int, int, LogLocation]
 _APPENDERS: dict[_Key, LogAppender] = {}
 _READERS: dict[_Key, LogReader] = {}
@@ -17,13 +20,12 @@ _LOCK = threading.Lock()
 
 def appender_for(location: LogLocation) -> LogAppender:
     """This thread's appender of a log. Raises as ``LogSystem.appender`` (NotFound, Unavailable, InvalidRequest)."""
-    key = (os.getpid(), threading.get_ident(), location)
-    found = _APPENDERS.get(key)
-    if found is None or found.is_stale:
-        found = LOG_SYSTEMS.create(location.system).appender(location)
-        with _LOCK:
-            _APPENDERS[key] = found
-    return found
+    return _client(_APPENDERS, location, lambda: LOG_SYSTEMS.create(location.system).appender(location))
+
+
+def reader_for(location: LogLocation) -> LogReader:
+    """This thread's reader of a log."""
+    return _client(_READERS, location, lambda: LOG_SYSTEMS.create(location.system).reader(location))
 
 
 def close_clients() -> None:
@@ -37,12 +39,11 @@ def close_clients() -> None:
             client.close()
 
 
-def reader_for(location: LogLocation) -> LogReader:
-    """This thread's reader of a log."""
+def _client(clients: dict[_Key, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:
     key = (os.getpid(), threading.get_ident(), location)
-    found = _READERS.get(key)
+    found = clients.get(key)
     if found is None or found.is_stale:
-        found = LOG_SYSTEMS.create(location.system).reader(location)
+        found = connect()
         with _LOCK:
-            _READERS[key] = found
+            clients[key] = found
     return found

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import Corrupt, NotFound, OffsetExpired
+from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.collector import collector_held
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
+from lakelog.logstore.local_log import expired
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.decoder import decode
 
@@ -154,10 +155,7 @@ class EmbeddedReader(LogReader):
     def _check_start(self, bucket: int, start: int) -> None:
         held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
         if held is not None and start < held[0]:
-            raise OffsetExpired(
-                f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {held[0]}. "
-                f"Start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
-            )
+            raise expired(bucket, start, held[0])
         if held is not None and start > held[1]:
             raise NotFound(
                 f"offset {start} of bucket {bucket} is after the end of the embedded log "

@@ -11,10 +11,8 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
-from typing import Final
 
-from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest
+from lakelog.errors import AlreadyExists, InvalidRequest
 from lakelog.io.clock import now_ms
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
@@ -23,11 +21,7 @@ from lakelog.logstore.embedded.appender import EmbeddedAppender
 from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_errors
 from lakelog.logstore.embedded.layout import create_tables, trim
 from lakelog.logstore.embedded.reader import EmbeddedReader
-from lakelog.logstore.local_probe import probe
-from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
-
-RETENTION: Final = timedelta(days=7)
-"""Default retention, that of Kafka's brokers."""
+from lakelog.logstore.local_log import RETENTION_MS, no_topic, probe
 
 
 class EmbeddedLogSystem(LogSystem):
@@ -35,10 +29,7 @@ class EmbeddedLogSystem(LogSystem):
 
     def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
         if adopt:
-            raise InvalidOption(
-                f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is the file "
-                f"{location.address}: set '{LOG_ADDRESS.key}' to the servers of the topic"
-            )
+            raise no_topic(f"the file {location.address}")
         if os.path.exists(location.address):
             return self._adopt(location)
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
@@ -67,7 +58,7 @@ class EmbeddedLogSystem(LogSystem):
         file = EmbeddedFile(location)
         with translated_errors(location), contextlib.closing(file), file.database as database:
             database.execute("begin immediate")
-            trim(database, file.has_rows, now_ms() - round(RETENTION.total_seconds() * 1000), floors)
+            trim(database, file.has_rows, now_ms() - RETENTION_MS, floors)
 
     def drop(self, location: LogLocation) -> None:
         for suffix in ("", "-wal", "-shm"):

@@ -24,7 +24,7 @@ _LARGEST: Final = 16 << 20
 """Bytes of batches after which a segment is written before the flush."""
 _QUICK_TRIES: Final = 3
 _MOST_UNANSWERED: Final = 6
-"""Tries to create one number, which nobody else creates, before an append is Unavailable."""
+"""Attempts to create one segment without a clear answer, before the append raises Unavailable."""
 _LONGEST_PAUSE_S: Final = 0.1
 
 
@@ -119,7 +119,7 @@ class FilesAppender(LogAppender):
         return starts
 
     def _is_there(self, number: int, token: str) -> bool:
-        """Whether a segment is that of the append. Raises Unavailable if it expired, because nobody knows it then."""
+        """True if this append created the segment. Raises Unavailable if it expired: then nobody can know."""
         with suppress(NotFound):
             found = self._chain.footer(number).token
             if number >= self._chain.floor.number:

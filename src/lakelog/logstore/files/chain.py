@@ -23,7 +23,7 @@ from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
-from lakelog.logstore.files.segment import Segment, read_footer
+from lakelog.logstore.files.segment import Segment, damaged, read_footer
 
 T = TypeVar("T")
 
@@ -110,9 +110,9 @@ class SegmentChain:
                 found = orjson.loads(data)
                 moved = self._checked_floor(found["number"], found["offsets"])
             except (ValueError, TypeError, KeyError) as why:
-                raise _damaged(path) from why
+                raise damaged(path) from why
             if moved.number <= self._floor.number:
-                raise _damaged(path)
+                raise damaged(path)
             self._floor = moved
 
     @property
@@ -158,7 +158,7 @@ class SegmentChain:
             with self.opened(number) as file:
                 found = read_footer(file, self.path(number))
                 if len(found.ends) != len(self._floor.offsets):
-                    raise _damaged(self.path(number))
+                    raise damaged(self.path(number))
                 self._footers[number] = found
                 if file.size() <= _SMALL:
                     file.seek(0)
@@ -269,7 +269,3 @@ class SegmentChain:
         if len(found.offsets) != len(self._floor.offsets) or not is_in_range:
             raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
         return found
-
-
-def _damaged(path: str) -> Corrupt:
-    return Corrupt(f"'{path}' of the log is damaged: recreate the table to write to a log again")

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import Corrupt, NotFound, OffsetExpired, UnsupportedFeature
+from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
+from lakelog.logstore.local_log import expired
 from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.decoder import decode
 from lakelog.logstore.topic_identity import IdentityWatch
@@ -45,7 +46,7 @@ class FilesReader(LogReader):
         first = floor.offsets[bucket]
         last = self._chain.held(lambda: self._chain.starts(newest + 1))[bucket]
         if start < first:
-            raise _expired(bucket, start, first)
+            raise expired(bucket, start, first)
         if start > last:
             raise NotFound(
                 f"offset {start} of bucket {bucket} is after the end of the log in '{self._location.address}', {last}: "
@@ -103,7 +104,7 @@ class FilesReader(LogReader):
         """Raises OffsetExpired if records expired while they were read: others may have their numbers by then."""
         first = self._chain.floor.offsets[bucket]
         if start < first:
-            raise _expired(bucket, start, first)
+            raise expired(bucket, start, first)
 
     def _fetch(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> pa.Table:
         """The records of the batches with these offsets; the first and the last batch may have others, too."""
@@ -148,10 +149,3 @@ class FilesReader(LogReader):
 
     def _chosen(self, offsets: Sequence[int], buckets: Sequence[int] | None) -> dict[int, int]:
         return {bucket: offsets[bucket] for bucket in (range(len(offsets)) if buckets is None else buckets)}
-
-
-def _expired(bucket: int, start: int, first: int) -> OffsetExpired:
-    return OffsetExpired(
-        f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {first}. Start at "
-        "'earliest', or read the files ('read.mode'='file'), which have all rows"
-    )

@@ -80,22 +80,22 @@ def read_footer(file: pa.NativeFile, path: str) -> Segment:
     end = _read(file, size - tail, tail) if size >= tail else b""
     length, crc = _TRAILER.unpack_from(end) if end[_TRAILER.size :] == MAGIC else (size, 0)
     if length > min(size - tail, _LARGEST_FOOTER):
-        raise _damaged(path)
+        raise damaged(path)
     footer = _read(file, size - tail - length, length)
     if crc32(footer) != crc:
-        raise _damaged(path)
+        raise damaged(path)
     try:
         found = orjson.loads(footer)
         parts = tuple(Part(*(int(number) for number in part)) for part in found["parts"])
         ends = tuple(int(end) for end in found["ends"])
         segment = Segment(str(found["token"]), int(found["timestamp"]), ends, parts)
     except (ValueError, TypeError, KeyError, OverflowError) as why:
-        raise _damaged(path) from why
+        raise damaged(path) from why
     body = size - tail - length
     if any(not (0 <= p.bucket < len(ends) and p.count > 0 and 0 <= p.at <= p.at + p.size <= body) for p in parts):
-        raise _damaged(path)
+        raise damaged(path)
     if not _is_dense(segment) or any(not 0 <= end <= LARGEST_OFFSET for end in ends):
-        raise _damaged(path)
+        raise damaged(path)
     return segment
 
 
@@ -114,9 +114,9 @@ def read_batch(file: pa.NativeFile, part: Part, timestamp_ms: int, path: str) ->
     try:
         found = list(parse_batches(_read(file, part.at, part.size)))
     except (Corrupt, UnsupportedFeature) as why:
-        raise _damaged(path) from why
+        raise damaged(path) from why
     if [batch.count for batch in found] != [part.count]:
-        raise _damaged(path)
+        raise damaged(path)
     return replace(found[0], base_offset=part.first, base_timestamp=timestamp_ms, max_timestamp=timestamp_ms)
 
 
@@ -126,8 +126,8 @@ def _read(file: pa.NativeFile, at: int, size: int) -> bytes:
     return found
 
 
-def _damaged(path: str) -> Corrupt:
+def damaged(path: str) -> Corrupt:
+    """The error for a file of the log that cannot be read."""
     return Corrupt(
-        f"the segment '{path}' of the log is damaged. The rows are in the files; recreate the table to write to a log "
-        "again"
+        f"'{path}' of the log is damaged. The rows are in the files; recreate the table to write to a log again"
     )

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
-from typing import Final
 
 import orjson
 
-from lakelog.errors import AlreadyExists, CommitUnknown, InvalidOption, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
 from lakelog.logstore.files.appender import FilesAppender
-from lakelog.logstore.files.chain import SegmentChain, read_identity, storage_of
+from lakelog.logstore.files.chain import LogIdentity, SegmentChain, read_identity, storage_of
 from lakelog.logstore.files.reader import FilesReader
-from lakelog.logstore.local_probe import probe
-from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
-
-RETENTION: Final = timedelta(days=7)
-"""Default retention, that of Kafka's brokers."""
+from lakelog.logstore.local_log import RETENTION_MS, no_topic, probe
+from lakelog.options.log import LOG_ADDRESS
 
 
 class FilesLogSystem(LogSystem):
@@ -28,20 +23,17 @@ class FilesLogSystem(LogSystem):
 
     def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
         if adopt:
-            raise InvalidOption(
-                f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is in '{location.address}': "
-                f"set '{LOG_ADDRESS.key}' to the servers of the topic"
-            )
+            raise no_topic(f"in '{location.address}'")
         io = storage_of(location)
         made = replace(location, log_id=new_uuid())
         io.write(f"{made.address}/{made.log_id}/hint", b"")  # the directory, which no later client creates
         content = orjson.dumps({"layout": 1, "log_id": made.log_id, "buckets": made.buckets})
         try:
-            if io.create(f"{made.address}/log.json", content) or _id_at(location) == made.log_id:
+            if io.create(f"{made.address}/log.json", content) or _found(location)["log_id"] == made.log_id:
                 return made
         except CommitUnknown as why:
             try:
-                if _id_at(location) == made.log_id:
+                if _found(location)["log_id"] == made.log_id:
                     return made
             except NotFound:
                 raise Unavailable(f"the log in '{location.address}' may or may not have been created: {why}") from why
@@ -54,7 +46,7 @@ class FilesLogSystem(LogSystem):
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
         if location.retention_ms is None:
-            SegmentChain(location).expire(now_ms() - round(RETENTION.total_seconds() * 1000), floors)
+            SegmentChain(location).expire(now_ms() - RETENTION_MS, floors)
 
     def drop(self, location: LogLocation) -> None:
         storage_of(location).delete_dir(location.address)
@@ -72,7 +64,7 @@ class FilesLogSystem(LogSystem):
         return FilesReader(location)
 
     def _adopt(self, location: LogLocation) -> LogLocation:
-        found = read_identity(replace(location, log_id=""))
+        found = _found(location)
         adopted = replace(location, log_id=found["log_id"])
         if found["buckets"] != location.buckets or any(SegmentChain(adopted).ends):
             raise AlreadyExists(
@@ -82,6 +74,6 @@ class FilesLogSystem(LogSystem):
         return adopted
 
 
-def _id_at(location: LogLocation) -> str:
-    """The id of the log that is there. Raises NotFound."""
-    return read_identity(replace(location, log_id=""))["log_id"]
+def _found(location: LogLocation) -> LogIdentity:
+    """The identity of the log that is there. Raises NotFound."""
+    return read_identity(replace(location, log_id=""))

@@ -1,4 +1,4 @@
-"""EXPLAIN of statements that change rows: ports that tell what a statement would write, and write nothing.
+"""EXPLAIN of statements that change rows: ports that note what a statement would write, and write nothing.
 
 The statement itself runs on them, so that what is explained is what would be done.
 """
@@ -46,7 +46,7 @@ class Write:
 
 
 class ExplainingSession(SessionContext):
-    """A session for one statement, whose writes are told and not done.
+    """A session for one statement, whose writes are noted, not executed.
 
     ``head`` is the text of EXPLAIN before the statement, which Spark's own tables need; ``verb`` its first word.
     """
@@ -69,7 +69,7 @@ class ExplainingSession(SessionContext):
         table.check_writable()
         return table
 
-    def tell(self, table: DynamicTable, what: str, partitions: str, plan: QueryPlan | None = None) -> None:
+    def note(self, table: DynamicTable, what: str, partitions: str, plan: QueryPlan | None = None) -> None:
         """Notes what the statement would write."""
         lines = [
             f"{self._verb} of table {table.name}, {_shape(table)}",
@@ -109,7 +109,7 @@ class ExplainingEngine:
         overwrite: bool,
         match: FieldMatch = FieldMatch.POSITION,
     ) -> None:
-        """Tells of the rows of a plan."""
+        """Notes the rows of a plan."""
         target = self._session.opened(table, options)
         where = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in partition.items())
         if overwrite:
@@ -121,24 +121,24 @@ class ExplainingEngine:
             what = f"the rows below with their row kinds; reads and compactions merge them by key ({engine})"
         else:
             what = "the rows below, beside those of the table"
-        self._session.tell(target, what, where or "those of the rows", plan)
+        self._session.note(target, what, where or "those of the rows", plan)
 
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
-        """Tells of the files of a table without a key that are replaced; none is read."""
+        """Notes the files of a table without a key that are replaced; none is read."""
         target = self._session.opened(table, options)
         check_overwritable(target)
         which = "each data file" if plan is None else "each data file that has rows of the read below"
         what = f"new files in place of {which}, with its other rows and the changed ones"
-        self._session.tell(target, what, "those of the files", plan)
+        self._session.note(target, what, "those of the files", plan)
         return [file.file_name for split in Scan(target).plan() for file in split.files] if plan is None else ()
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
         """Adds the plan of the rows, if the statement rewrites all files or also adds rows."""
-        told = self._session.write
-        if told is not None and told.plan is None:
-            self._session.write = Write(told.text, plan)
+        noted = self._session.write
+        if noted is not None and noted.plan is None:
+            self._session.write = Write(noted.text, plan)
 
 
 class _Tables:
@@ -159,7 +159,7 @@ class _Tables:
         )
 
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
-        """Tells of whole partitions."""
+        """Notes the whole partitions."""
         target = self._session.opened(identifier, options)
         check_overwritable(target)
         schema = target.schema
@@ -168,7 +168,7 @@ class _Tables:
         more = f" and {len(names) - _MOST_PARTITIONS} more" if len(names) > _MOST_PARTITIONS else ""
         which = "all files" if condition is None else "the files of whole partitions"
         what = f"a snapshot without {which} ({sum(len(s.files) for s in found)}); no row is read"
-        self._session.tell(target, what, (", ".join(names[:_MOST_PARTITIONS]) or "no partition has such rows") + more)
+        self._session.note(target, what, (", ".join(names[:_MOST_PARTITIONS]) or "no partition has such rows") + more)
 
 
 def _shape(table: DynamicTable) -> str:

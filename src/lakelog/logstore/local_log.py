@@ -1,13 +1,36 @@
-"""Probe of a log that needs no server: checks that its storage keeps an append."""
+"""What the logs without a server share: their default retention, errors, and a probe of their storage."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Final
+
 import pyarrow as pa
 
+from lakelog.errors import InvalidOption, OffsetExpired
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer, LogSystem, Records
+from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
 
+RETENTION_MS: Final = round(timedelta(days=7).total_seconds() * 1000)
+"""Default retention, that of Kafka's brokers."""
 _SLOW_MS = 50.0
+
+
+def no_topic(place: str) -> InvalidOption:
+    """The error for a table that is to adopt a topic, and has its log at a place without one."""
+    return InvalidOption(
+        f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is {place}: set "
+        f"'{LOG_ADDRESS.key}' to the servers of the topic"
+    )
+
+
+def expired(bucket: int, start: int, first: int) -> OffsetExpired:
+    """The error for a read before the first retained offset."""
+    return OffsetExpired(
+        f"offset {start} of bucket {bucket} is no longer in the log; the first offset is {first}. Start at 'earliest', "
+        "or read the files ('read.mode'='file'), which have all rows"
+    )
 
 
 def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
