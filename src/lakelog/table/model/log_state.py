@@ -18,6 +18,7 @@ from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
@@ -47,7 +48,8 @@ class WriterState:
     ``sealed_in`` is the id of the first snapshot with each of them, the order of their markers (absent in a state that
     an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of the decision
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
-    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote).
+    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``rejected``
+    are the rejected rows of the follower's last epoch (RFC 16).
     """
 
     epoch: int
@@ -60,6 +62,7 @@ class WriterState:
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
     rows: tuple[int, ...] = ()
+    rejected: RejectedRows | None = None
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -156,6 +159,7 @@ class LogState:
             | ({} if s.run is None else {"run": s.run.to_json()})
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
+            | ({} if s.rejected is None else {"rejected": [s.rejected.file, s.rejected.rows]})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -187,8 +191,9 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
     digest, rows = found.get("digest", ""), tuple(found.get("rows", ()))
+    rejected = RejectedRows(*found["rejected"]) if "rejected" in found else None
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows
+        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows, rejected
     )
 
 
