@@ -92,7 +92,7 @@ LOOK_DURATION: Final = Metric(
 HEALTH: Final = Metric(
     "health_score",
     GAUGE,
-    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding.",
+    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding other than rejected rows.",
 )
 FINDINGS: Final = Metric("finding", GAUGE, "1 for each kind of finding on the table.", ("table", "kind"))
 NEEDS: Final = Metric(

@@ -177,6 +177,8 @@ class TableStats:
     buckets: tuple[BucketStats, ...] = ()
     snapshots: SnapshotFigures = field(default_factory=SnapshotFigures)
     log: LogFigures | None = None
+    rejected: int = 0
+    """Rows in ``$rejected``."""
 
     @property
     def files(self) -> int:

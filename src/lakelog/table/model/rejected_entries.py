@@ -11,10 +11,12 @@ itself is one: the epoch record, or the follower's state in the newest snapshot.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -30,10 +32,26 @@ from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _KEPT, _REPLAY = "k", "r"
+_NAME: Final = re.compile(r"\d{13}-\d+-\d+-[kr]-.+")
 REPLAY_OF_ROWS: Final = "replay-rows-"
 """Start of the writer id of a replay of rows of programs; its number follows."""
 REPLAY_OF_LOG: Final = "replay-log-"
 """The same for records of the log, which a replay writes to files only."""
+
+
+class _Name(NamedTuple):
+    """The parts of an entry's name."""
+
+    time_ms: int
+    rows: int
+    epoch: int
+    kind: str
+    writer: str
+
+    @staticmethod
+    def of(name: str) -> _Name:
+        time_ms, rows, epoch, kind, writer = name.split("-", 4)
+        return _Name(int(time_ms), int(rows), int(epoch), kind, writer)
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,7 @@ class RejectedEntry:
     @property
     def name(self) -> str:
         """The name of its file. A replay is never older than what it takes, so that it is not forgotten first."""
-        time_ms = max([self.time_ms, *map(_time_of, self.replays)])
+        time_ms = max([self.time_ms, *(_Name.of(name).time_ms for name in self.replays)])
         kind = _REPLAY if self.replays else _KEPT
         return f"{time_ms:013d}-{self.rows}-{self.epoch}-{kind}-{self.writer}"
 
@@ -86,10 +104,9 @@ class RejectedEntry:
     @staticmethod
     def parsed(name: str, data: bytes) -> RejectedEntry:
         """The reverse of ``to_bytes``."""
-        time_ms, _, epoch, _, writer = name.split("-", 4)
-        found = orjson.loads(data)
+        own, found = _Name.of(name), orjson.loads(data)
         files = tuple(RejectedRows(str(file), int(rows)) for file, rows in found["files"])
-        return RejectedEntry(int(time_ms), writer, int(epoch), files, tuple(map(str, found["replays"])))
+        return RejectedEntry(own.time_ms, own.writer, own.epoch, files, tuple(map(str, found["replays"])))
 
 
 @dataclass(frozen=True)
@@ -130,22 +147,36 @@ class RejectedEntries:
 
         ``moment`` is read before the entries are listed: an epoch that is sealed in between has its entry by then.
         """
+        names, found = self._visible(moment)
+        for name in names:
+            if name not in found:
+                with contextlib.suppress(NotFound):  # expired in the meantime
+                    found[name] = self._read(name)
+        return [found[name] for name in names if name in found]
+
+    def count(self) -> int:
+        """The number of rows in all of them. Reads the names, and the content of replays."""
+        return sum(_Name.of(name).rows for name in self._visible(None)[0])
+
+    def _visible(self, moment: WaitingEpochs | None) -> tuple[list[str], dict[str, RejectedEntry]]:
+        """The names of the visible entries, and the entries that have been read."""
+        if not self.io.list(self._root):  # the first file of rows is older than the first decision
+            return [], {}
         moment = waiting_epochs(self.table) if moment is None else moment
         found = {entry.name: entry for entry in _undone(moment.waiting, moment.state)}
-        oldest = self._oldest_ms()
-        for name in self._names():
-            if name not in found and _time_of(name) > oldest:
-                try:
+        names = sorted({*found, *self._names()})
+        for name in names:
+            if name not in found and _Name.of(name).kind == _REPLAY:
+                with contextlib.suppress(NotFound):
                     found[name] = self._read(name)
-                except NotFound:  # expired in the meantime
-                    continue
-        gone = {name for entry in found.values() for name in entry.replays} | _followed_again(found.values())
-        kept = sorted(name for name in found if name not in gone and _time_of(name) > oldest)
-        return [found[name] for name in kept if found[name].files]
+        gone = {name for entry in found.values() for name in entry.replays} | _followed_again(names)
+        oldest = self._oldest_ms()
+        kept = [n for n in names if n not in gone and _Name.of(n).rows and _Name.of(n).time_ms > oldest]
+        return kept, found
 
     def newest_replay(self, moment: WaitingEpochs, prefix: str) -> int:
         """The number of the newest decided replay whose writer id starts so, 0 for none."""
-        writers = [*moment.newest(), *(name.split("-", 4)[4] for name in self._names())]
+        writers = [*moment.newest(), *(_Name.of(name).writer for name in self._names())]
         found = [writer.removeprefix(prefix) for writer in writers if writer.startswith(prefix)]
         return max((int(number) for number in found if number.isdigit()), default=0)
 
@@ -153,7 +184,7 @@ class RejectedEntries:
         """Deletes expired entries with their files; returns the number of their rows. Raises Unavailable."""
         oldest, rows = self._oldest_ms(), 0
         for name in self._names():
-            if _time_of(name) > oldest:
+            if _Name.of(name).time_ms > oldest:
                 continue
             try:
                 entry = self._read(name)
@@ -177,10 +208,8 @@ class RejectedEntries:
         state = waiting_epochs(self.table).state
         entries = _undone(records, state)
         for name in self._names():
-            try:
+            with contextlib.suppress(NotFound):
                 entries.append(self._read(name))
-            except NotFound:
-                continue
         named = {file.file for entry in entries for file in entry.files}
         return [status for status in old if status.name not in named]
 
@@ -188,7 +217,7 @@ class RejectedEntries:
         return read_as(self.io, f"{self._root}/{name}", partial(RejectedEntry.parsed, name))
 
     def _names(self) -> Sequence[str]:
-        return [s.name for s in self.io.list(self._root) if not s.is_dir and s.name[:13].isdigit()]
+        return [s.name for s in self.io.list(self._root) if not s.is_dir and _NAME.fullmatch(s.name)]
 
     def _oldest_ms(self) -> int:
         return now_ms() - int(self.table.options.need(REJECTED_RETENTION).total_seconds() * 1000)
@@ -200,17 +229,15 @@ def _undone(records: Iterable[EpochRecord], state: LogState) -> list[RejectedEnt
     return [entry for entry in found if entry is not None]
 
 
-def _followed_again(entries: Iterable[RejectedEntry]) -> set[str]:
-    """The entries of the follower's epochs that it has decided again since, after a rollback."""
+def _followed_again(names: Sequence[str]) -> set[str]:
+    """The entries (ascending) of the follower's epochs that it has decided again since, after a rollback."""
     out, lowest = set(), None
-    own = [entry for entry in entries if entry.writer == FOLLOWER]
-    for entry in sorted(own, key=lambda e: (e.time_ms, e.epoch), reverse=True):
-        if lowest is not None and entry.epoch >= lowest:
-            out.add(entry.name)
+    for name in reversed(names):
+        own = _Name.of(name)
+        if own.writer != FOLLOWER:
+            continue
+        if lowest is not None and own.epoch >= lowest:
+            out.add(name)
         else:
-            lowest = entry.epoch
+            lowest = own.epoch
     return out
-
-
-def _time_of(name: str) -> int:
-    return int(name[:13])
