@@ -130,7 +130,9 @@ class LogMaterializer:
                 ready = level0_files_of(table, [record], latest)
                 rejected = record.attempts[0].rejected
                 kept = rejected if rejected is not None and rejected.file else None
-                made = self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms(), rejected=kept))
+                # increasing also with the clock of another machine: entries are in the order of their times
+                time_ms = max(now_ms(), 0 if self._base is None else self._base.time_ms + 1)
+                made = self._commit(ready, WriterState(record.epoch, dict(self._offsets), time_ms, rejected=kept))
                 METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
                 return made
             except BaseException as why:
