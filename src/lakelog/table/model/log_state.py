@@ -48,8 +48,10 @@ class WriterState:
     ``sealed_in`` is the id of the first snapshot with each of them, the order of their markers (absent in a state that
     an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of the decision
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
-    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``rejected``
-    are the rejected rows of the follower's last epoch (RFC 16).
+    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
+    the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
+    between: corrections in between may name records before ``verified``. ``rejected`` are the rejected rows of the
+    follower's last epoch (RFC 16).
     """
 
     epoch: int
@@ -62,6 +64,7 @@ class WriterState:
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
     rows: tuple[int, ...] = ()
+    counted: Mapping[int, int] = field(default_factory=dict)
     rejected: RejectedRows | None = None
 
     def digest_of(self, epoch: int) -> str:
@@ -159,6 +162,7 @@ class LogState:
             | ({} if s.run is None else {"run": s.run.to_json()})
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
+            | ({"counted": _text_keys(s.counted)} if s.counted else {})
             | ({} if s.rejected is None else {"rejected": [s.rejected.file, s.rejected.rows]})
             for w, s in self.writers.items()
         }
@@ -190,10 +194,21 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
-    digest, rows = found.get("digest", ""), tuple(found.get("rows", ()))
+    digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
     rejected = RejectedRows(*found["rejected"]) if "rejected" in found else None
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows, rejected
+        found["epoch"],
+        verified,
+        found["time"],
+        found["once"],
+        ended,
+        unmarked,
+        run,
+        sealed_in,
+        digest,
+        rows,
+        counted,
+        rejected,
     )
 
 
