@@ -226,9 +226,8 @@ class Committer:
         table = self.table.name
         METER.add(EPOCHS_DECIDED, table=table)
         METER.add(ROWS_REJECTED, record.rejected_count, table=table)
-        logged = [a for a in record.attempts if a.appends]
-        METER.add(ROWS_WRITTEN, sum(a.written for a in logged), table=table, store="log")
-        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
+        METER.add(ROWS_WRITTEN, sum(a.written for a in record.attempts if a.appends), table=table, store="log")
+        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in record.attempts), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
         """Records control records appended after the verified offsets."""
