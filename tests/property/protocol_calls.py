@@ -90,7 +90,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "threading", threading
     yield lease_keeper, "_LOCK", threading.Lock()
     yield lease_keeper, "_WAKE", threading.Event()
-    yield lease_keeper, "_KEPT", {}
+    yield lease_keeper, "_RENEWED", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
     yield late_rows, "_READ", {}

@@ -214,7 +214,11 @@ class SimulatedStore:
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         files = self.warehouse.files_at(snapshot)
-        return {place: max(f.max_sequence_number for f in files[place]) for place in touched if files.get(place)}
+        return {
+            bucket_key: max(f.max_sequence_number for f in files[bucket_key])
+            for bucket_key in touched
+            if files.get(bucket_key)
+        }
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """As ``TableCommit.commit``: prepares on the newest snapshot, creates the next one if it is absent."""
@@ -228,9 +232,9 @@ class SimulatedStore:
                     return done
             live = dict(warehouse.files_at(latest))
             for change in request.files:
-                place = (change.partition, change.bucket)
-                files = tuple(f for f in live.get(place, ()) if f not in change.deleted_files)
-                live[place] = files + tuple(self._above(file, files) for file in change.new_files)
+                bucket_key = (change.partition, change.bucket)
+                files = tuple(f for f in live.get(bucket_key, ()) if f not in change.deleted_files)
+                live[bucket_key] = files + tuple(self._above(file, files) for file in change.new_files)
             properties = {**request.properties, TABLE_ID: self.schema.options[TABLE_ID]}
             if request.prepare is not None:
                 properties |= request.prepare(latest)
@@ -268,7 +272,7 @@ class SimulatedStore:
             try:
                 self.check_identity()
             except TableReplaced:
-                if not self.identity.is_told_from_next():
+                if not self.identity.is_distinguishable():
                     warehouse.expire(number)
                 raise
 
@@ -323,8 +327,15 @@ class SimulatedStore:
         live = self.warehouse.files_at(snapshot_id)
         number = snapshot_id.id if isinstance(snapshot_id, Snapshot) else snapshot_id
         return [
-            Split(*place, self.schema.num_buckets, live.get(place, ()), True, number, tuple(extra.get(place, ())))
-            for place in sorted({*live, *extra})
+            Split(
+                *bucket_key,
+                self.schema.num_buckets,
+                live.get(bucket_key, ()),
+                True,
+                number,
+                tuple(extra.get(bucket_key, ())),
+            )
+            for bucket_key in sorted({*live, *extra})
         ]
 
     def read_split(

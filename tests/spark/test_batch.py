@@ -153,7 +153,7 @@ def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) 
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
     cleaned = []
-    monkeypatch.setattr(JobFiles, "remove_lost", lambda *_: cleaned.append(1))
+    monkeypatch.setattr(JobFiles, "remove_uncommitted", lambda *_: cleaned.append(1))
     lake.write(spark.range(0, 1000, 1, 4), "db.t")
     lake.write(spark.range(0, 1000, 1, 4).repartition(3), "db.t")
     assert cleaned == []

@@ -30,7 +30,7 @@ from lakelog.options.metrics import METRICS
 from lakelog.service.metrics import EXPORTERS
 from lakelog.service.metrics import table_gauges as figures
 from lakelog.service.metrics.endpoint import LakelogCollector
-from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
+from lakelog.service.metrics.otel import OtelExport, WithHistograms, _SampleCache, export_by
 from log_tables import make, rows
 from terminals import until
 
@@ -155,7 +155,7 @@ def test_the_state_of_the_tables_is_looked_at_once_for_several_who_ask(
     asked = []
     real = lake.list_tables
     monkeypatch.setattr(lake, "list_tables", lambda **given: asked.append(1) or real(**given))
-    seen = figures.Figures([lake])
+    seen = figures.SampleSource([lake])
     first = seen.samples()
     assert seen.samples() == first
     assert len(asked) == 1
@@ -279,7 +279,7 @@ class Kept(MetricExporter):
 
 
 def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
-    kept, moment = Kept(), _Moment(figures.Figures())
+    kept, moment = Kept(), _SampleCache(figures.SampleSource())
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()
@@ -298,7 +298,7 @@ def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
 def test_what_is_sent_is_what_the_protocol_takes(lake: Lake) -> None:
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
-    kept, moment = Kept(), _Moment(figures.Figures([lake]))
+    kept, moment = Kept(), _SampleCache(figures.SampleSource([lake]))
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()

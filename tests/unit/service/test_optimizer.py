@@ -286,7 +286,7 @@ def test_a_run_that_could_do_nothing_leaves_no_record(lake: Lake, monkeypatch) -
 def test_of_two_processes_one_does_what_the_whole_table_needs(lake: Lake, kind: str) -> None:
     table = make(lake, "db.t", writes=1).logical
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
-    lease = leases.take_place(kind)
+    lease = leases.take_task(kind)
     done = run_action(table, kind, RunContext(lambda: False))
     assert (done.outcome, done.detail) == (WAITS, "another process is at it")
     leases.release(lease)
@@ -306,7 +306,7 @@ def test_what_happens_is_told(lake: Lake) -> None:
     optimizer = Optimizer(lake, listen=events.append)
     optimizer.once()
     assert [e.kind for e in events] == ["trouble", "looked"]
-    assert "looked at again in 30 s" in events[0].text
+    assert "next attempt in 30 s" in events[0].text
 
 
 def test_its_state_says_what_waits_and_why(lake: Lake) -> None:

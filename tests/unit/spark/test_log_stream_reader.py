@@ -113,7 +113,7 @@ def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
         with table.writer() as writer:
             writer.write(rows(number))
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
-    source._told = float("-inf")
+    source._reported = float("-inf")
     taken += seen(source, at)
     assert sorted(taken) == [("+I", n) for n in range(22)]
     (named,) = NamedReaders(table.logical.io, table.path).list()

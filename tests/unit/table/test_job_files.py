@@ -53,7 +53,7 @@ def test_what_other_attempts_wrote_goes_and_all_else_stays(table) -> None:
     extra.write_bytes(b"of a file that counts")
     assert len(names_of(lost)) == len(names_of(accepted)) > 2
     commit_append(table.logical, job.job, [accepted])
-    job.remove_lost(table.logical, [accepted])
+    job.remove_uncommitted(table.logical, [accepted])
     assert {path.name for path in files(table)} == {*names_of(accepted, beside), extra.name}
     assert table.scan().to_arrow().num_rows == 20_000
 
@@ -76,7 +76,7 @@ def test_a_storage_that_is_away_leaves_the_files_and_fails_nothing(table, monkey
 
     monkeypatch.setattr(LocalFileIO, "list", away)
     job.remove_all(table.logical)
-    job.remove_lost(table.logical, [result])
+    job.remove_uncommitted(table.logical, [result])
     assert "the storage is away" in caplog.text
     monkeypatch.undo()
     assert {path.name for path in files(table)} == names_of(result)

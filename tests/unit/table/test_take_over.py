@@ -132,7 +132,7 @@ def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: 
     monkeypatch.setattr(type(table.logical.registered), "write_lease", told)
     writer, name = begun(table, 1)
     wanted.add(name)
-    long_ago = lease_keeper._KEPT[lease_keeper._key(table.logical, name)]
+    long_ago = lease_keeper._RENEWED[lease_keeper._key(table.logical, name)]
     long_ago.used_ms = 0  # an hour without a row
     for _ in range(2):
         assert renewed.acquire(timeout=30)
@@ -140,7 +140,7 @@ def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: 
     for _ in range(2):
         assert renewed.acquire(timeout=30), "between two commits, too"
     writer.close()
-    assert lease_keeper._key(table.logical, name) not in lease_keeper._KEPT
+    assert lease_keeper._key(table.logical, name) not in lease_keeper._RENEWED
     assert table.logical.registered.writers() == []
 
 
@@ -160,7 +160,7 @@ def test_nothing_of_what_another_machine_or_process_runs_is_asked_for(tmp_path: 
 
 def pause(table: Table, writer: str) -> None:
     """The process of a writer was held up for longer than its lease, and goes on now."""
-    kept = lease_keeper._KEPT[lease_keeper._key(table.logical, writer)]
+    kept = lease_keeper._RENEWED[lease_keeper._key(table.logical, writer)]
     kept.is_due = lambda: False  # type: ignore[method-assign]  # its thread is held up, too
     registered = table.logical.registered
     if registered.is_registered(writer):

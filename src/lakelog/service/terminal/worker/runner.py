@@ -27,7 +27,7 @@ from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.catalog_config import CatalogConfig
 
-Tell = Callable[..., None]
+Send = Callable[..., None]
 """Called with an execution's id, a kind of event, the number of a statement, and the event's data."""
 
 _PROGRESS_S: Final = 0.4
@@ -38,11 +38,11 @@ _JAVA: Final = f"{QUICK_START} -XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=
 class Runner:
     """The session of one user: one text at a time, and streams in parallel.
 
-    ``lost`` is called in a separate thread when Spark's JVM has ended, because nothing can run here any more.
+    ``on_jvm_loss`` is called in a separate thread when Spark's JVM has ended, because nothing can run here any more.
     """
 
-    def __init__(self, config: TerminalConfig, directory: str, tell: Tell, lost: Callable[[], None]) -> None:
-        self._config, self._tell, self._lost = config, tell, lost
+    def __init__(self, config: TerminalConfig, directory: str, send: Send, on_jvm_loss: Callable[[], None]) -> None:
+        self._config, self._send, self._on_jvm_loss = config, send, on_jvm_loss
         allowed = config.allow_local_files
         tables = GuardedTables(config.warehouse, config.storage_options, config.catalog_options, config.role, allowed)
         for name, options in config.catalogs.items():
@@ -52,7 +52,7 @@ class Runner:
             self._spark_starts, tables, config.catalog, None, settings, "guarded", role=config.role, files=allowed
         )
         self.session = Session(tables, self._engine, config.catalog)
-        self.streams = Streams(config.limits, tell)
+        self.streams = Streams(config.limits, send)
         self._cancelled: set[int] = set()
         self._running: int | None = None
         self._group = contextlib.ExitStack()
@@ -72,11 +72,11 @@ class Runner:
             statements = self._parsed(execution, text, catalog, database)
             for number, statement in enumerate(statements):
                 if execution in self._cancelled:
-                    self._tell(execution, "ended", number, state="cancelled")
+                    self._send(execution, "ended", number, state="cancelled")
                 elif not self._run(execution, number, statement):
                     break
         except Exception as failed:
-            self._tell(execution, "ended", None, state="failed", error=failure_of(failed).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(failed).to_dict())
         finally:
             self._running = None
             self._cancelled.discard(execution)
@@ -107,14 +107,14 @@ class Runner:
                     "parts"
                 )
         except LakelogError as wrong:
-            self._tell(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
             return ()
-        told = [_told(statement) for statement in statements]
-        self._tell(execution, "parsed", None, statements=told)
+        described = [_described(statement) for statement in statements]
+        self._send(execution, "parsed", None, statements=described)
         for number, statement in enumerate(statements):
             refusal = self._refusal(statement)
             if refusal is not None:
-                self._tell(execution, "ended", number, state="failed", error=refusal.to_dict())
+                self._send(execution, "ended", number, state="failed", error=refusal.to_dict())
                 return ()
         return statements
 
@@ -132,7 +132,7 @@ class Runner:
     def _run(self, execution: int, number: int, statement: ParsedStatement) -> bool:
         """Runs a statement; False if the others must not run."""
         began = monotonic_s()
-        self._tell(execution, "started", number)
+        self._send(execution, "started", number)
         end: dict[str, Any] = {}
         try:
             before = self._snapshot(statement)
@@ -143,12 +143,12 @@ class Runner:
             end = {"state": "done", "message": self._change(statement, before), **end}
         except Exception as failed:
             if self._engine.is_started and self._engine.started.jobs.is_over(failed):
-                self._lost()
+                self._on_jvm_loss()
             end = {"state": "failed", "error": failure_of(failed, statement.source).to_dict()}
         if execution in self._cancelled and end["state"] == "failed":
             end = {"state": "cancelled"}
         here = {"catalog": self.session.catalogs.shown(self.session.current_catalog), "database": self.session.database}
-        self._tell(execution, "ended", number, elapsed_ms=round((monotonic_s() - began) * 1000), **end, **here)
+        self._send(execution, "ended", number, elapsed_ms=round((monotonic_s() - began) * 1000), **end, **here)
         return bool(end["state"] == "done")
 
     def _answer(self, execution: int, number: int, statement: ParsedStatement) -> dict[str, Any]:
@@ -166,10 +166,10 @@ class Runner:
         table = result if isinstance(result, pa.Table) else _first_rows(result, limits.max_rows)
         if not table.column_names:
             return {}
-        self._tell(execution, "columns", number, columns=columns_of(table))
+        self._send(execution, "columns", number, columns=columns_of(table))
         shown = Shown()
         for batch in row_batches(table, shown, limits.max_rows, limits.max_bytes):
-            self._tell(execution, "rows", number, first=shown.rows - len(batch), rows=batch)
+            self._send(execution, "rows", number, first=shown.rows - len(batch), rows=batch)
         why = None
         if shown.truncated:
             kept = f"the first {limits.max_rows} rows" if shown.rows == limits.max_rows else f"{limits.max_bytes} bytes"
@@ -193,10 +193,10 @@ class Runner:
                     jobs = self._engine.started.jobs
                     if execution in self._cancelled:
                         jobs.cancel(_group(execution))
-                    told = asdict(jobs.progress(_group(execution)))
-                    if told != last and told["jobs"]:
-                        last = told
-                        self._tell(execution, "progress", number, **told)
+                    described = asdict(jobs.progress(_group(execution)))
+                    if described != last and described["jobs"]:
+                        last = described
+                        self._send(execution, "progress", number, **described)
 
         watcher = threading.Thread(target=watch, name="progress", daemon=True)
         watcher.start()
@@ -211,15 +211,15 @@ class Runner:
     def _spark_starts(self) -> Iterator[None]:
         """Context of Spark's start: reports the reason of the wait."""
         execution = self._running or 0
-        self._tell(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
+        self._send(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
         yield
-        self._tell(execution, "spark", None)
+        self._send(execution, "spark", None)
         threading.Thread(target=self._follow_jvm, name="jvm", daemon=True).start()
         self._join_group()
 
     def _follow_jvm(self) -> None:
         self._engine.started.jobs.wait_for_jvm()
-        self._lost()
+        self._on_jvm_loss()
 
     def _join_group(self) -> None:
         """Assigns the jobs of this thread to the running execution."""
@@ -268,7 +268,7 @@ def _first_rows(frame: Any, most: int) -> pa.Table:
     return found
 
 
-def _told(statement: ParsedStatement) -> dict[str, Any]:
+def _described(statement: ParsedStatement) -> dict[str, Any]:
     source = statement.source
     line, column = line_and_column(source.script, source.start)
     return {

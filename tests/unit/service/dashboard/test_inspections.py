@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import NotFound, Unavailable
-from lakelog.service.dashboard.time_series import FigureHistory
+from lakelog.service.dashboard.time_series import StatsHistory
 from lakelog.service.dashboard.views.overview import overview
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.table.health.health import TableHealth
@@ -50,7 +50,7 @@ class OneLake:
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Iterator[Callable[[OneLake], Watcher]]:
-    history, made = FigureHistory(tmp_path / "figures.sqlite"), []
+    history, made = StatsHistory(tmp_path / "figures.sqlite"), []
 
     def start(lake: OneLake) -> Watcher:
         made.append((lake, Watcher(lake, history, late_s=0.3)))  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_figures_that_cannot_be_kept_are_named_and_looks_go_on(
 
     lake = OneLake(["d.t"])
     with monkeypatch.context() as patch:
-        patch.setattr(FigureHistory, "add", fail)
+        patch.setattr(StatsHistory, "add", fail)
         watcher = watch(lake)
         until(lambda: "disk full" in watcher.troubles().get("dashboard", ""))
     watcher.seen("d.t")
