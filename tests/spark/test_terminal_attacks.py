@@ -213,7 +213,7 @@ def test_variables_in_a_text_are_text(admin: Terminal, text: str) -> None:
     assert rows(admin, text) == [[text[8:-1]]]
 
 
-def test_the_refused_functions_are_gone_also_for_texts_that_nobody_looked_at(admin: Terminal) -> None:
+def test_the_refused_functions_are_unregistered_even_for_unchecked_texts(admin: Terminal) -> None:
     found = {name for (name,) in rows(admin, "SHOW FUNCTIONS LIKE '*refl*'")}
     assert found == set()
     assert rows(admin, "SHOW FUNCTIONS LIKE 'xpath*|java_method|from_xml|from_protobuf'") == []

@@ -18,7 +18,7 @@ def on() -> Iterator[None]:
     gc.enable()
 
 
-def test_it_is_off_in_the_block_and_on_behind_it_also_after_an_error() -> None:
+def test_it_is_off_in_the_block_and_on_after_it_even_after_an_error() -> None:
     with pytest.raises(ValueError, match="x"), collector_paused():
         with collector_paused():
             assert not gc.isenabled()
@@ -27,7 +27,7 @@ def test_it_is_off_in_the_block_and_on_behind_it_also_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_it_stays_off_where_somebody_has_switched_it_off() -> None:
+def test_it_stays_off_if_it_was_off_before() -> None:
     gc.disable()
     with collector_paused():
         pass

@@ -237,7 +237,9 @@ def test_a_batch_write_compacts_fully_when_the_table_asks_for_it(lake) -> None:
 
 
 @pytest.mark.parametrize(("wait", "expected"), [("true", []), ("false", [0, 0])])
-def test_rows_of_a_first_row_table_are_seen_at_once_unless_nobody_waits(lake, wait: str, expected: list[int]) -> None:
+def test_rows_of_a_first_row_table_are_visible_at_once_unless_lookup_wait_is_off(
+    lake, wait: str, expected: list[int]
+) -> None:
     options = f"'bucket' = '1', 'merge-engine' = 'first-row', 'lookup-wait' = '{wait}'"
     table = make(lake, options, writes=1)
     assert [level for level in levels(table) if level == 0] == expected

@@ -174,7 +174,7 @@ def test_a_worker_that_is_stopped_finishes_its_bucket_and_leaves_the_others(make
     assert writer.compactions == 1
 
 
-def test_every_so_many_commits_the_compaction_is_a_full_one(make_writer) -> None:
+def test_a_compaction_is_full_after_a_number_of_commits(make_writer) -> None:
     writer = make_writer(**{"full-compaction.delta-commits": "3"})
     writer.gate.set()
     for epochs in (3, 3):

@@ -44,7 +44,7 @@ def names_of(*results: AttemptResult) -> set[str]:
     return {f.file_name for result in results for run in result.runs for f in (*run.files, *run.changelog)}
 
 
-def test_what_other_attempts_wrote_goes_and_all_else_stays(table) -> None:
+def test_files_of_other_attempts_are_deleted_and_all_others_stay(table) -> None:
     job, other = JobFiles(new_uuid()), JobFiles(new_uuid())
     lost, accepted, beside = attempt(table, job), attempt(table, job), attempt(table, other)
     half = next(iter(files(table))).with_name(f".data-{job.new_names().uuid}-0.parquet.tmp")

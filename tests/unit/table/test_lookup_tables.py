@@ -47,7 +47,7 @@ def write(table: Table, name: str) -> None:
         writer.write(rows(1, name=name))
 
 
-def test_a_task_sees_what_was_there_when_it_began(table, tmp_path) -> None:
+def test_a_task_sees_the_state_at_its_start(table, tmp_path) -> None:
     tables = LookupTables(str(tmp_path / "local"))
     joined = tables.table(spec_of(table, **{"lookup.refresh-interval": "1 h"}), "join")
     began = time.monotonic()

@@ -60,7 +60,7 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     assert "db.t --minor" in found.what_to_do
 
 
-def test_a_bucket_that_somebody_compacts_is_no_need() -> None:
+def test_a_bucket_under_compaction_is_no_need() -> None:
     held = replace(bucket(9, 9), compactor="host, process 7")
     assert needs(replace(KEYED, buckets=(held,))) == {}
     (need,) = needs(replace(KEYED, buckets=(held, bucket(5, 5, number=1)))).values()
@@ -82,7 +82,7 @@ def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() ->
     assert begun["expiry"].reason == "1 removal of files did not finish"
 
 
-def test_orphan_files_are_looked_for_so_long_after_the_last_time() -> None:
+def test_orphan_cleaning_is_due_at_intervals() -> None:
     old = replace(KEYED, snapshots=replace(NEW, created_ms=NOW - 8 * DAY))
     assert "never cleaned" in needs(old)["orphan-cleaning"].reason
     assert needs(old, **{"optimizer.orphan-interval": "9 d"}) == {}
@@ -95,7 +95,7 @@ def test_orphan_files_are_looked_for_so_long_after_the_last_time() -> None:
     )
 
 
-def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() -> None:
+def test_a_dead_batch_writer_is_most_urgent_and_an_active_one_is_waited_for() -> None:
     at_work = WriterStats("w1", BATCH, -1, -1, 0, NOW - 5000, undecided_ms=NOW - 5000)
     both = LogStats(writers=(at_work, replace(at_work, name="w2", is_gone=True)))
     figures = replace(KEYED, buckets=(bucket(9, 9),), log=both)
@@ -107,7 +107,7 @@ def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() ->
     assert not any("w2" in w for w in waiting)
 
 
-def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_told_of() -> None:
+def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_reported() -> None:
     late = WriterStats("q", STREAM, 4, 3, 1, NOW - 2 * HOUR, waiting_ms=NOW - HOUR // 2, is_alive=False)
     assert (
         "1 dead writer decided rows that wait for their snapshot (q)"

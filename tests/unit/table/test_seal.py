@@ -83,7 +83,7 @@ def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
     assert table.scan().to_arrow().num_rows == 2
 
 
-def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:
+def test_a_seal_takes_the_decided_epochs_of_a_writer_and_not_its_open_rows(table) -> None:
     decide(table, "w", 0, [1])
     dynamic = table.logical
     running = TaskWriter(dynamic, "w", 1, 0)

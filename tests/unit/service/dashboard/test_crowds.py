@@ -30,7 +30,7 @@ def run(program: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(limited())
 
 
-def test_one_who_asks_once_has_the_next_place_behind_a_flood_of_another() -> None:
+def test_a_single_request_gets_the_next_slot_despite_a_flood_of_another_client() -> None:
     async def program() -> None:
         slots, order = RequestSlots(2, 2, 100), []
 

@@ -119,7 +119,7 @@ def test_rows_are_shown(shop: RunningDashboard) -> None:
         ("/api/v1/tables?limit=100000", 400, "limit"),
     ],
 )
-def test_what_is_wrong_is_said(shop: RunningDashboard, path: str, status: int, words: str) -> None:
+def test_wrong_requests_get_a_status_and_a_reason(shop: RunningDashboard, path: str, status: int, words: str) -> None:
     with shop.client() as client:
         found = client.get(path)
     assert found.status_code == status
