@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -13,15 +15,14 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
+from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.guard.guarded_tables import GuardedTables
 from lakelog.service.terminal.guard.syntax import check_syntax
 from lakelog.service.terminal.protocol.config import TerminalConfig
 from lakelog.service.terminal.protocol.error_report import Failure, failure_of, line_and_column
 from lakelog.service.terminal.protocol.results import Shown, columns_of, row_batches
-from lakelog.service.terminal.worker.startup_engine import ObservedEngine
 from lakelog.service.terminal.worker.streams import Streams
-from lakelog.service.terminal.worker.time_limit import time_limit
 from lakelog.sql.parse import Session, parse_script
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.token_stream import Name
@@ -283,3 +284,35 @@ def _described(statement: ParsedStatement) -> dict[str, Any]:
 
 def _group(execution: int) -> str:
     return f"lakelog-terminal-{execution}"
+
+
+class ObservedEngine(LazyEngine):
+    """A lazy engine; ``around`` is a context for its start."""
+
+    def __init__(self, around: Callable[[], AbstractContextManager[None]], *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._around = around
+
+    @property
+    def started(self) -> Any:
+        """The real engine."""
+        if self.is_started:
+            return super().started
+        with self._around():
+            return super().started
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float, why: str) -> Iterator[None]:
+    """Raises InvalidRequest with ``why`` in a block that takes longer (wall-clock time). For the main thread only."""
+
+    def end(*_: object) -> None:
+        raise InvalidRequest(why)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
