@@ -110,7 +110,7 @@ def _numbered(rows: pa.Table) -> pa.Table:
 
 
 def tail_of(table: DynamicTable, log_view: LogView) -> LogTail:
-    """The tail of the log after the snapshot and the decided epochs of a moment.
+    """The tail of the log after the snapshot and the decided epochs of a view.
 
     Writers with an expired lease have no valid open rows, and a transactional read has none at all. Raises
     OffsetExpired if the log has lost records that no snapshot has, and ``scan.expired-offsets`` is ``error``.
