@@ -221,7 +221,7 @@ class World:
 
 
 def read(store: FileStore, snapshot: Snapshot) -> Rows:
-    """The rows of a snapshot; a store whose storage nobody used before remembers nothing that is gone."""
+    """The rows of a snapshot, read by a new store, which has no cached objects."""
     pruning = Pruning(store.schemas, None, None, None)
     splits = flat(plan_splits(store.manifests.live(snapshot), store.schema, pruning, snapshot.id))
     rows = store.read_table(splits).to_pylist()

@@ -139,7 +139,7 @@ def plan_batch(table: DynamicTable) -> None:
 
 
 def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
-    """What it does behind them; ``no_other_tries``: each task ran once."""
+    """Runs the part after the tasks; ``no_other_tries`` means that each task ran once."""
     batch_writer._commit(table, writer, results, no_other_tries)
 
 
@@ -208,9 +208,9 @@ def come_to_rest(table: DynamicTable) -> None:
 
 
 def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
-    """(writer, epoch) of the records that wait for somebody; at rest there are none.
+    """(writer, epoch) of the epoch records that are not sealed and marked; none in an idle table.
 
-    A void link behind the last sealed one, of an epoch that was decided before, goes with the next seal.
+    A void link after the last sealed one, of an epoch that was decided before, is deleted by the next seal.
     """
     found = waiting_epochs.waiting_epochs(table)
     return [(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)]

@@ -316,7 +316,7 @@ class Scheduler:
         dice = self.dice
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise DoesNotRest(f"still at work after {MOST_STEPS} steps: {self._names()}")
+            raise DoesNotRest(f"still running after {MOST_STEPS} steps: {self._names()}")
         last = self._last
         chosen = last if last in able and dice.random() < self.stickiness else able[int(dice.random() * len(able))]
         assert chosen is not None
