@@ -80,7 +80,7 @@ class World:
                 self._check(made, self.model.compacted(self._keys_of(bucket), to_the_top))
 
     def check_history(self) -> None:
-        """Asserts that every snapshot still has its rows, and that the whole changelog equals the changes of the single steps."""
+        """Asserts that every snapshot has its rows, and the whole changelog equals those of the single steps."""
         for snapshot_id, state in self.states.items():
             assert self._read(snapshot_id) == state, f"snapshot {snapshot_id}"
         told = [row for plan in self._stream.plans(StreamStart(None, 1)) for row in _changes(plan.to_arrow())]
