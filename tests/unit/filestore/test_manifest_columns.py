@@ -85,7 +85,7 @@ def test_fields_of_newer_writers_are_read_over() -> None:
     assert decoded(write_records(new, [{**entry_to_record(e), "_NEW": 1} for e in ENTRIES])) == ENTRIES
 
 
-def test_another_version_and_a_missing_field_are_told_apart() -> None:
+def test_another_version_and_a_missing_field_are_distinct_errors() -> None:
     with pytest.raises(UnsupportedFeature, match="version 1"):
         decoded(write_records(MANIFEST_SCHEMA, [entry_to_record(ENTRIES[0]) | {"_VERSION": 1}]))
     with pytest.raises(UnsupportedFeature, match="version None"):
