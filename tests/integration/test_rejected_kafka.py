@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 import threading
@@ -33,7 +32,8 @@ def is_bad(number: int) -> bool:
 
 
 def test_a_follower_that_is_killed_rejects_each_bad_record_once(tmp_path: Path, kafka: KafkaBroker) -> None:
-    AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(20)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(20)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         f"create table db.t (id bigint, name string) using lakelog tblproperties ('bucket' = '1', 'bucket-key' = 'id', "
@@ -54,8 +54,7 @@ def test_a_follower_that_is_killed_rejects_each_bad_record_once(tmp_path: Path, 
         follower = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert follower.stdout is not None
         sending.start()
-        for _ in range(random.Random(number).randrange(1, 4)):
-            assert follower.stdout.readline()  # one snapshot more
+        assert follower.stdout.readline()  # one snapshot, while more records come
         follower.kill()
         follower.wait()
         sending.join()
