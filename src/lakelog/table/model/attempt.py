@@ -56,7 +56,8 @@ class AttemptResult:
 
     ``row_count`` is the number of rows that the task received. With ``replay`` it wrote none of them, because the epoch
     was decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
-    the bytes of keys and values that it appended to the log, for metrics; no epoch record stores them.
+    the bytes of keys and values that it appended to the log, for metrics, and ``kinds`` the rows of each row kind, for
+    the counts of changed rows; no epoch record stores them.
     """
 
     writer: str
@@ -68,3 +69,4 @@ class AttemptResult:
     replay: bool = False
     watermark: int | None = None
     log_bytes: int = 0
+    kinds: tuple[int, ...] = (0, 0, 0, 0)

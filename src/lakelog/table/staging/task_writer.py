@@ -27,7 +27,14 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import (
+    INSERT,
+    NAMES,
+    ROW_KIND_COLUMN,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    kinds_from_text,
+)
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
@@ -128,6 +135,7 @@ class TaskWriter:
         self._runs: list[StagedRun] = []
         self._inlined: list[tuple[bytes, pa.Table]] = []
         self._row_count = self._log_bytes = 0
+        self._kinds = np.zeros(len(NAMES), dtype=np.int64)
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
         self._is_open = self._log is not None
         if self._is_open:
@@ -136,14 +144,19 @@ class TaskWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows (table columns by name, optionally ``_row_kind``).
 
+        When files are rewritten, ``_row_kind`` only counts the changed rows; it is NULL for the others.
+
         Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
         """
         if batch.num_rows == 0:
             return
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
+        if not is_new:
+            batch = self._count_changed(batch)
         rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
         check_text(rows, self._table.name)
         if is_new:  # sums in the files may have more digits
+            self._kinds += np.bincount(kinds, minlength=len(NAMES))
             check_decimals(rows, self._table.name)
         check_map_keys(rows, self._table.name)
         if is_new:
@@ -188,7 +201,7 @@ class TaskWriter:
         watermark = None if self._event_time is None else self._event_time.watermark
         self._end()
         done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
-        return replace(done, watermark=watermark, log_bytes=self._log_bytes)
+        return replace(done, watermark=watermark, log_bytes=self._log_bytes, kinds=tuple(self._kinds.tolist()))
 
     def close(self) -> None:
         """Aborts after a failure: waits for records sent to the log, so that healing finds all of them.
@@ -212,6 +225,15 @@ class TaskWriter:
         if self._is_open:
             self._is_open = False
             end_use(self._table, self._writer)
+
+    def _count_changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Counts the rows of a rewrite that have a row kind; returns the batch without the kinds."""
+        index = batch.schema.get_field_index(ROW_KIND_COLUMN)
+        if index < 0:
+            return batch
+        changed = kinds_from_text(batch.column(index).drop_null(), ROW_KIND_COLUMN)
+        self._kinds += np.bincount(changed.to_numpy(), minlength=len(NAMES))
+        return batch.drop_columns([ROW_KIND_COLUMN])
 
     def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
         """The arrival order of rows, for a table without a log."""
