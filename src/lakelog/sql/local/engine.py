@@ -137,6 +137,8 @@ class LocalEngine:
                 raise NeedsSpark
             if change.target.keys:
                 return _write(target, _changes(target, change, condition, values))
+            if any(field.default_value is not None for field in target.schema.fields):
+                raise NeedsSpark  # the rewrite would put it in place of NULL, in rows that stay, too
             return _rewrite(target, change, condition, values)
         if isinstance(change, Merge) and change.target.keys and not change.extra:
             return _write(target, self._merged(target, change))
