@@ -40,11 +40,12 @@ def write_remote(frame: DataFrame, table: DynamicTable, overwrite: bool = False)
     try:
         observed.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
     except PySparkException as refused:
-        found = _CONFLICT.search(str(refused))
-        if found is None:
+        conflict = _CONFLICT.search(str(refused))
+        if conflict is None:
             raise
-        raise CommitConflict(found[1].strip()) from refused
-    written = WrittenRows(seen.get[_ROWS], [seen.get[text] for text in NAMES])
+        raise CommitConflict(conflict[1].strip()) from refused
+    found = seen.get  # empty if Spark has planned a frame without rows away
+    written = WrittenRows(found.get(_ROWS, 0), [found.get(text, 0) for text in NAMES])
     if files is not None:
         return written.in_place_of(replaced)
     return written.as_overwrite if overwrite else written.as_changes
