@@ -39,16 +39,13 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_stream.py::test_a_restarted_query_goes_on_and_repeats_nothing",
         "test_stream.py::test_a_stream_on_the_log_sees_changes_with_their_kinds",
         "test_stream.py::test_an_insert_from_a_log_is_a_streaming_query",
-        "test_failover.py::test_a_new_checkpoint_goes_on_at_once",
         "test_identity.py::test_a_stream_writes_nothing_into_another_table_of_the_name[log]",
     ),
     "reads of the log": (
         "test_union_read.py::test_a_batch_query_is_as_fresh_as_the_log[300-debezium-json]",
         "test_union_read.py::test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log[all-debezium-json]",
-        "test_normalize.py::test_a_restarted_stream_gives_one_whole_changelog[debezium-json-earliest-300]",
         "test_normalize.py::test_a_sum_over_an_upsert_log_comes_out_right",
         "test_row_kinds.py::test_the_sign_of_the_row_kind_does_the_same_on_a_data_frame[all]",
-        "test_transactional.py::test_a_stream_shows_committed_rows_once_over_restarts",
         "test_transactional.py::test_latest_full_and_the_hint_in_sql",
     ),
     "real time": (
@@ -59,11 +56,9 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_lookup_join.py::test_a_frame_finds_the_newest_rows[auto-'log-store.enabled' = 'true']",
         "test_lookup_join.py::test_rows_of_every_type_come_through",
         "test_lookup_join.py::test_sql_of_a_batch[text0-want0]",
-        "test_lookup_join.py::test_sql_of_a_stream",
     ),
     "reads by Spark itself": (
         "test_native_scan.py::test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them",
-        "test_native_scan.py::test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_files",
         "test_deletion_vectors.py::test_spark_reads_what_a_compaction_has_marked",
         "test_generated_queries.py::test_the_answer_is_spark_s",
         "test_cached_tables.py::test_queries_answer_from_memory_until_the_table_changes[read by Spark]",
@@ -81,7 +76,6 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
     ),
     "the past, system tables, changes": (
         "test_file_views.py::test_sql_reads_system_tables_the_past_and_changes",
-        "test_file_views.py::test_a_stream_of_the_files_goes_on_where_it_stopped",
         "test_change_calls.py::test_both_ends_are_part_of_the_range",
     ),
     "statements, procedures, catalogs": (
@@ -89,7 +83,6 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_attach.py::test_statements_answer_with_dataframes",
         "test_attach.py::test_parameters_and_frames",
         "test_catalogs.py::test_a_join_and_writes_across_catalogs",
-        "test_statements.py::test_every_statement_does_what_the_page_says",
     ),
     "errors": (
         "test_bad_input.py::test_a_wrong_option_is_named_and_makes_no_table",

@@ -14,7 +14,7 @@ from lakelog.errors import Fenced
 from lakelog.logstore.base import RECORDS_SCHEMA
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
-from lakelog.logstore.protocol.healing_plan import Correction, Healing
+from lakelog.logstore.protocol.healing_plan import Correction, Counted, Healing
 
 FORM = log_format("debezium-json")
 GOOD, BAD = "00000000000000aa", "00000000000000bb"
@@ -177,3 +177,23 @@ def test_a_driver_of_the_past_is_fenced_off(mode: str) -> None:
     with pytest.raises(Fenced, match="epoch 1"):
         plan([data(GOOD, None, 1), data("00000000000000cc", None, 2, epoch=1)], mode=mode)
     assert plan([data(GOOD, None, 1), data("00000000000000cc", None, 2, key=2, epoch=1, writer="other")]) == []
+
+
+def test_a_correction_that_was_judged_with_a_record_before_the_region_stays() -> None:
+    """A seal healed up to offset 9 while epoch 1 was under way, so that the next region starts at its first row, 7."""
+    rows = [data("new", None, 5, epoch=1), correction(3, -1, 4, None, key=2)]
+    late = replace(healing(keyed=False), accepted={1: frozenset({"new"})})
+    judged = replace(late, counted=Counted(9, 0))
+    assert judged.plan(region(rows, 7), range(7, 7)) == []
+    assert [(c.ref, c.sign) for c in late.plan(region(rows, 7), range(7, 7))] == [(3, 1)]
+    again = [*rows, correction(3, -1, 4, None, key=2)]  # of a healer that was paused
+    assert [(c.ref, c.sign) for c in judged.plan(region(again, 7), range(7, 7))] == [(3, 1)]
+
+
+def test_an_assertion_that_was_judged_with_one_before_the_region_stays() -> None:
+    rows = [data("new", None, 5, epoch=1), correction(3, 0, None, 4, key=2)]
+    judged = replace(
+        healing(), accepted={1: frozenset({"new"})}, lookup=lambda keys: {k: value(None, 4, 2) for k in keys}
+    )
+    assert replace(judged, counted=Counted(9, 0)).plan(region(rows, 7), range(7, 7)) == []
+    assert judged.plan(region(rows, 7), range(7, 7)) != []

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from failing_jobs import Job, net
+from failing_jobs import files as bag
 from lakelog import connect
 from lakelog.errors import InvalidSchema
 from lakelog.table.commit.committer import Committer
@@ -81,6 +83,29 @@ def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
     decide(table, "b", 0, [2])
     assert [s.commit_user for s in seal_staged(table.logical)] == ["a", "b"]
     assert table.scan().to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_late_rows_of_a_speculative_task_are_reverted_once_by_seals_beside_the_next_epoch(
+    tmp_path: Path, key: str, restarts: bool
+) -> None:
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key=key)
+    job = Job(table)
+    job.epoch(0, [1])
+    job.lose(0, [1])  # a second attempt of the task, after the decision
+    attempts = job.attempts(1, [2])
+    assert len(table.seal()) == 1  # as the optimizer does, while epoch 1 is under way
+    if restarts:
+        job = Job(table)
+        attempts = job.attempts(1, [2])
+    job.committer.commit(1, attempts)
+    assert net(table) == net(table, "latest-full") == {(1, "e0"): 1, (2, "e1"): 1}
+    assert len(table.seal()) == 1
+    assert net(table) == bag(table) == {(1, "e0"): 1, (2, "e1"): 1}
+    job.epoch(2, [3])
+    table.seal()
+    assert net(table) == bag(table) == {(1, "e0"): 1, (2, "e1"): 1, (3, "e2"): 1}
 
 
 def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -28,7 +28,18 @@ _LONGEST_PAUSE_S = 0.1
 """Maximum random pause from the third round on, which increases so that one of several healers succeeds."""
 
 
-def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
+@dataclass(frozen=True)
+class Healed:
+    """A healed bucket: ``verified`` is the start of the next healing, ``counted`` the end of the judged region.
+
+    ``verified`` is lower if the region contains records that only a later healing judges.
+    """
+
+    verified: int
+    counted: int
+
+
+def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> Healed:
     """Makes the bucket from ``since`` on match the decision; returns the verified offset.
 
     Healing can be interrupted at any point and repeated. It ignores expired records. Raises Unavailable. Raises Fenced
@@ -54,7 +65,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
             raise replaced
         if not corrections:
             healing.watch(region)
-            return healing.verified(region, position)
+            return Healed(healing.verified(region, position), position)
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))
             appender.flush()

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 import pyarrow as pa
 
@@ -55,6 +56,17 @@ class Later(Enum):
     REFUSED = "the writer is dead: take them back"
 
 
+@dataclass(frozen=True)
+class Counted:
+    """Corrections below offset ``end``, of epochs up to ``epoch``, were balanced with records before the region."""
+
+    end: int
+    epoch: int
+
+
+NONE_COUNTED: Final = Counted(0, -1)
+
+
 def _none_open(_: Header) -> bool:
     return False
 
@@ -72,7 +84,8 @@ class Healing:
     newest accepted record is right, because ``lookup`` does not find it (the write fills no files). ``late`` are the
     keys whose last accepted record may be the old half of an update (``table/staging/late_retractions.py``). The files
     determine their state. If ``was_taken_over``, another process has healed the records before the region, so
-    corrections that name them are not judged. ``watch`` is called with the region once it is healed.
+    corrections that name them are not judged. ``counted`` are corrections that an earlier healer has judged, although
+    they are in the region. ``watch`` is called with the region once it is healed.
     """
 
     writer: str
@@ -87,6 +100,7 @@ class Healing:
     own_first: bool = False
     late: frozenset[bytes] = frozenset()
     was_taken_over: bool = False
+    counted: Counted = NONE_COUNTED
     watch: Callable[[pa.Table], None] = _ignore
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
@@ -104,7 +118,8 @@ class Healing:
             self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries)
-        corrections = self._balance(own, gone) + self._balance_assertions(own)
+        uncounted = {o: e for o, e in own.items() if not self._was_counted(e, gone.start)}
+        corrections = self._balance(uncounted, gone) + self._balance_assertions(uncounted)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries)
@@ -128,6 +143,11 @@ class Healing:
     def _judges(self, entry: _Entry) -> bool:
         is_left = self.later is Later.OPEN and entry.header.epoch > max(self.accepted, default=-1)
         return entry.header.writer == self.writer and not is_left
+
+    def _was_counted(self, entry: _Entry, since: int) -> bool:
+        head = entry.header
+        is_before = entry.offset < self.counted.end and head.epoch <= self.counted.epoch
+        return is_before and not entry.is_data and (not head.sign or head.ref < since)
 
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())

@@ -13,6 +13,7 @@ from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.control_records import abort_record, commit_record
+from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
@@ -109,7 +110,7 @@ class Committer:
             else:
                 self._known = HealedPosition(record.epoch, dict(record.since))
             assert self._known is not None
-            return WriterState(record.epoch, dict(self._known.verified), now_ms())
+            return WriterState(record.epoch, dict(self._known.verified), now_ms(), counted=self._known.counted)
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
@@ -170,7 +171,9 @@ class Committer:
         with self.lock:
             if self._known is None:
                 return None
-            return WriterState(max(self._known.epoch, self._known.decided), dict(self._known.verified), now_ms())
+            known = self._known
+            newest = max(known.epoch, known.decided)
+            return WriterState(newest, dict(known.verified), now_ms(), counted=known.counted)
 
     def appended(self) -> Mapping[int, int]:
         """Bucket → the control records that this process has appended after the offsets of ``verified``."""
@@ -291,11 +294,10 @@ class Committer:
             return self._known
         found = self._read_epochs()
         own = [r for r in found.waiting if r.writer == self.writer]
-        sealed = self._state.writers.get(self.writer)
         if own:
             return HealedPosition(own[-1].epoch, dict(own[-1].since))
-        if sealed is not None:
-            return HealedPosition(sealed.epoch, dict(sealed.verified))
+        if self.writer in self._state.writers:
+            return HealedPosition.of_seal(self._state.writers.get(self.writer))
         return HealedPosition(-1, self._origin() if self.table.emits_log else {})
 
     def _origin(self) -> dict[int, int]:
@@ -335,24 +337,26 @@ class Committer:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         records = {record.epoch: record} | (self._decided if known is None else {})
         starts = self._starts(record, known)
+        judged = HealedPosition.of_seal(self._state.writers.get(self.writer)) if known is None else known
         later = Later.FENCED
         if self._helps:
             records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
         accepted = {epoch: r.accepted for epoch, r in records.items()}
         late = late_keys(self.table, records.values())
         reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
-        verified: dict[int, int] = {}
+        healed: dict[int, Healed] = {}
         for bucket, end in reader.end_offsets().items():
             start = starts.get(bucket, 0)
             # Skip the read if the log has grown only by this writer's records since a verified offset.
             if record.since.get(bucket, 0) == start and bucket not in late:
                 extra = 0 if known is None else known.extra.get(bucket, 0)
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
-                    verified[bucket] = end
+                    healed[bucket] = Healed(end, end)
                     continue
-            verified[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()))
+            counted = judged.counted_from(bucket, start)
+            healed[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()), counted)
         before = -1 if known is None else known.decided
-        self._known = HealedPosition(record.epoch, verified, decided=max(before, *accepted))
+        self._known = HealedPosition.after(record.epoch, healed, decided=max(before, *accepted))
 
     def _starts(self, record: EpochRecord, known: HealedPosition | None) -> dict[int, int]:
         """The start of healing per bucket, the highest known offset below which all earlier epochs are verified.
@@ -383,12 +387,14 @@ class Committer:
                 found = self._read_epochs()
                 newest = found.newest().get(self.writer, -1)
                 accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
-                starts = self._position(newest + 1).verified
-                sealed = self._state.writers.get(self.writer)
+                starts, sealed = self._position(newest + 1).verified, self._state.writers.get(self.writer)
+                judged = HealedPosition.of_seal(sealed)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
                     accepted = {newest: frozenset()} if newest >= 0 else {}
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
-                verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
+                at = {bucket: starts.get(bucket, 0) for bucket in ends}
+                healed = {b: repair.repair(b, start, counted=judged.counted_from(b, start)) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
-                    return verified  # else the writer has resumed and decided: heal to that
+                    return {bucket: done.verified for bucket, done in healed.items()}
+                # else the writer has resumed and decided: heal to that

@@ -93,6 +93,8 @@ def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str
 
 def _not_corrected(headers: pl.DataFrame, healed: str) -> list[tuple[str, int, str, int]]:
     """(Writer, epoch, attempt, offset of its last row) of the attempts that no correction follows."""
+    if not headers["writer"].is_in(["", healed]).not_().any():
+        return []
     last = pl.col("offset").filter(pl.col("kind") == DATA).max()
     corrected = pl.col("offset").filter(pl.col("kind") == CORRECTION).max()
     found = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -17,13 +17,14 @@ from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import LOG_ONLY, Header
-from lakelog.logstore.protocol.healer import heal
-from lakelog.logstore.protocol.healing_plan import Healing, Later
+from lakelog.logstore.protocol.healer import Healed, heal
+from lakelog.logstore.protocol.healing_plan import NONE_COUNTED, Counted, Healing, Later
 from lakelog.options.log import DATA_FORMAT
 from lakelog.table.commit.late_rows import reopen_late
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import WriterState
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.committed_rows import committed_values
@@ -34,13 +35,33 @@ class HealedPosition:
     """The known state of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
 
     ``decided`` is the newest epoch decided at that time. It is later than ``epoch`` if the query has restarted before
-    its last epoch; then rows of it may also be stored below ``verified``.
+    its last epoch; then rows of it may also be stored below ``verified``. ``counted`` are the ends of the judged
+    regions that are higher than ``verified``.
     """
 
     epoch: int
     verified: dict[int, int]
     extra: dict[int, int] = field(default_factory=dict)
     decided: int = -1
+    counted: Mapping[int, int] = field(default_factory=dict)
+
+    @staticmethod
+    def after(epoch: int, healed: Mapping[int, Healed], decided: int) -> HealedPosition:
+        """The position after a healing of the whole log."""
+        counted = {b: found.counted for b, found in healed.items() if found.counted > found.verified}
+        verified = {b: found.verified for b, found in healed.items()}
+        return HealedPosition(epoch, verified, decided=decided, counted=counted)
+
+    @staticmethod
+    def of_seal(state: WriterState | None) -> HealedPosition:
+        """The position in a snapshot's state of the writer, None if it has none."""
+        if state is None:
+            return HealedPosition(-1, {})
+        return HealedPosition(state.epoch, dict(state.verified), counted=state.counted)
+
+    def counted_from(self, bucket: int, start: int) -> Counted:
+        """The corrections at or after ``start`` that are judged already: none unless it is the verified offset."""
+        return Counted(self.counted.get(bucket, 0) if self.verified.get(bucket) == start else 0, self.epoch)
 
 
 @dataclass(frozen=True)
@@ -57,12 +78,14 @@ class LogRepair:
     later: Later = Later.FENCED
     was_taken_over: bool = False
 
-    def repair(self, bucket: int, start: int, late: frozenset[bytes] = frozenset()) -> int:
-        """Heals a bucket from an offset; returns the verified offset. Raises Unavailable, Fenced.
+    def repair(
+        self, bucket: int, start: int, late: frozenset[bytes] = frozenset(), counted: Counted = NONE_COUNTED
+    ) -> Healed:
+        """Heals a bucket from an offset. Raises Unavailable, Fenced.
 
         ``late`` are keys with a -U that may follow the insertion that replaces it (``late_keys``).
         """
-        healing = self._healing(bucket, start, late)
+        healing = replace(self._healing(bucket, start, late), counted=counted)
         return heal(reader_for(self.log), appender_for(self.log), bucket, start, healing)
 
     def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:

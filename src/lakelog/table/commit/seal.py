@@ -141,7 +141,9 @@ def seal(committer: Committer) -> Snapshot | None:
         _count(table, records, snapshot, span.seconds)
         forget_unassigned(table, ready.runs)
         # 5, 6
-        append_markers(committer, found.sealed, records, state_at(table.store, snapshot))
+        after = state_at(table.store, snapshot)
+        passed = [record for record in found.void if record.number <= after.chain]
+        append_markers(committer, [*found.sealed, *passed], records, after)
         publish_best_effort(table)
         return snapshot
     return None

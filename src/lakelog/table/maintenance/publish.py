@@ -174,7 +174,9 @@ class Publication:
                 )
             expected = link.entries.get(bucket, 0) + markers.get(bucket, 0)
             is_quiet = reader.entries(bucket, start, end) == expected
-            out[bucket] = end if is_quiet else heal(reader, appender, bucket, start, self._healing(link, state))
+            out[bucket] = (
+                end if is_quiet else heal(reader, appender, bucket, start, self._healing(link, state)).verified
+            )
         return out
 
     def _healing(self, link: PublishedLink, state: Snapshot | None) -> Healing:

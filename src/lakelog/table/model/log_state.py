@@ -47,7 +47,9 @@ class WriterState:
     ``sealed_in`` is the id of the first snapshot with each of them, the order of their markers (absent in a state that
     an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of the decision
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
-    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote).
+    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
+    the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
+    between: corrections in between may name records before ``verified``.
     """
 
     epoch: int
@@ -60,6 +62,7 @@ class WriterState:
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
     rows: tuple[int, ...] = ()
+    counted: Mapping[int, int] = field(default_factory=dict)
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -156,6 +159,7 @@ class LogState:
             | ({} if s.run is None else {"run": s.run.to_json()})
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
+            | ({"counted": _text_keys(s.counted)} if s.counted else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -186,9 +190,9 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
-    digest, rows = found.get("digest", ""), tuple(found.get("rows", ()))
+    digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows
+        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows, counted
     )
 
 

@@ -19,8 +19,8 @@ _WITHOUT_LANES: Final[set[str]] = set()
 class WaitingEpochs:
     """The newest snapshot with its state, and the epoch records.
 
-    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. ``tip``
-    is the last link of the chain, sealed or not.
+    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. ``void``
+    are links after the sealed ones that decide nothing. ``tip`` is the last link of the chain, sealed or not.
     """
 
     snapshot: Snapshot | None
@@ -28,6 +28,7 @@ class WaitingEpochs:
     waiting: tuple[EpochRecord, ...]
     sealed: tuple[EpochRecord, ...]
     tip: int
+    void: tuple[EpochRecord, ...] = ()
 
     def find(self, writer: str, epoch: int) -> EpochRecord | None:
         """The record of an epoch, None if it is undecided or sealed."""
@@ -67,10 +68,13 @@ def _beside(
         while number > state.chain and number not in links and (link := table.decided.link(number)) is not None:
             links[number], number = link, number - 1
     waiting: dict[tuple[str, int], EpochRecord] = {}
-    sealed = []
+    sealed, void = [], []
     for record in (*(r for r in records if not r.number), *(links[n] for n in sorted(links))):
         if not state.holds(record):
             waiting.setdefault((record.writer, record.epoch), record)
         elif record.number <= state.chain:
             sealed.append(record)
-    return WaitingEpochs(snapshot, state, tuple(waiting.values()), tuple(sealed), max([state.chain, *links]))
+        else:
+            void.append(record)
+    tip = max([state.chain, *links])
+    return WaitingEpochs(snapshot, state, tuple(waiting.values()), tuple(sealed), tip, tuple(void))

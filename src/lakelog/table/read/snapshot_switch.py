@@ -48,7 +48,10 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    switch = SnapshotCutover(moment.ends, behind, moment.unowned, log_only, sealed, log_starts=moment.firsts)
+    counted = {n: s.counted for n, s in moment.state.writers.items() if s.counted and n in behind}
+    switch = SnapshotCutover(
+        moment.ends, behind, moment.unowned, log_only, sealed, log_starts=moment.firsts, counted=counted
+    )
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
