@@ -38,7 +38,7 @@ BEHIND_TARGET_S = 10.0
 """Or what lay between two commits of the writer and a look, on a machine that is busy with other things."""
 SNAPSHOTS_TARGET = 80
 """20 that the tables keep, 50 that one expiry takes, and what is written between two looks."""
-WRITE_EVERY_S, COMMIT_EVERY_S, LOOK_EVERY_S = 0.5, 2.0, 5.0
+WRITE_EVERY_S, COMMIT_EVERY_S, IDENTITY_CHECK_S = 0.5, 2.0, 5.0
 KEYS = 5_000
 OPTIONS = (
     "'bucket' = '2', 'write-only' = 'true', 'log-store.enabled' = 'true', 'commit.interval' = '2 s', "
@@ -205,7 +205,7 @@ def measure(lake: Lake, warehouse: str, directory: Path, given: argparse.Namespa
                 subprocess.run(dying, check=False)
             samples.append({"at": round(now - began), **look(tables)})
             print(json.dumps(samples[-1]), file=sys.stderr, flush=True)
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(IDENTITY_CHECK_S)
         writing.stop()
         end = time.monotonic() + 60
         while any(table.health().needs for table in tables.values()) and time.monotonic() < end:

@@ -53,7 +53,7 @@ _MESSAGES: Final = frozenset(
     (
         *(node.name for node in _ERRORS if isinstance(node, ast.ClassDef)),
         *("Action", "Blocker", "Finding", "error", "fail", "failed", "warned", "passed"),
-        *("missing", "unavailable", "told", "warning", "info"),
+        *("missing", "unavailable", "error_response", "warning", "info"),
     )
 )
 """Functions and classes whose arguments are messages, besides what ``raise`` raises."""

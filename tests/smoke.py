@@ -16,14 +16,14 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_batch.py::test_a_dataframe_is_written_and_read_by_format",
         "test_batch.py::test_a_change_frame_deletes_and_updates",
         "test_batch.py::test_arrow_and_spark_read_the_same_rows",
-        "test_batch.py::test_a_write_of_which_one_task_fails_counts_for_nothing[true]",
+        "test_batch.py::test_a_write_with_a_failed_task_has_no_effect[true]",
         "test_create_table_as.py::test_columns_and_rows_are_the_query_s",
         "test_nested_columns.py::test_rows_are_changed_by_and_with_nested_values[logged]",
     ),
     "overwrite": (
-        "test_overwrite.py::test_an_overwrite_replaces_what_it_names_and_no_more",
-        "test_replace_where.py::test_rows_that_meet_the_condition_give_way_in_one_commit[keyed]",
-        "test_replace_where.py::test_rows_that_meet_the_condition_give_way_in_one_commit[rows]",
+        "test_overwrite.py::test_an_overwrite_replaces_only_its_named_partitions",
+        "test_replace_where.py::test_rows_that_match_the_condition_are_replaced_in_one_commit[keyed]",
+        "test_replace_where.py::test_rows_that_match_the_condition_are_replaced_in_one_commit[rows]",
     ),
     "changes of rows": (
         "test_row_changes.py::test_rows_change_as_the_statements_say[keyed-True]",

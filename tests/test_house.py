@@ -63,7 +63,7 @@ def test_every_module_says_what_it_is(modules: dict[str, ModuleType]) -> None:
 
 
 @pytest.mark.parametrize("script", ["generate_reference.py", "house_picture.py"])
-def test_what_is_generated_is_of_the_code_of_today(script: str) -> None:
+def test_generated_files_match_the_code(script: str) -> None:
     # In a process of its own: click keeps the help option of the first call of a command, which a test may have made.
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / script), "--check"], capture_output=True, text=True, check=False
@@ -119,7 +119,7 @@ def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, Module
     assert parts - registered == set()
 
 
-def test_what_a_package_exports_is_what_it_declares(modules: dict[str, ModuleType]) -> None:
+def test_a_package_exports_its_declared_names(modules: dict[str, ModuleType]) -> None:
     for name, module in modules.items():
         declared = getattr(module, "__all__", None)
         if declared is None:

@@ -45,7 +45,7 @@ def test_continuous_integration_leaves_out_chaos_on_pulsar_and_other_engines_alo
     assert [name for name in left_out if "test_chaos.py" not in name or "pulsar" not in name] == []
 
 
-def test_every_test_of_the_short_selection_is_there(collected: list[pytest.Item]) -> None:
+def test_every_test_of_the_short_selection_exists(collected: list[pytest.Item]) -> None:
     items = [item for item in collected if item.path.parent.name == "spark" and item.get_closest_marker("spark")]
     names = {f"{item.path.name}::{name}" for item in items for name in (item.name, item.name.partition("[")[0])}
     files = {item.path.name for item in items}
@@ -60,7 +60,7 @@ def test_a_depth_says_how_many_cases_are_tried() -> None:
         Depth("deep")
 
 
-def test_every_file_with_many_cases_is_there_and_runs_some_of_them(collected: list[pytest.Item]) -> None:
+def test_every_file_with_many_cases_exists_and_runs_some_of_them(collected: list[pytest.Item]) -> None:
     for name in MANY_CASES:
         file = ROOT / "tests" / name
         assert file.exists(), name

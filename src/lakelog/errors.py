@@ -60,7 +60,7 @@ class UnsupportedFeature(InvalidRequest):
 
 
 class NotAllowed(InvalidRequest):
-    """Statements of this user, or of anybody here, may not do this; nothing was changed."""
+    """This user's role, or the configuration, does not allow the statement; nothing was changed."""
 
 
 class NotFound(LakelogError, LookupError):
@@ -76,7 +76,7 @@ class AlreadyExists(LakelogError):
 
 
 class CommitConflict(LakelogError):
-    """Another commit changed what this one was built on."""
+    """A concurrent commit changed the base of this one."""
 
     retriable = True
 
@@ -93,7 +93,7 @@ class CommitDecided(LakelogError):
 
 
 class Fenced(LakelogError):
-    """Another writer owns what this one was writing."""
+    """Another writer owns the epoch or table of this one."""
 
 
 class TableReplaced(LakelogError):
@@ -107,7 +107,7 @@ class Unavailable(LakelogError):
 
 
 class Corrupt(LakelogError):
-    """Bytes are not what the format says."""
+    """Bytes do not match the format."""
 
 
 class NotInstalled(LakelogError, ImportError):

@@ -111,7 +111,7 @@ class Crowd:
             "log.changelog-mode": "upsert" if self.kind == "upserts" else "all",
         }
         options |= {"bucket-key": "id"} if self.kind == "append" else {}
-        options |= {} if self.server is None else self.server.options()
+        options |= {"log-store.type": self.log} if self.server is None else self.server.options()
         key = "" if self.kind == "append" else ", primary key (id)"
         said = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         lake.sql("create database db")

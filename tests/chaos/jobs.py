@@ -22,7 +22,7 @@ from lakelog.errors import Unavailable
 from lakelog.spark.session.session import STREAM_SETTINGS
 
 _LOOK_S = 0.2
-_AGAIN_S = 0.1
+_RECHECK_S = 0.1
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For processes that live for a minute."""
 
@@ -123,7 +123,7 @@ def _follow(lake: Lake, seen: _Seen) -> None:
                         seen.changed.notify_all()
             finally:
                 position = tail.position
-        time.sleep(_AGAIN_S)
+        time.sleep(_RECHECK_S)
 
 
 def _change_of(query: Any) -> int:

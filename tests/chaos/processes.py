@@ -115,7 +115,7 @@ class Job:
         if code == 0:
             return True
         if not self.killed:
-            self.failures.append(self._last_words())
+            self.failures.append(self._last_output())
         self.start()
         return False
 
@@ -161,7 +161,7 @@ class Job:
         kill(session(self._process.pid), signal.SIGSTOP)
         return self._process.pid
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         lines = self.output.read_text(encoding="utf-8", errors="replace").splitlines()
         telling = [line for line in lines[-200:] if "Error" in line or "Exception" in line or "lakelog" in line]
         return (telling or lines or ["nothing"])[-1].strip()[:300]

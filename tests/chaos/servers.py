@@ -1,4 +1,4 @@
-"""The servers behind the log systems, by the name of the system; the embedded log has none."""
+"""The servers behind the log systems, by the name of the system; the embedded log and the log in files have none."""
 
 from __future__ import annotations
 
@@ -82,4 +82,4 @@ class PulsarNode(PulsarServer):
 SERVERS: Registry[Server] = Registry(
     "log server", {"kafka": "chaos.servers:KafkaServer", "pulsar": "chaos.servers:PulsarNode"}
 )
-LOGS = ("embedded", *SERVERS)
+LOGS = ("embedded", "files", *SERVERS)

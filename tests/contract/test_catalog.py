@@ -174,9 +174,7 @@ def test_what_is_not_possible_any_more_is_refused_after_a_lost_race(
     assert columns(catalog) == ("id", "m")
 
 
-def test_a_listing_that_lags_behind_delays_no_change(
-    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stale_listing_delays_no_change(catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
     listed = io.list
     monkeypatch.setattr(io, "list", lambda path: [s for s in listed(path) if s.name != "schema-1"])
@@ -213,7 +211,7 @@ def test_a_lost_answer_about_a_number_that_a_rival_took_is_a_lost_race(
     assert catalog.alter_table(ORDERS, [AddColumn(("y",), INT)]).schema.field_names == ("id", "n", "x", "y")
 
 
-def test_an_outcome_that_stays_unknown_is_said_so(
+def test_a_permanently_unknown_outcome_is_reported(
     catalog: Catalog, step: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*_: Any, **__: Any) -> Any:

@@ -75,7 +75,7 @@ def test_a_create_goes_wrong_as_planned(kind: str, error: type[BaseException], t
     assert io.plan.hit
 
 
-def test_a_late_create_comes_later_and_loses_against_what_is_there_by_then() -> None:
+def test_a_delayed_create_loses_against_an_existing_file() -> None:
     io = faulty(FaultPlan({1: LATE, 2: LATE}))
     for path in ("/t/a", "/t/b"):
         with pytest.raises(CommitUnknown):
@@ -109,7 +109,7 @@ def test_a_sink_that_fails_at_its_end_raises_through_arrow() -> None:
     assert io.inner.size("/t/a") > 0
 
 
-def test_a_stale_listing_lags_behind_by_the_last_changes() -> None:
+def test_a_stale_listing_lacks_the_last_changes() -> None:
     io = faulty(FaultPlan(stale=2))
     for name in "abc":
         io.create(f"/t/{name}", b"1")

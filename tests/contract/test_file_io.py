@@ -78,7 +78,7 @@ def test_create_makes_a_file_once(io: FileIO, root: str) -> None:
     assert [s.name for s in io.list(f"{root}/snapshot")] == ["snapshot-1"]
 
 
-def test_of_many_rivals_one_creates_the_file_and_its_bytes_are_there(io: FileIO, root: str) -> None:
+def test_one_of_many_rivals_creates_the_file_with_its_bytes(io: FileIO, root: str) -> None:
     together = threading.Barrier(8)
     won: list[bytes] = []
 
@@ -225,7 +225,7 @@ def test_storage_within_a_directory_makes_those_below_it_and_never_itself(io: Fi
     assert inside.list(f"{root}/t") == []
 
 
-def test_a_directory_is_not_renamed_onto_what_is_there(io: FileIO, root: str, kind: str) -> None:
+def test_a_directory_is_not_renamed_onto_an_existing_one(io: FileIO, root: str, kind: str) -> None:
     io.write(f"{root}/t/one", b"1")
     io.write(f"{root}/s/one", b"2")
     refused, missing = (UnsupportedFeature,) * 2 if kind == "s3" else (AlreadyExists, NotFound)

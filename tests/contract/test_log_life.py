@@ -39,7 +39,7 @@ def test_a_log_that_holds_records_is_not_taken_over(
         system.create(location)
 
 
-def test_a_dropped_log_is_gone_and_may_be_dropped_again(system: LogSystem, location: LogLocation) -> None:
+def test_a_dropped_log_does_not_exist_and_can_be_dropped_again(system: LogSystem, location: LogLocation) -> None:
     system.check(location)
     system.drop(location)
     system.drop(location)
@@ -53,7 +53,7 @@ def test_a_log_that_never_was_is_not_found(new_location: NewLocation) -> None:
         LOG_SYSTEMS.create(missing.system).check(missing)
 
 
-def test_a_location_travels_and_tells_no_secret(location: LogLocation) -> None:
+def test_a_location_is_picklable_and_prints_no_secret(location: LogLocation) -> None:
     secret = replace(location, properties={"sasl.password": "hush"})
     assert pickle.loads(pickle.dumps(secret)) == secret
     assert hash(secret) == hash(replace(secret, properties={}))
@@ -123,16 +123,14 @@ def made_anew(system: LogSystem, location: LogLocation) -> None:
             time.sleep(0.1)
 
 
-def test_a_log_that_was_deleted_and_made_anew_is_not_taken_for_the_table_s(
-    system: LogSystem, location: LogLocation
-) -> None:
+def test_a_recreated_log_is_not_used_for_the_table(system: LogSystem, location: LogLocation) -> None:
     made_anew(system, location)
     for use in (system.check, system.appender, system.reader):
         with pytest.raises(NotFound, match="is not the one that "):
             use(location)
 
 
-def test_clients_that_are_open_notice_that_their_log_was_deleted_and_made_anew(
+def test_clients_that_are_open_notice_that_their_log_was_recreated(
     system: LogSystem, location: LogLocation, appender: LogAppender, reader: LogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(appender, [b"a"])

@@ -38,7 +38,7 @@ def test_offsets_grow_and_go_on_where_the_log_ended(appender: LogAppender, reade
     assert end <= second[0] < reader.end_offsets([0])[0]
 
 
-def test_the_log_tells_how_many_entries_lie_between_two_ends(appender: LogAppender, reader: LogReader) -> None:
+def test_the_log_reports_the_number_of_entries_between_two_offsets(appender: LogAppender, reader: LogReader) -> None:
     ends, sent = [reader.end_offsets([0])[0]], []
     for values in ([b"a"], [b"b"] * 30, [], [b"c" * 1000] * 700):
         sent.append(appender.append(0, records(values)))
@@ -129,7 +129,7 @@ def test_an_empty_range_gives_nothing_at_once(appender: LogAppender, reader: Log
     assert reader.read(0, end).num_rows == 0
 
 
-def test_a_read_gives_at_most_so_many_records(appender: LogAppender, reader: LogReader) -> None:
+def test_a_read_returns_at_most_the_requested_number_of_records(appender: LogAppender, reader: LogReader) -> None:
     offsets = append(appender, [b"%d" % n for n in range(10)])
     position, got = offsets[0], []
     while position <= offsets[-1]:

@@ -162,7 +162,7 @@ def test_rivals_lose_no_row(lake: Lake, server: RestServer, tmp_path: Path) -> N
     assert newest is not None and newest_of(server) == newest.id >= 24
 
 
-def test_a_table_that_was_made_anew_takes_no_commit_for_the_old_one(lake: Lake) -> None:
+def test_a_recreated_table_takes_no_commit_of_the_old_one(lake: Lake) -> None:
     lake.sql(KEYED)
     old = lake.table("db.t")
     with old.writer() as writer:
@@ -212,7 +212,7 @@ def test_a_branch_is_made_written_and_merged_by_the_server(lake: Lake, server: R
     assert ids(lake) == [1, 4, 9]
 
 
-def test_what_the_server_does_not_do_with_branches_is_told(lake: Lake) -> None:
+def test_unsupported_branch_operations_of_the_server_are_reported(lake: Lake) -> None:
     lake.sql(KEYED)
     write(lake, id=[1], c=["a"])
     table = lake.table("db.t")
@@ -279,7 +279,9 @@ def test_the_server_makes_of_every_change_what_the_files_would_have(server: Rest
     assert catalog.load_table(table).schema.id == len(CHANGES)
 
 
-def test_a_server_that_is_away_or_does_not_know_us_is_said_so(lake: Lake, server: RestServer, tmp_path: Path) -> None:
+def test_an_unreachable_server_and_a_refused_login_are_distinct_errors(
+    lake: Lake, server: RestServer, tmp_path: Path
+) -> None:
     lake.sql(KEYED)
     with pytest.raises(InvalidOption, match="credentials") as raised:
         lake_of(server, tmp_path, **{"catalog.token": "hush-of-another"}).list_tables()

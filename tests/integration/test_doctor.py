@@ -12,7 +12,7 @@ from lakelog.service.doctor.run import examine
 from lakelog.service.metrics.table_gauges import TableStates
 
 
-def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:
+def test_a_reachable_broker_reports_its_limits(kafka, tmp_path) -> None:
     (finding, *problems) = examine(CheckContext(str(tmp_path), log="kafka", address=kafka.bootstrap), ["log"])
     assert finding.outcome == "pass"
     assert finding.found.startswith(f"Kafka at {kafka.bootstrap}: answers in ")
@@ -22,7 +22,7 @@ def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:
     assert problems == []
 
 
-def test_a_broker_that_wants_other_credentials_is_told_of_without_them(kafka, tmp_path) -> None:
+def test_a_refused_login_at_a_broker_is_reported_without_the_credentials(kafka, tmp_path) -> None:
     wrong = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
     properties = {**wrong, "sasl.password": "hunter2"}
     around = CheckContext(str(tmp_path), log="kafka", address=kafka.bootstrap, log_properties=properties)
@@ -47,7 +47,7 @@ def test_the_lag_of_a_log_on_kafka_is_a_figure(kafka, tmp_path) -> None:
 
 
 @pytest.mark.pulsar
-def test_a_pulsar_that_answers_tells_its_limits(pulsar_server, tmp_path) -> None:
+def test_a_reachable_pulsar_reports_its_limits(pulsar_server, tmp_path) -> None:
     around = CheckContext(
         str(tmp_path),
         log="pulsar",

@@ -106,7 +106,7 @@ def test_a_handle_of_a_renamed_table_appends_nothing_to_its_log(lakes) -> None:
     assert stores(owner.table("db.y")) == [(1, "before"), (2, "after")]
 
 
-def test_a_topic_that_is_made_anew_is_not_read_or_written_by_those_who_had_it_open(lakes, kafka, monkeypatch) -> None:
+def test_open_clients_do_not_read_or_write_a_recreated_topic(lakes, kafka, monkeypatch) -> None:
     table = lakes[0].table("db.x")
     tail = table.tail("earliest")
     assert next(tail).column("id").to_pylist() == [1]
@@ -141,7 +141,7 @@ def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, La
     assert not owner.table_exists("db.y")
 
 
-def test_a_purge_beside_a_rename_leaves_the_renamed_table_its_topic(
+def test_a_purge_during_a_rename_keeps_the_topic_of_the_renamed_table(
     lakes: tuple[Lake, Lake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, owner = lakes

@@ -138,7 +138,7 @@ def test_properties_go_to_the_client_and_secrets_stay_out_of_errors(kafka) -> No
     assert "hush" not in str(error.value)
 
 
-def test_an_address_where_nobody_listens_is_unavailable(kafka) -> None:
+def test_an_address_without_a_server_is_unavailable(kafka) -> None:
     nobody = replace(new_location(kafka), address="127.0.0.1:1")
     with soon(), pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         SYSTEM.create(nobody)
@@ -191,7 +191,7 @@ def wait_for(holds) -> None:
         time.sleep(0.05)
 
 
-def test_a_topic_that_is_made_anew_under_an_appender_is_not_taken_for_the_log(kafka) -> None:
+def test_an_appender_does_not_use_a_recreated_topic(kafka) -> None:
     """A broker that makes topics by itself does it, without a word to the client."""
     location = SYSTEM.create(new_location(kafka))
     appender = SYSTEM.appender(location)

@@ -33,16 +33,16 @@ def looked_at(table: Table) -> None:
     assert after.log is not None and (after.log.lag, after.log.open_epochs) == (0, 0)
 
 
-def test_a_log_on_kafka_is_looked_at(kafka: KafkaBroker, tmp_path: Path) -> None:
+def test_a_log_on_kafka_is_checked(kafka: KafkaBroker, tmp_path: Path) -> None:
     looked_at(make(tmp_path, f", 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'health'"))
 
 
 @pytest.mark.pulsar
-def test_a_log_on_pulsar_is_looked_at(pulsar_server: PulsarServer, tmp_path: Path) -> None:
+def test_a_log_on_pulsar_is_checked(pulsar_server: PulsarServer, tmp_path: Path) -> None:
     looked_at(on(pulsar_server, tmp_path))
 
 
-def test_a_broker_that_is_away_is_told_of(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_reported(tmp_path: Path) -> None:
     with KafkaBroker(tmp_path / "kafka") as broker:
         away = ", 'properties.socket.timeout.ms' = '2000', 'properties.request.timeout.ms' = '2000'"
         table = make(tmp_path, f", 'log-store.address' = '{broker.bootstrap}', 'log-store.topic' = 'gone'{away}")

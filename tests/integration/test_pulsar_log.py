@@ -169,7 +169,7 @@ def test_a_quiet_epoch_reads_nothing(pulsar_server, tmp_path, monkeypatch) -> No
     assert files(table) == [(n, "2") for n in range(100)]
 
 
-def test_a_message_of_another_version_is_an_error_and_plain_ones_are_rows_of_nobody(pulsar_server) -> None:
+def test_a_header_of_another_version_is_an_error_and_plain_messages_are_unowned_rows(pulsar_server) -> None:
     location = SYSTEM.create(new_location(pulsar_server))
     topic, reader = PulsarTopic(location), SYSTEM.reader(location)
     client = client_for(topic.access)

@@ -34,7 +34,7 @@ def test_the_topic_goes_with_the_table(pulsar_server, tmp_path) -> None:
         SYSTEM.check(log)
 
 
-def test_a_changed_number_of_partitions_is_told(pulsar_server) -> None:
+def test_a_changed_number_of_partitions_is_reported(pulsar_server) -> None:
     location = SYSTEM.create(new_location(pulsar_server))
     topic = PulsarTopic(location)
     topic.admin.change("POST", f"{topic.path}/partitions", 3)
@@ -88,7 +88,7 @@ def test_properties_are_checked_and_secrets_stay_out_of_errors(pulsar_server) ->
             SYSTEM.create(replace(new_location(pulsar_server), topic=topic))
 
 
-def test_an_address_where_nobody_listens_is_unavailable(pulsar_server) -> None:
+def test_an_address_without_a_server_is_unavailable(pulsar_server) -> None:
     nobody = replace(new_location(pulsar_server), address="pulsar://127.0.0.1:1")
     with soon(), pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         SYSTEM.create(nobody)

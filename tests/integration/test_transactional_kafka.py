@@ -48,7 +48,7 @@ def fail_over(table: Table, writer: str, epoch: int, *ids: int) -> Committer:
     return committer
 
 
-def test_committed_rows_once_whoever_tells_them(table) -> None:
+def test_committed_rows_are_emitted_once_by_any_process(table) -> None:
     first, second = fail_over(table, "x", 0, 1, 2), fail_over(table, "y", 0, 3, 4)
     assert seen(table) == seen(table, "latest-full") == []
     seal(second)

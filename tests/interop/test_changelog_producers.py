@@ -113,7 +113,7 @@ def ours(lake: Lake, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("engine", "producer"), CASES)
-def test_state_and_changes_agree_whoever_writes_and_compacts(java, tmp_path, engine: str, producer: str) -> None:
+def test_state_and_changes_agree_for_any_writer_and_compactor(java, tmp_path, engine: str, producer: str) -> None:
     options = {"bucket": "1", **ENGINES[engine], **PRODUCERS[producer]}
     chance = random.Random(f"{engine} {producer}")
     with connect(warehouse=str(tmp_path / "t")) as lake:

@@ -73,7 +73,7 @@ def test_flink_reads_a_table_without_a_key(tmp_path, flink) -> None:
     assert [kind for kind, _ in found] == ["+I"] * 30
 
 
-def test_flink_reads_minus_zero_as_zero_beside_a_decimal(tmp_path, flink) -> None:
+def test_flink_reads_minus_zero_as_zero_next_to_a_decimal(tmp_path, flink) -> None:
     """With a DECIMAL column it takes all numbers as decimals first, which know no -0.0; it is in the log."""
     table = make(tmp_path, "wide double, price decimal(4, 2)", "", "all")
     write(table, [{"id": 1, "wide": -0.0, "price": None}])

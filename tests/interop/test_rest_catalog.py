@@ -58,7 +58,9 @@ def test_all_go_on_after_each_other_and_read_the_same(lake: Lake, server: RestSe
     assert newest is not None and told.snapshot().id() == newest.id
 
 
-def test_what_paimon_makes_and_changes_is_ours_as_well(lake: Lake, server: RestServer, java: Any) -> None:
+def test_tables_that_paimon_creates_and_alters_are_readable_and_writable(
+    lake: Lake, server: RestServer, java: Any
+) -> None:
     theirs = server.paimon_options
     java.create(theirs, "t", {"id": "INT NOT NULL", "c": "STRING"}, ["id"], options={"bucket": "1"}, database="db")
     java.write(theirs, "db", "t", [(1, "a")])

@@ -1,4 +1,4 @@
-"""Every storage call of every operation that changes a table: the process dies there, or the call goes wrong.
+"""Crash points: at every storage call of every operation that changes a table, the process dies or the call fails.
 
 ``python tests/property/crash_points.py`` (``make crash``) tries all of them and prints how many there are.
 """
@@ -46,7 +46,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The points that were tried, and what went wrong at some."""
+    """The tested points and the failures."""
 
     name: str
     calls: tuple[Call, ...]
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def history(world: World) -> None:
-    """Some commits, so that there is something to lose."""
+    """A history of some commits."""
     state: State = {}
     for at in range(3):
         rows = [(p, n, f"{v} {at}") for p, n, v in ROWS[at:]]
@@ -74,13 +74,13 @@ def compacted_history(world: World) -> None:
 
 
 def leftovers(world: World) -> None:
-    """Files of a writer that never committed, beside the history."""
+    """The history, and files of a writer that never committed."""
     compacted_history(world)
     write_files(world.store, NEW)
 
 
 def tagged_history(world: World) -> None:
-    """A tag that alone keeps files: its snapshot has expired."""
+    """A tag that alone references files, because its snapshot has expired."""
     history(world)
     world.store.tags.create("t", 1)
     world.compact(world.store)
@@ -89,7 +89,7 @@ def tagged_history(world: World) -> None:
 
 
 def delete_tag(store: FileStore) -> None:
-    """Deletes the tag, if a run before has not."""
+    """Deletes the tag, unless a previous run has."""
     with contextlib.suppress(NotFound):
         store.tags.delete("t")
 
@@ -152,7 +152,7 @@ def try_operation(
     kinds: Sequence[str] = KINDS,
     some: Callable[[Sequence[Call]], Sequence[Call]] = lambda calls: calls,
 ) -> Outcome:
-    """Tries an operation with every kind of fault at every one of its calls, or at ``some``."""
+    """Tests an operation with every kind of fault at each of its calls, or at ``some``."""
     whole = FaultPlan()
     wrong = [f"without a fault: {why}" for why in _try(operation, whole)]
     points = 0
@@ -166,7 +166,7 @@ def try_operation(
 
 
 def _try(operation: Operation, plan: FaultPlan) -> list[str]:
-    """What is wrong after one fault, a look at the table, doing it again, and cleaning up."""
+    """The errors after one fault, a check of the table, a retry, and cleaning."""
     world = World.make(num_sorted_run__compaction_trigger="9", changelog_producer="input")
     operation.prepare(world)
     before, after = dict(world.now), operation.after(world)
@@ -194,7 +194,7 @@ def _try(operation: Operation, plan: FaultPlan) -> list[str]:
 
 
 def main() -> int:
-    """Tries everything and prints a table."""
+    """Tests all points and prints a table."""
     total = bad = calls = 0
     for operation in OPERATIONS.values():
         outcome = try_operation(operation)

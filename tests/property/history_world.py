@@ -30,7 +30,7 @@ Rows = dict[int, str]
 
 @dataclass
 class Model:
-    """What must be readable: rows of each snapshot and each tag, by branch."""
+    """The expected rows of each snapshot and each tag, by branch."""
 
     snapshots: dict[str, dict[int, Rows]] = field(default_factory=lambda: {MAIN: {}})
     tags: dict[str, dict[str, tuple[int, Rows]]] = field(default_factory=lambda: {MAIN: {}})
@@ -57,7 +57,7 @@ class World:
         return World(io)
 
     def twin(self) -> World:
-        """The same table and model again, in a storage of its own."""
+        """A copy of the table and model in a separate storage."""
         name = new_uuid()
         made = MemoryFileIO(name)
         made._store.files.update(self.io._store.files)
@@ -161,7 +161,7 @@ class World:
     # what is there
 
     def check_names(self) -> None:
-        """Every snapshot, tag and branch of the model is there, and no other."""
+        """Asserts that exactly the snapshots, tags and branches of the model exist."""
         assert sorted(self.store().branches.list()) == sorted(b for b in self.model.snapshots if b != MAIN)
         for branch, held in self.model.snapshots.items():
             seen = self.store(branch)
@@ -170,7 +170,7 @@ class World:
             assert sorted(tag.name for tag in seen.tags.list()) == sorted(self.model.tags[branch]), branch
 
     def check(self) -> None:
-        """Everything in the model is there, nothing else, and every row of it."""
+        """Asserts that exactly the model's objects exist, with all their rows."""
         self.check_names()
         for branch, held in self.model.snapshots.items():
             seen = self.store(branch)
@@ -198,7 +198,7 @@ class World:
         assert (before.snapshots.keys() & after.snapshots.keys()) <= {MAIN, *self.store().branches.list()}
 
     def check_no_leak(self) -> None:
-        """Nothing is there that nothing names."""
+        """Asserts that no unreferenced file exists."""
         top = f"{PATH}/"
         there = {name.removeprefix(top) for name in self.io._store.files}
         data = {name for name in there if name.startswith(("manifest/", "index/", "statistics/", "bucket-"))}
@@ -221,7 +221,7 @@ class World:
 
 
 def read(store: FileStore, snapshot: Snapshot) -> Rows:
-    """The rows of a snapshot; a store whose storage nobody used before remembers nothing that is gone."""
+    """The rows of a snapshot, read by a new store, which has no cached objects."""
     pruning = Pruning(store.schemas, None, None, None)
     splits = flat(plan_splits(store.manifests.live(snapshot), store.schema, pruning, snapshot.id))
     rows = store.read_table(splits).to_pylist()

@@ -1,4 +1,4 @@
-"""Tables with every kind of metadata file, and the ways to make one of their fields hostile."""
+"""Tables with every kind of metadata file, and hostile values for each of their fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelog.table.model.registrations import Registrations
 from lakelog.table.staging import task_writer
 
 SECRET = "OUTSIDE-SECRET"
-"""What is in the files outside of the table, and must be in no result and in no error."""
+"""Content of files outside of the table, which must not appear in any result or error."""
 TABLE = Path("wh/d.db/t")
 _EPOCH_HEAD = 12
 _AVRO = (
@@ -58,7 +58,7 @@ SHAPES = tuple(_SHAPES)
 
 
 def make_world(base: Path, shape: str, monkeypatch: Any) -> Path:
-    """A warehouse with the table ``d.t``, and files that are none of its business around it."""
+    """A warehouse with the table ``d.t``, and unrelated files around it."""
     keys, options = _SHAPES[shape]
     options = {
         **options,
@@ -98,7 +98,7 @@ def write(table: Any, ids: list[int], value: str) -> None:
 
 
 def _leave_an_epoch(table: Any, base: Path, monkeypatch: Any) -> None:
-    """An epoch that is decided and in no snapshot, as a writer leaves it that died before its seal."""
+    """Leaves a decided epoch without a snapshot, like a writer that died before its seal."""
     snapshots, saved = base / TABLE / "snapshot", base / "saved"
     shutil.copytree(snapshots, saved)
     with monkeypatch.context() as patch:
@@ -144,7 +144,7 @@ class Field:
 
 
 def values_for(label: str) -> Iterator[str]:
-    """Hostile values for a field, most telling first; ``{base}`` is the directory of the world."""
+    """Hostile values for a field, the most effective first; ``{base}`` is the directory of the world."""
     name = next(
         (target for sign, target in (
             ("ManifestList", "manifest-list"), ("indexManifest", "index-manifest"), ("manifest-list", "manifest"),

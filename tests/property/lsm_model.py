@@ -1,4 +1,4 @@
-"""A keyed table said in plain words: what it holds, what readers see of it, and what its changelog tells (sheet 7-9).
+"""Reference model of a keyed table: its rows, their visibility, and its changelog (sheet 7-9).
 
 Rows are folded by the words of ``merge_reference``. The model does not know files: it is told which buckets a
 compaction has merged, and whether all of a bucket went to the highest level.
@@ -50,7 +50,7 @@ class Model:
     written: int = 0
 
     def accepts(self, key: int, kind: int) -> bool:
-        """Whether a row may be written now, without leaving what the words say."""
+        """Returns whether the model supports this row now."""
         if "ignore-delete" in self.variant.table.flags:
             return True
         if self.variant.dies_once and any(row.kind == 3 for row in self.rows.get(key, ())):
@@ -58,13 +58,13 @@ class Model:
         return kind in (0, 2) or not self.variant.retracts_live or self.live(key) is not None
 
     def write(self, key: int, kind: int, values: dict[str, Any]) -> None:
-        """One more row."""
+        """Adds a row."""
         self.written += 1
         if kind in (0, 2) or "ignore-delete" not in self.variant.table.flags:
             self.rows.setdefault(key, []).append(Row(self.written, kind, values))
 
     def flushed(self) -> list[Told]:
-        """What the changelog, or without one the new files, tell of the rows since the last call, by key."""
+        """The changes since the last call by key, as in the changelog, or without one in the new files."""
         out: list[Told] = []
         for key in sorted(self.rows):
             new = [row for row in self.rows[key] if row.number > self._flushed]
@@ -83,7 +83,7 @@ class Model:
     _flushed: int = 0
 
     def compacted(self, keys: Collection[int], to_the_top: bool) -> list[Told]:
-        """What the changelog tells of a compaction of the bucket with these keys."""
+        """The changelog of a compaction of the bucket with these keys."""
         out: list[Told] = []
         if self.producer == "lookup":
             out = self._differences(self.seen, self.touched & set(keys))
@@ -97,13 +97,13 @@ class Model:
         return out
 
     def live(self, key: int) -> tuple[Any, ...] | None:
-        """The values of a key; None when it is not there."""
+        """The values of a key; None if it does not exist."""
         rows = self.rows.get(key)
         folded = self.variant.table.fold(rows) if rows else None
         return None if folded is None or folded.is_retract else tuple(folded.values.values())
 
     def state(self) -> dict[int, tuple[Any, ...]]:
-        """What a batch read gives."""
+        """The rows of a batch read."""
         if self.hides_new:
             return dict(self.seen)
         return {key: values for key in self.rows if (values := self.live(key)) is not None}

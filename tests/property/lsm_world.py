@@ -1,4 +1,4 @@
-"""A table in memory that is written, compacted and read as a model says, step by step."""
+"""A table in memory that is written, compacted and compared with a model, step by step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def new_store(variant: Variant, options: Mapping[str, str]) -> FileStore:
 
 @dataclass
 class World:
-    """A table beside its model."""
+    """A table and its model."""
 
     variant: Variant
     model: Model
@@ -51,7 +51,7 @@ class World:
     states: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
 
     def write(self, changes: Sequence[Change]) -> None:
-        """One flush and commit of rows, those that the model accepts."""
+        """Flushes and commits the rows that the model accepts."""
         kept = []
         for key, kind, values in changes:
             if not self.model.accepts(key, kind):
@@ -71,7 +71,7 @@ class World:
             self._check(made, expected)
 
     def compact(self, full: bool) -> None:
-        """Compacts every bucket in which that would do something."""
+        """Compacts every bucket that has something to compact."""
         for partition, bucket in self.store.buckets_to_compact(full):
             made = self.store.compact(partition, bucket, full)
             if made is not None:
@@ -80,7 +80,7 @@ class World:
                 self._check(made, self.model.compacted(self._keys_of(bucket), to_the_top))
 
     def check_history(self) -> None:
-        """Every snapshot reads as it did, and the changelog from the first one on is what was told step by step."""
+        """Asserts that every snapshot has its rows, and the whole changelog equals those of the single steps."""
         for snapshot_id, state in self.states.items():
             assert self._read(snapshot_id) == state, f"snapshot {snapshot_id}"
         told = [row for plan in self._stream.plans(StreamStart(None, 1)) for row in _changes(plan.to_arrow())]

@@ -1,4 +1,4 @@
-"""What the merge engines and aggregate functions do, said row by row: the plain words that the fast code is held to."""
+"""Reference implementation of merge engines and aggregate functions, row by row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Options = Mapping[str, str]
 
 
 class NoResult(Exception):
-    """The rows have no result: the merge must say so."""
+    """The rows have no result, so the merge must raise an error."""
 
 
 class TooLarge(NoResult):
-    """A number on the way does not fit; forgotten when the accumulator is set."""
+    """An intermediate number overflows; reset when the accumulator is set."""
 
 
 class Accumulator:
@@ -247,7 +247,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """How a table folds: its columns (name → type), their functions, and its options."""
+    """The merge rules of a table: its columns (name → type), their functions, and its options."""
 
     engine: str
     columns: dict[str, str]

@@ -1,4 +1,4 @@
-"""Every call that the simulation makes into the log protocol, and what of it is faked beside its edges."""
+"""The simulation's calls of the log protocol, and the replaced parts of the code under test."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lakelog.table.staging import row_check
 from lakelog.table.write.table_writer import TableWriter
 
 _SHARED_FAULT_RATE = 0.01
-"""Schedules with this rate, the smaller one of two, are that half; a choice of its own would change all schedules."""
+"""Schedules with this rate, the smaller of two, are that half; another random choice would change all schedules."""
 
 
 class _OwnNumbers:
@@ -55,7 +55,7 @@ class _OwnNumbers:
 
 
 class _OwnWorkers(_OwnNumbers):
-    """In half of the schedules all tasks of a streaming query's run share a process, as Spark has it."""
+    """In half of the schedules all tasks of a query's run share a process, as in Spark."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)
@@ -69,7 +69,7 @@ class _OwnWorkers(_OwnNumbers):
 
 
 class _Everything(set[object]):
-    """A set that has everything: no schedule is the first one to try something."""
+    """A set that contains everything, so that no schedule is the first to try something."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -90,7 +90,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "threading", threading
     yield lease_keeper, "_LOCK", threading.Lock()
     yield lease_keeper, "_WAKE", threading.Event()
-    yield lease_keeper, "_KEPT", {}
+    yield lease_keeper, "_RENEWED", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
     yield late_rows, "_READ", {}
@@ -101,19 +101,19 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
 
 
 class StreamCommits:
-    """The driver's side of a streaming query in one process, as ``spark.stream_writer`` has it."""
+    """The driver of a streaming query in one process, like ``spark.stream_writer``."""
 
     def __init__(self, table: DynamicTable, writer: str, run: str) -> None:
         self._committer = Committer(table, writer)
         self._run = run
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Decides and heals an epoch; it is acknowledged when this returns."""
+        """Decides and heals an epoch; the return acknowledges it."""
         self._committer.begin_run(self._run)
         self._committer.commit(epoch, results)
 
     def seal(self) -> None:
-        """What the sealer's thread does each ``commit.interval``."""
+        """Runs the sealer's work of one ``commit.interval``."""
         seal(self._committer)
         take_over.take_over_best_effort(self._committer.table)
 
@@ -121,25 +121,25 @@ class StreamCommits:
 def stream_task(
     table: DynamicTable, writer: str, epoch: int, run: str, lane: int, rows: pa.RecordBatch
 ) -> AttemptResult:
-    """What a task of a streaming query does."""
+    """Runs a task of a streaming query."""
     if not should_write_epoch(table, writer, epoch, run):
         return AttemptResult(writer, epoch, "", row_count=rows.num_rows, replay=True)
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 
 
 def batch_task(table: DynamicTable, writer: str, lane: int, rows: pa.RecordBatch) -> AttemptResult:
-    """What a task of a Spark batch job does, in a process that may not be the driver's."""
+    """Runs a task of a Spark batch job, possibly in another process than the driver."""
     register_writer(table, writer, BATCH)
     return batch_writer.write_attempt(table, writer, 0, lane, iter((rows,))).result
 
 
 def plan_batch(table: DynamicTable) -> None:
-    """What a Spark batch job does before its tasks."""
+    """Runs the part of a Spark batch job before its tasks."""
     take_over.take_over_best_effort(table)
 
 
 def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
-    """What it does behind them; ``no_other_tries``: each task ran once."""
+    """Runs the part after the tasks; ``no_other_tries`` means that each task ran once."""
     batch_writer._commit(table, writer, results, no_other_tries)
 
 
@@ -154,14 +154,14 @@ def open_writer(table: DynamicTable) -> TableWriter:
 
 
 def outcome_of(error: LakelogError) -> str:
-    """What a client may conclude from the error of a commit: ``failed``, it is surely not in, or ``unknown``."""
+    """The conclusion of a client from a commit error: ``failed`` (certainly not committed) or ``unknown``."""
     if isinstance(error, Fenced) and "was ended" in str(error):
         return "failed"
     return "unknown"
 
 
 def maintain(table: DynamicTable) -> None:
-    """One pass of the optimizer over what writers have left."""
+    """Runs the optimizer once over abandoned epochs."""
     for _ in take_over.take_over(table):
         pass
     take_over.seal_abandoned(table)
@@ -198,19 +198,19 @@ def seal_all(table: DynamicTable) -> None:
 
 
 def end_stream(table: DynamicTable, writer: str) -> None:
-    """Ends a streaming writer whose query goes on with a new checkpoint, or never."""
+    """Ends a streaming writer whose query continues with a new checkpoint, or never."""
     end_writer(table, writer)
 
 
 def come_to_rest(table: DynamicTable) -> None:
-    """The one pass after which both stores are equal when no process lives any more and all leases have run out."""
+    """The final pass, after which both stores are equal; no process lives, and all leases have expired."""
     maintain(table)
 
 
 def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
-    """(writer, epoch) of the records that wait for somebody; at rest there are none.
+    """(writer, epoch) of the epoch records that are not sealed and marked; none in an idle table.
 
-    A void link behind the last sealed one, of an epoch that was decided before, goes with the next seal.
+    A void link after the last sealed one, of an epoch that was decided before, is deleted by the next seal.
     """
     found = waiting_epochs.waiting_epochs(table)
     return [(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)]
@@ -227,22 +227,22 @@ def union_read(table: DynamicTable) -> pa.Table:
 
 
 def transactional(table: DynamicTable) -> DynamicTable:
-    """The table as a reader sees it that wants no row before its commit."""
+    """A transactional read of the table."""
     return table.with_hints({"log.consistency": "transactional"})
 
 
 def begin_reading(table: DynamicTable, start: str) -> LogPosition:
-    """Where a reader of the log begins that comes now."""
+    """The start position of a new reader of the log."""
     return start_position(LogScan(table), start)
 
 
 def log_scan(table: DynamicTable, switch: SnapshotCutover | None = None) -> LogScan:
-    """A read of the log, without what a snapshot has said."""
+    """A read of the log, without the rows of a snapshot."""
     return LogScan(table, switch=switch)
 
 
 def full_rows(table: DynamicTable, snapshot: int) -> Iterator[pa.RecordBatch]:
-    """The snapshot that a reader of the log begins with."""
+    """The first snapshot of a reader of the log."""
     part = SnapshotPart(table)
     for split in part.splits(snapshot):
         yield from part.read(split)

@@ -1,4 +1,4 @@
-"""What must hold when no process lives any more: all readings of the table are one, and of what was acknowledged."""
+"""Final checks, after all processes ended: all reads agree and contain every acknowledged row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES = {INSERT: "+I", UPDATE_BEFORE: "-U", UPDATE_AFTER: "+U", DELETE: "-D"}
 
 
 class Folded:
-    """Changes as a consumer of them ends: rows by key, and how often each row is there without one."""
+    """The final state of a consumer: rows by key, or without a key the count of each row."""
 
     def __init__(self, changes: Iterable[Change] = ()) -> None:
         self.rows: dict[int, int] = {}
@@ -32,7 +32,7 @@ class Folded:
         self.add(changes)
 
     def add(self, changes: Iterable[Change]) -> None:
-        """Takes changes in their order."""
+        """Applies changes in order."""
         for kind, key, value in changes:
             self.net[key, value] += 1 if kind in ("+I", "+U") else -1
             if kind in ("+I", "+U"):
@@ -41,14 +41,14 @@ class Folded:
                 self.rows.pop(key, None)
 
     def table(self, world: World) -> dict[int, int]:
-        """By key; without one by value. A row that is not there once is a row of value -1."""
+        """Rows by key, or without a key by value; a row with another count than one has the value -1."""
         if world.case.keyed:
             return self.rows
         return {value: value if n == 1 else -1 for (_, value), n in self.net.items() if n}
 
 
 def check_rest(world: World, table: SimulatedTable, clients: Clients) -> list[str]:
-    """What is wrong with a table, when all processes have ended and maintenance has been there."""
+    """The errors of a table after all processes have ended and maintenance has run."""
     wrong: list[str] = []
     history = table.history
     files = _files(world, table)
@@ -91,7 +91,7 @@ def _files(world: World, table: SimulatedTable) -> dict[int, int]:
 
 
 def _wrong_extras(world: World, rows: Iterable[Mapping[str, int | None]]) -> Iterator[str]:
-    """Rows that have lost, or come to, a value of the column that ALTER has added."""
+    """Rows with a wrong value in the column that ALTER has added."""
     for row in rows:
         if row.get("w") not in world.extras.get(row["v"] or 0, {None}):
             yield f"w = {row.get('w')} in the row of value {row['v']}"
@@ -107,20 +107,20 @@ def _last_images(table: SimulatedTable) -> list[Mapping[str, int | None]]:
 
 
 def _plain(table: SimulatedTable) -> Iterator[Change]:
-    """All that the values say, to a consumer that knows nothing else."""
+    """All changes in the values, for a consumer that reads nothing else."""
     for bucket in table.log.buckets:
         for _, _, value, _ in bucket:
             yield from changes_of(value)
 
 
 def changes_of(value: bytes | None) -> Iterator[Change]:
-    """The changes that a value tells."""
+    """The changes in a value."""
     for kind, image in images_of(value):
         yield kind, image["id"], image["v"]
 
 
 def images_of(value: bytes | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The changes that a value tells, with whole rows."""
+    """The changes in a value, with whole rows."""
     if value is None:
         return
     if value[:1] == b"{":
@@ -137,7 +137,7 @@ def images_of(value: bytes | None) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _tail(world: World, follower: Follower) -> Iterator[Change]:
-    """What a reader of the log is given, in two parts."""
+    """The records of a reader of the log, in two parts."""
     handle, position = follower.table.handle, follower.position
     for batch in follower.full:
         yield from _changes(batch)
@@ -156,7 +156,7 @@ def _changes(batch: pa.RecordBatch) -> Iterator[Change]:
 
 
 def _unbalanced(table: SimulatedTable) -> Iterator[str]:
-    """Records of a log with before-images that do not count as often as they should: one time or none at all."""
+    """Records of a log with before-images whose count is neither zero nor one."""
     for number, bucket in enumerate(table.log.buckets):
         counts: dict[int, int] = {}
         for offset, (_, _, value, header) in enumerate(bucket):
@@ -175,7 +175,7 @@ def _sorted(found: dict[int, int]) -> dict[int, int]:
 
 
 def listing(world: World) -> list[str]:
-    """The logs, a line a record."""
+    """The logs as text, one line per record."""
     logs = [bucket for table in world.tables for bucket in table.log.buckets]
     out = []
     for number, bucket in enumerate(logs):

@@ -1,4 +1,4 @@
-"""One schedule: all clients at work, with deaths, pauses and lost answers, then rest, then what must hold."""
+"""One schedule: concurrent clients with deaths, pauses and lost answers; then an idle table and the final checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulated_table import World, case_of
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a schedule: what is wrong, how many steps it took, what happened in it, and the world."""
+    """The result of a schedule: errors, number of steps, trace, and the world."""
 
     wrong: tuple[str, ...]
     steps: int

@@ -26,12 +26,12 @@ _TRIES = 3
 
 
 class Aborted(Exception):
-    """The user's code has failed amid a write."""
+    """The user's code failed during a write."""
 
 
 @dataclass(eq=False)
 class Query:
-    """A streaming query: its table, what its source gives, and its checkpoint."""
+    """A streaming query: its table, the rows of its source, and its checkpoint."""
 
     table: SimulatedTable
     name: str
@@ -45,7 +45,7 @@ class Query:
 
 @dataclass(eq=False)
 class Follower:
-    """A reader of the log that came at some moment, where it began, and the snapshot that it began with."""
+    """A reader of the log, its start position, and its first snapshot."""
 
     table: SimulatedTable
     start: str
@@ -105,11 +105,11 @@ class Clients:
     # -- tables and rows
 
     def some_table(self) -> SimulatedTable:
-        """A table that somebody works with: of those that are there, or were."""
+        """A random table, existing or dropped."""
         return self.world.tables[-1] if self.dice.random() < 0.7 else self.dice.choice(self.world.tables)
 
     def handle(self, table: SimulatedTable) -> DynamicTable:
-        """A handle of a table: one that was opened long ago, or by the name that it has now. Raises NotFound."""
+        """A handle of a table: an old one, or a new one by its current name. Raises NotFound."""
         name = self.world.name_of(table)
         if name is None or self.dice.random() < 0.6:
             return table.handle
@@ -144,7 +144,7 @@ class Clients:
     # -- streaming queries
 
     def _query_life(self, name: str) -> None:
-        """Starts a query until all its epochs are done: with its checkpoint, an older copy of it, or a new one."""
+        """Restarts a query until all its epochs are committed, with its checkpoint, an older copy, or a new one."""
         dice, scheduler = self.dice, self.scheduler
         query, starts = Query(self.some_table(), name, dice.randint(1, 3), dice.random() < 0.3), 0
         while query.done < query.epochs - 1 and starts < 8:
@@ -226,7 +226,7 @@ class Clients:
     def _run_tasks(
         self, name: str, parts: list[list[Row]], body: Callable[[int, list[Row]], AttemptResult], tasks: list[Program]
     ) -> list[AttemptResult]:
-        """As Spark: a task of each part, again when it failed, now and then two of one. Raises LakelogError."""
+        """Runs a task of each part like Spark, with retries and sometimes twice. Raises LakelogError."""
         results: list[AttemptResult] = []
         for lane, rows in enumerate(parts):
             done: list[AttemptResult] = []
@@ -253,7 +253,7 @@ class Clients:
     # -- batch jobs
 
     def _job_life(self, name: str) -> None:
-        """A batch job, started again when it has died or failed."""
+        """Runs a batch job, and restarts it after a death or failure."""
         dice = self.dice
         kind = dice.choice((self._write_job, self._spark_job, self._change_job, self._change_job))
         for number in range(_TRIES):
@@ -271,7 +271,7 @@ class Clients:
         return body
 
     def _change_job(self, name: str) -> Callable[[], None]:
-        """UPDATE, DELETE or MERGE: reads the table, then writes what it changes."""
+        """Runs UPDATE, DELETE or MERGE: reads the table, then writes the changes."""
 
         def body() -> None:
             table = self.some_table()
@@ -363,7 +363,7 @@ class Clients:
             self.scheduler.sleep(0.5 * self.dice.random())
 
     def _commit_of_others(self, handle: DynamicTable) -> None:
-        """A commit of a compaction, which carries the state of the log on, or of another engine, which does not."""
+        """Commits a compaction, which preserves the log state, or as another engine, which does not."""
         store, carries = handle.store, self.dice.random() < 0.5
         request = CommitRequest("others", 0, "COMPACT", allow_empty=True, first_try=True)
         prepare = (lambda latest: carried_state(store, latest)) if carries else None
@@ -379,7 +379,7 @@ class Clients:
         self.read(who, table, self.handle(table))
 
     def read(self, who: str, table: SimulatedTable, handle: DynamicTable) -> dict[int, int]:
-        """A batch read, noted in the history; the rows by key, or without one each value by itself."""
+        """Runs a batch read and records it in the history; returns the rows by key, or without a key by value."""
         history = table.history
         invoked = history.tick()
         found = rows_by_key(self.world, calls.batch_read(handle))

@@ -1,4 +1,4 @@
-"""The log store in memory: one list of records a bucket; appends give way record by record and may fail half-way."""
+"""The log store in memory, a list of records per bucket; appends yield after each record and may fail in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = tuple[int, bytes | None, bytes | None, bytes]
 
 @dataclass(eq=False)
 class SimulatedLog:
-    """What the broker holds, bucket by bucket."""
+    """The broker's records by bucket."""
 
     scheduler: Scheduler
     buckets: list[list[Record]] = field(default_factory=list)
@@ -32,14 +32,14 @@ class SimulatedLog:
 
 @dataclass(eq=False)
 class SimulatedLogs:
-    """The registry of log systems, with all logs: one in a file moves and goes with its table, a topic stays."""
+    """The registry of log systems, with all logs. A log in a file follows RENAME and DROP; a topic stays."""
 
     scheduler: Scheduler
     io: SimulatedIO
     logs: dict[str, SimulatedLog] = field(default_factory=dict)
 
     def create(self, system: str) -> _System | FilesLogSystem:
-        """As the registry. The log in files is the real one, on the simulated storage."""
+        """The log system of a name. The log in files is the real one, on the simulated storage."""
         return FilesLogSystem() if system == "files" else _System(self)
 
     def note_file(self, path: str, data: bytes) -> None:
@@ -59,7 +59,7 @@ class SimulatedLogs:
                 held += [(r["timestamp_ms"], r["key"], r["value"], r["header"]) for r in rows]
 
     def at(self, location: LogLocation) -> SimulatedLog:
-        """The log as a client has it. Raises NotFound when it is not there any more, or another one is."""
+        """The log as its client sees it. Raises NotFound if it was deleted or replaced."""
         found = location.log_id
         if location.system == "embedded":
             found = self.io.peek(location.address).decode()
@@ -109,7 +109,7 @@ class _Offsets(PendingAppend):
 
 
 class Appender(LogAppender):
-    """Appends; an append that fails may have come to the log, and once or not at all, and those before it have."""
+    """An appender. A failed append is in the log once or not at all; all earlier ones are in it."""
 
     def __init__(self, logs: SimulatedLogs, location: LogLocation) -> None:
         self._logs, self._location = logs, location
@@ -146,7 +146,7 @@ class Appender(LogAppender):
 
 
 class Reader(LogReader):
-    """Reads; all that is in the log can be read at once."""
+    """A reader; it sees appended records immediately."""
 
     def __init__(self, logs: SimulatedLogs, location: LogLocation) -> None:
         self._logs, self._location = logs, location
@@ -181,7 +181,7 @@ class Reader(LogReader):
 
 
 def records_of(part: Sequence[Record], start: int) -> pa.Table:
-    """Records that lie one after the other from an offset, as a reader of the log gives them."""
+    """Consecutive records from an offset, as a reader of the log returns them."""
     columns: Any = zip(*part, strict=True) if part else ([], [], [], [])
     times, keys, values, headers = columns
     arrays = [range(start, start + len(part)), times, keys, values, headers]

@@ -1,4 +1,4 @@
-"""Who changes the table itself while others work with it: ALTER, RENAME, DROP and CREATE of the same name."""
+"""Clients that change the table during other work: ALTER, RENAME, DROP and CREATE of the same name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Spawn = Callable[..., Program]
 
 
 class Owner:
-    """Starts a change of some table in a process of its own, and again when that has died. Several do so at once."""
+    """Starts a change of a table in a separate process, and restarts it after a death. Several run concurrently."""
 
     def __init__(self, world: World, spawn: Spawn) -> None:
         self.world, self.scheduler, self.dice, self._spawn = world, world.scheduler, world.dice, spawn
         self._names = self._at_work = 0
 
     def life(self, name: str) -> None:
-        """One change, until it is done."""
+        """Runs one change until it succeeds."""
         chance = self.dice.random()
         table = self.world.tables[-1]
         if self.dice.random() < 0.5:
@@ -36,7 +36,7 @@ class Owner:
             self._do(name, lambda: self._drop(table))
 
     def _do(self, name: str, change: Callable[[], None]) -> None:
-        """A process that does it, and again up to three times when it dies."""
+        """Runs it in a process, with up to three restarts after deaths."""
         self._at_work += 1
         if self._at_work > 1:
             self.scheduler.events["owners at once"] += 1

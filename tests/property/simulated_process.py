@@ -16,15 +16,15 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 MOST_STEPS = 10_000
-"""A schedule that takes more does not come to rest; usual are a few hundred."""
+"""Maximum steps of a schedule until all processes end; a few hundred are usual."""
 
 
 class Killed(BaseException):
-    """Ends the code of a process that was killed; whatever it calls on its way out has no effect."""
+    """Unwinds the code of a killed process; its calls during that have no effect."""
 
 
 class DoesNotRest(Exception):
-    """The processes go on for ever, or all wait for each other."""
+    """The processes never end, or are in a deadlock."""
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Program:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it will ever run again."""
+        """Returns whether no code of it will run again."""
         if not self.is_dead:
             for thread in self.threads:
                 if not thread.is_done:
@@ -51,7 +51,7 @@ class Program:
 
 
 class Thread(greenlet):
-    """A thread of a process: code of any depth that gives way wherever it calls the outside."""
+    """A thread of a process; its code yields to the scheduler at each external call."""
 
     def __init__(self, program: Program, body: Callable[[], None]) -> None:
         super().__init__(self._guarded)
@@ -71,7 +71,7 @@ class Thread(greenlet):
 
 
 class Lock:
-    """A re-entrant lock between the threads of a process; one of a module is each process's own."""
+    """A re-entrant lock between the threads of a process; a module's lock exists once per process."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -95,7 +95,7 @@ class Lock:
 
 
 class Event:
-    """``threading.Event``; one of a module is each process's own."""
+    """``threading.Event``; a module's event exists once per process."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -122,7 +122,7 @@ class Event:
 
 
 class Threading:
-    """What the code under test takes for the module ``threading``."""
+    """Replacement of the module ``threading`` in the code under test."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -141,7 +141,7 @@ class Threading:
 
 
 class _Started:
-    """A thread of the process that makes it; outside of all processes it never runs."""
+    """A thread of the creating process; outside of all processes it never runs."""
 
     def __init__(self, scheduler: Scheduler, target: Callable[[], None]) -> None:
         self._scheduler, self._target = scheduler, target
@@ -185,12 +185,12 @@ class Scheduler:
     # -- what threads call
 
     def here(self) -> Thread | None:
-        """The thread that runs, None outside of all."""
+        """The running thread; None outside of all."""
         found = getcurrent()
         return found if isinstance(found, Thread) else None
 
     def pause(self, what: str = "") -> None:
-        """Gives way; called before each step that the outside can see. Raises Killed in a process that was killed."""
+        """Yields to the scheduler; called before each externally visible step. Raises Killed in a killed process."""
         found = getcurrent()
         if not isinstance(found, Thread):
             return
@@ -203,7 +203,7 @@ class Scheduler:
             raise Killed
 
     def wait_until(self, ready: Callable[[], bool], until: float = inf) -> None:
-        """Gives way until something holds, or a moment has come."""
+        """Yields until a condition holds, or until a time."""
         found = self.here()
         if found is None or ready():
             return
@@ -238,7 +238,7 @@ class Scheduler:
         return self.dice.random()
 
     def loses(self, what: str) -> bool:
-        """Whether the answer of this call is lost."""
+        """Returns whether the answer of this call is lost."""
         if not self.lost_rate or self.here() is None or self.dice.random() >= self.lost_rate:
             return False
         self.events["lost answers"] += 1
@@ -246,7 +246,7 @@ class Scheduler:
         return True
 
     def landmark(self, what: str) -> None:
-        """Called behind a step after which a death hurts: a process dies or stops here more often than elsewhere."""
+        """Called after a critical step: a process dies or stops here more often than elsewhere."""
         found = self.here()
         self.note(what)
         if found is not None and self.faults_left and self.dice.random() < 0.15:
@@ -268,7 +268,7 @@ class Scheduler:
         return program
 
     def harm(self, program: Program) -> None:
-        """A process is killed, or stopped for a moment, or for so long that its lease runs out."""
+        """Kills a process, or suspends it briefly or until its lease expires."""
         if program.is_safe:
             return
         self.faults_left -= 1
@@ -283,7 +283,7 @@ class Scheduler:
             program.stopped_until = self.now + seconds * 1000
 
     def kill(self, program: Program) -> None:
-        """Kills a process where it is; its threads unwind without any effect."""
+        """Kills a process at its current step; its threads unwind without any effect."""
         if program.is_done:
             return
         self.events["kills"] += 1
@@ -291,13 +291,13 @@ class Scheduler:
         self.exit(program)
 
     def exit(self, program: Program) -> None:
-        """A process ends, with all of its threads."""
+        """Ends a process with all its threads."""
         program.is_dead = self._dying = True
 
     # -- the loop
 
     def step(self) -> bool:
-        """Runs one thread up to its next pause; False when nothing is left to run."""
+        """Runs one thread up to its next yield; False if no thread can run."""
         if self._dying:
             self._bury()
         now, threads = self.now, self.threads
@@ -316,7 +316,7 @@ class Scheduler:
         dice = self.dice
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise DoesNotRest(f"still at work after {MOST_STEPS} steps: {self._names()}")
+            raise DoesNotRest(f"still running after {MOST_STEPS} steps: {self._names()}")
         last = self._last
         chosen = last if last in able and dice.random() < self.stickiness else able[int(dice.random() * len(able))]
         assert chosen is not None
@@ -332,12 +332,12 @@ class Scheduler:
         return True
 
     def run_all(self) -> None:
-        """Runs until nothing is left. Raises DoesNotRest."""
+        """Runs until all threads have ended. Raises DoesNotRest."""
         while self.step():
             pass
 
     def end(self) -> None:
-        """Kills what is left."""
+        """Kills the remaining processes."""
         for thread in self.threads:
             thread.program.is_dead = True
         self._bury()
@@ -353,7 +353,7 @@ class Scheduler:
             self.threads.remove(thread)
 
     def _skip(self) -> None:
-        """Nobody can run now: time goes on to the next moment at which somebody can."""
+        """Advances the clock to the next time at which a thread can run."""
         waits = [
             max(t.wakes_at if t.ready is None else t.gives_up_at, t.program.stopped_until)
             if t.ready is None or not t.ready()
@@ -370,7 +370,7 @@ class Scheduler:
 
     @contextmanager
     def without_faults(self) -> Any:
-        """Nothing goes wrong inside the block."""
+        """Context without faults."""
         before = self.faults_left, self.lost_rate
         self.faults_left, self.lost_rate = 0, 0.0
         yield

@@ -16,7 +16,7 @@ Row = tuple[str, int, int]
 
 
 def batch_of(world: World, handle: DynamicTable, rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows as a write takes them: with all columns that the handle knows."""
+    """Rows for a write, with all columns of the handle."""
     kinds, ids, values = zip(*rows, strict=True) if rows else ((), (), ())
     columns: dict[str, Any] = {"id": ids, "v": values}
     if len(handle.schema.fields) > len(columns):
@@ -30,17 +30,17 @@ def batch_of(world: World, handle: DynamicTable, rows: Sequence[Row]) -> pa.Reco
 
 
 def extra_of(value: int) -> int:
-    """What a row of this value has in the column that ALTER adds."""
+    """The value of the column that ALTER adds, for a row with this value."""
     return -value
 
 
 def split(rows: list[Row], lanes: int) -> list[list[Row]]:
-    """The rows of each task: all changes of a key are of one."""
+    """The rows of each task; all changes of a key are in one task."""
     return [[row for row in rows if row[1] % lanes == lane] for lane in range(lanes)]
 
 
 def rows_by_key(world: World, found: pa.Table) -> dict[int, int]:
-    """The rows of a read by key, without one by value. Raises AssertionError for a row that comes twice."""
+    """The rows of a read by key, without one by value. Raises AssertionError for a duplicate row."""
     column = "id" if world.case.keyed else "v"
     rows = list(zip(found.column(column).to_pylist(), found.column("v").to_pylist(), strict=True))
     assert len(dict(rows)) == len(rows), f"a read finds a row twice: {sorted(rows)}"

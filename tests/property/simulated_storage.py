@@ -1,4 +1,4 @@
-"""Storage in memory: every call gives way before its effect, and its answer may be lost."""
+"""Storage in memory: every call yields before its effect, and its answer may be lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SimulatedIO(FileIO):
         return self.peek(path)
 
     def peek(self, path: str) -> bytes:
-        """Reads without giving way. Raises NotFound."""
+        """Reads without a yield. Raises NotFound."""
         found = self._files.get(path)
         if found is None:
             raise NotFound(f"file '{path}' does not exist")

@@ -36,7 +36,7 @@ _ROUNDS = 10
 
 @dataclass(eq=False)
 class Warehouse:
-    """What is durable: snapshots, the files that each of them holds by place, and the rows of every file."""
+    """The durable state: snapshots, the files of each by bucket, and the rows of every file."""
 
     scheduler: Scheduler
     schema: TableSchema
@@ -63,7 +63,7 @@ class Warehouse:
         return empty_commit(number, None if number == 1 else self.read(number - 1))
 
     def files_at(self, snapshot: Snapshot | int | None) -> dict[BucketKey, tuple[DataFileMeta, ...]]:
-        """The files of a snapshot by place. Raises NotFound for one that has expired."""
+        """The files of a snapshot by bucket. Raises NotFound for an expired one."""
         number = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
         while number in self.snapshots and is_foreign(self.snapshots[number], self.schema):
             number -= 1
@@ -72,20 +72,20 @@ class Warehouse:
         return self.live[number] if number else {}
 
     def rows_of(self, file: DataFileMeta) -> list[FileRow]:
-        """The rows of a file. Raises NotFound for one that went with its snapshots."""
+        """The rows of a file. Raises NotFound for a file that expired with its snapshots."""
         if file.file_name not in self.rows:
             raise NotFound(f"no file {file.file_name}")
         return self.rows[file.file_name]
 
     def new_file(self, rows: list[FileRow], level: int = 0) -> DataFileMeta:
-        """A file that no snapshot names yet."""
+        """Adds a file that no snapshot references yet."""
         name, numbers = f"data-{self.scheduler.uuid4()}", [row[0] for row in rows]
         self.rows[name] = rows
         lowest, highest = min(numbers), max(numbers)
         return DataFileMeta(name, 1, len(rows), min_sequence_number=lowest, max_sequence_number=highest, level=level)
 
     def expire(self, number: int) -> None:
-        """Removes a snapshot, and the files that it alone named."""
+        """Removes a snapshot, and the files that only it referenced."""
         self.snapshots.pop(number, None)
         named = {f.file_name for files in self.live.pop(number, {}).values() for f in files}
         for live in self.live.values():
@@ -143,7 +143,7 @@ class _Snapshots:
 
 @dataclass
 class _BucketWriter:
-    """Takes rows and makes one file of them; of a keyed table the newest row of each key."""
+    """A writer that creates one file of its rows; of a keyed table with the newest row of each key."""
 
     warehouse: Warehouse
     keyed: bool
@@ -160,7 +160,7 @@ class _BucketWriter:
 
 @dataclass(frozen=True)
 class SimulatedStore:
-    """What the table's code asks of a ``FileStore``."""
+    """The methods of ``FileStore`` that the table's code calls."""
 
     scheduler: Scheduler
     runs: InlineRuns
@@ -174,7 +174,7 @@ class SimulatedStore:
 
     @property
     def warehouse(self) -> Warehouse:
-        """What lies at the table's place now; empty where nothing does."""
+        """The durable state at the table's path; empty if none exists."""
         return self.beside.get(self.table_path) or Warehouse(self.scheduler, self.schema)
 
     @cached_property
@@ -191,7 +191,7 @@ class SimulatedStore:
 
     @property
     def manifests(self) -> None:
-        """There is no index of dynamic buckets in them."""
+        """None, because the files have no index of dynamic buckets."""
 
     def with_newest_schema(self) -> SimulatedStore:
         newest = self.schemas.newest_id()
@@ -214,7 +214,11 @@ class SimulatedStore:
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         files = self.warehouse.files_at(snapshot)
-        return {place: max(f.max_sequence_number for f in files[place]) for place in touched if files.get(place)}
+        return {
+            bucket_key: max(f.max_sequence_number for f in files[bucket_key])
+            for bucket_key in touched
+            if files.get(bucket_key)
+        }
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """As ``TableCommit.commit``: prepares on the newest snapshot, creates the next one if it is absent."""
@@ -228,9 +232,9 @@ class SimulatedStore:
                     return done
             live = dict(warehouse.files_at(latest))
             for change in request.files:
-                place = (change.partition, change.bucket)
-                files = tuple(f for f in live.get(place, ()) if f not in change.deleted_files)
-                live[place] = files + tuple(self._above(file, files) for file in change.new_files)
+                bucket_key = (change.partition, change.bucket)
+                files = tuple(f for f in live.get(bucket_key, ()) if f not in change.deleted_files)
+                live[bucket_key] = files + tuple(self._above(file, files) for file in change.new_files)
             properties = {**request.properties, TABLE_ID: self.schema.options[TABLE_ID]}
             if request.prepare is not None:
                 properties |= request.prepare(latest)
@@ -268,7 +272,7 @@ class SimulatedStore:
             try:
                 self.check_identity()
             except TableReplaced:
-                if not self.identity.is_told_from_next():
+                if not self.identity.is_distinguishable():
                     warehouse.expire(number)
                 raise
 
@@ -311,7 +315,7 @@ class SimulatedStore:
         extra_runs: Mapping[BucketKey, Sequence[bytes]] | None = None,
         **_: object,
     ) -> list[Split]:
-        """A split a bucket."""
+        """One split per bucket."""
         try:
             return self._plan(snapshot_id, extra_runs or {})
         finally:
@@ -323,8 +327,15 @@ class SimulatedStore:
         live = self.warehouse.files_at(snapshot_id)
         number = snapshot_id.id if isinstance(snapshot_id, Snapshot) else snapshot_id
         return [
-            Split(*place, self.schema.num_buckets, live.get(place, ()), True, number, tuple(extra.get(place, ())))
-            for place in sorted({*live, *extra})
+            Split(
+                *bucket_key,
+                self.schema.num_buckets,
+                live.get(bucket_key, ()),
+                True,
+                number,
+                tuple(extra.get(bucket_key, ())),
+            )
+            for bucket_key in sorted({*live, *extra})
         ]
 
     def read_split(

@@ -40,7 +40,7 @@ _DATABASE = "memory/db.db"
 
 @dataclass(frozen=True)
 class Case:
-    """The kind of table that a schedule has: its changelog mode, whether there is a key, and its log."""
+    """The kind of a schedule's table: changelog mode, key, and log."""
 
     mode: str
     keyed: bool
@@ -77,7 +77,7 @@ FIRST_WITH_FILES = 1_000_000
 
 
 def case_of(seed: int) -> Case:
-    """The kind of table of a schedule: seeds go through them in turn."""
+    """The kind of table of a schedule; seeds cycle through the kinds."""
     cases = CASES if seed < FIRST_WITH_FILES else _FILE_CASES
     return cases[seed % len(cases)]
 
@@ -104,7 +104,7 @@ _SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES)}
 
 @dataclass(eq=False)
 class SimulatedTable:
-    """One table, from its CREATE on: what is known of it whatever its name is, and a handle of it that is kept open."""
+    """One table from its CREATE on, independent of its name, and an open handle."""
 
     warehouse: Warehouse
     log: SimulatedLog
@@ -114,7 +114,7 @@ class SimulatedTable:
 
 
 class World:
-    """What is durable in a schedule, and its tables. The first one is db.t."""
+    """The durable state of a schedule, and its tables. The first one is db.t."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.dice = case, random.Random(seed)
@@ -130,7 +130,7 @@ class World:
         self.io.on_create = self._note_table
 
     def new_value(self) -> int:
-        """A value that no other row has."""
+        """A unique value."""
         self._values += 1
         return self._values
 
@@ -139,16 +139,16 @@ class World:
         create_table(self.catalog, Identifier("db", name), _SCHEMAS[self.case])
 
     def name_of(self, table: SimulatedTable) -> str | None:
-        """The name that a table has now, None for one that was dropped."""
+        """The current name of a table; None for a dropped one."""
         found = (path for path, held in self.io.beside.items() if held is table.warehouse and ".dropped-" not in path)
         return next((path.removeprefix(f"{_DATABASE}/") for path in found), None)
 
     def is_dropped(self, table: SimulatedTable) -> bool:
-        """Whether the table has no name any more. A DROP deletes its decisions, too."""
+        """Returns whether the table was dropped. A DROP also deletes its decisions."""
         return self.name_of(table) is None
 
     def open(self, name: str) -> DynamicTable:
-        """The table of a name as whoever opens it now has it. Raises NotFound."""
+        """A new handle of the table with this name. Raises NotFound."""
         return DynamicTable(self.catalog.load_table(Identifier("db", name)))
 
     def table_of(self, handle: DynamicTable) -> SimulatedTable:
@@ -156,7 +156,7 @@ class World:
         return next(t for t in self.tables if t.handle.identity.id == handle.identity.id)
 
     def _note_table(self, path: str, data: bytes) -> None:
-        """Called for each file that is created: with the first schema a table is there."""
+        """Called for each created file; the first schema creates a table."""
         self.logs.note_file(path, data)
         root, is_schema, number = path.partition("/schema/schema-")
         if is_schema and number == "0":
@@ -168,7 +168,7 @@ class World:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Inside the block the code of lakelog runs in this world. All that is faked is named here."""
+        """Context in which lakelog's code runs in this world. It lists all replaced parts."""
         clients._APPENDERS.clear()
         clients._READERS.clear()
         identity._SEEN.clear()
@@ -199,7 +199,7 @@ class World:
 
 
 class Serial:
-    """A pool of threads that has none."""
+    """A thread pool without threads."""
 
     def __init__(self, *_: object) -> None: ...
 

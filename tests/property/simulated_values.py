@@ -86,14 +86,14 @@ def _state(properties: tuple[tuple[str, str], ...]) -> LogState | None:
 
 
 def parsed_once() -> Iterator[tuple[Any, str, Any]]:
-    """(module, name, what stands there instead): what is read again and again in a schedule is parsed once."""
+    """(module, name, replacement): repeatedly read objects of a schedule are parsed once."""
     yield EpochRecord, "from_bytes", staticmethod(_record)
     yield TableSchema, "from_json", staticmethod(_schema)
     yield log_state, "state_of", lambda snapshot: _state(tuple((snapshot.properties or {}).items()))
 
 
 class InlineRuns:
-    """Inline runs that stay in memory: their bytes are their names."""
+    """Inline runs in memory; their bytes are their names."""
 
     def __init__(self) -> None:
         self._held: list[pa.Table] = []
@@ -108,7 +108,7 @@ class InlineRuns:
         return self._held[int(data[4:])]
 
     def seams(self) -> Iterator[tuple[Any, str, Any]]:
-        """(module, name, what stands there instead)."""
+        """(module, name, replacement)."""
         for module in (scan, sequencing, staging, task_writer, union_scan):
             for name, fake in (("run_to_ipc", self.to_ipc), ("run_from_ipc", self.from_ipc)):
                 if hasattr(module, name):

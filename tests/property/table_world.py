@@ -1,4 +1,4 @@
-"""A table beside a plain dict of what it must hold: rows of the newest state, of every snapshot and of every tag."""
+"""A table and a dict of its expected rows: the newest state, every snapshot and every tag."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_table(io: FileIO, **options: str) -> FileStore:
 def write_files(
     store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = (), emits_changelog: bool = True
 ) -> tuple[BucketFiles, ...]:
-    """Data and changelog files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
+    """Data and changelog files of upserts and deletes, numbered above the newest snapshot like a writer's."""
     changes = [(INSERT, *row) for row in rows] + [(DELETE, *key, None) for key in deleted]
     schema = store.schema
     given = dict(zip((0, 1, 2), zip(*[change[1:] for change in changes], strict=True), strict=True))
@@ -68,7 +68,7 @@ def write_files(
 
 @dataclass
 class World:
-    """A table, the rows that each of its snapshots must give, and a way to break its storage."""
+    """A table, the expected rows of each snapshot, and faults of its storage."""
 
     store: FileStore
     states: dict[int, State] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class World:
         return World(make_table(MemoryFileIO(new_uuid()), **options))
 
     def broken(self, plan: FaultPlan) -> FileStore:
-        """The table as a process sees it whose storage follows a plan."""
+        """The table of a process whose storage follows a fault plan."""
         return replace(self.store, io=FaultyFileIO(self.store.io, plan))
 
     # what a job does; each with an identifier of its own, so that it can be done again
@@ -121,11 +121,11 @@ class World:
         assert read(self.store) == self.now
 
     def leaked(self) -> list[str]:
-        """Files that nothing names."""
+        """Unreferenced files."""
         return sorted(set(all_files(self.store.io, ROOT)) - named_files(self.store))
 
     def missing(self) -> list[str]:
-        """Files that something names and that are not there."""
+        """Referenced files that do not exist."""
         return sorted(named_files(self.store) - set(all_files(self.store.io, ROOT)))
 
 
@@ -163,7 +163,7 @@ def named_files(store: FileStore) -> set[str]:
 
 
 def _changelog_of(store: FileStore, snapshot: Snapshot) -> set[str]:
-    """What tells the changes of a snapshot of a table with a changelog producer."""
+    """The changes of a snapshot of a table with a changelog producer."""
     if snapshot.changelog_manifest_list is None:
         return set()
     metas = store.manifests.read_list(snapshot.changelog_manifest_list)

@@ -112,7 +112,7 @@ def test_every_function_has_a_case() -> None:
 )
 @settings(max_examples=DEPTH.cases(20))
 @given(data=st.data())
-def test_a_function_does_what_its_words_say(function, kind, values, options, data) -> None:  # type: ignore[no-untyped-def]
+def test_a_function_aggregates_like_its_reference(function, kind, values, options, data) -> None:  # type: ignore[no-untyped-def]
     keys = data.draw(st.lists(st.lists(st.tuples(OPS, st.none() | values), min_size=1, max_size=6), max_size=5))
     steps = [step for key in keys for step in key]
     arrow = arrow_type(column_of(kind).type)

@@ -100,7 +100,7 @@ def changes(draw: st.DrawFn, variant: Variant) -> list[tuple[int, int, dict[str,
 @pytest.mark.parametrize("producer", PRODUCERS)
 @settings(max_examples=DEPTH.cases(5))
 @given(data=st.data())
-def test_a_table_is_what_its_words_say(producer: str, data: st.DataObject) -> None:
+def test_a_table_behaves_like_its_model(producer: str, data: st.DataObject) -> None:
     options = PRODUCERS[producer]
     name = data.draw(st.sampled_from([name for name in VARIANTS if fits(name, options)]), "engine")
     variant = VARIANTS[name]
@@ -123,5 +123,5 @@ def test_a_table_is_what_its_words_say(producer: str, data: st.DataObject) -> No
         assert replayed(world.told) == world.model.state()
 
 
-def test_every_engine_is_there() -> None:
+def test_every_engine_has_a_variant() -> None:
     assert {variant.table.engine for variant in VARIANTS.values()} == set(ENGINES)

@@ -110,7 +110,7 @@ def test_every_engine_has_a_table() -> None:
 @pytest.mark.parametrize("name", TABLES)
 @settings(max_examples=DEPTH.cases(25))
 @given(data=st.data())
-def test_an_engine_does_what_its_words_say(name: str, data: st.DataObject) -> None:
+def test_an_engine_merges_like_its_reference(name: str, data: st.DataObject) -> None:
     table = TABLES[name]
     rows = data.draw(keyed_rows(table))
     engine = merge_engine(table.engine, schema_of(table))

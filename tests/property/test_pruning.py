@@ -115,7 +115,7 @@ def test_a_pruned_plan_has_exactly_the_files_that_match(  # type: ignore[no-unty
     parts = [p for p in (day, ids, part) if p is not None]
     partitions = None if asked is None else frozenset(encode_partition([d], OLD) for d in asked)
     pruning = Pruning(Schemas(io, paths), And(*parts) if parts else None, partitions, buckets)
-    pruned = manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
+    pruned = manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
 
     whole = {e.file.file_name: e for e in manifests.live(snapshot)}
     expected = {

@@ -125,7 +125,7 @@ def test_a_write_without_spark_is_read_by_spark(lake) -> None:
 
 
 @pytest.mark.parametrize("log", ["false", "true"])
-def test_a_write_of_which_one_task_fails_counts_for_nothing(lake, spark, log) -> None:
+def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
     lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog "
@@ -153,7 +153,7 @@ def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) 
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
     cleaned = []
-    monkeypatch.setattr(JobFiles, "remove_lost", lambda *_: cleaned.append(1))
+    monkeypatch.setattr(JobFiles, "remove_uncommitted", lambda *_: cleaned.append(1))
     lake.write(spark.range(0, 1000, 1, 4), "db.t")
     lake.write(spark.range(0, 1000, 1, 4).repartition(3), "db.t")
     assert cleaned == []

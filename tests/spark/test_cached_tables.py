@@ -66,7 +66,7 @@ def test_a_cached_table_is_joined_with_itself_and_its_past_is_read_from_files(fi
     assert FROM_MEMORY not in plans_of(filled.sql("select id from db.t version as of 1"))
 
 
-def test_a_change_of_rows_and_a_drop_let_go_of_what_was_kept(filled: Lake) -> None:
+def test_dml_and_drop_release_the_cached_rows(filled: Lake) -> None:
     filled.sql("cache table db.t")
     filled.sql("delete from db.t where id >= 2")
     assert ids(filled, "select id from db.t") == [0, 1]

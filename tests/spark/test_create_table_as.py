@@ -39,7 +39,7 @@ def test_a_query_that_fails_leaves_no_table(lake) -> None:
     assert lake.sql("select count(*) as n from db.t").collect()[0].n == 3
 
 
-def test_a_table_gives_way_to_one_made_of_itself_and_stays_when_that_fails(lake) -> None:
+def test_a_table_is_replaced_by_a_query_of_itself_and_stays_after_a_failure(lake) -> None:
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, v int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
     lake.sql("insert into db.t values (1, 10), (2, 20)")

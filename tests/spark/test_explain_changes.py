@@ -64,7 +64,7 @@ def _state(lake: Lake, name: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("log", LOGS)
-def test_an_update_tells_its_table_its_log_its_read_and_its_write(made: Lake, log: str) -> None:
+def test_an_update_explains_its_table_log_read_and_write(made: Lake, log: str) -> None:
     head, tables, _ = told(made, f"update db.k_{log} set v = 'x' where day = 2 and id = 1")
     assert f"UPDATE of table db.k_{log}, primary key (id, day), partitioned by (day)" in head
     assert "writes: the rows below with their row kinds; reads and compactions merge them by key (deduplicate)" in head
@@ -120,7 +120,7 @@ def test_inserts_append_or_replace(made: Lake) -> None:
     assert "writes: nothing to the files" in head
 
 
-def test_a_merge_tells_both_of_its_reads(made: Lake) -> None:
+def test_a_merge_explains_both_of_its_reads(made: Lake) -> None:
     head, tables, plan = told(
         made,
         "merge into db.k_changes t using db.n_plain s on t.id = s.id and t.day = s.day "

@@ -47,8 +47,8 @@ def _steps(right: pa.Table, form: str) -> list[pa.Table]:
     """What leads to the rows: where there is a key, first others, some of which go again."""
     if form in ("append", "plain"):
         return [right.slice(0, 50), right.slice(50)]
-    place = right.schema.get_field_index("name")
-    wrong = right.set_column(place, right.schema.field(place), pa.repeat("wrong", len(right)))
+    bucket_key = right.schema.get_field_index("name")
+    wrong = right.set_column(bucket_key, right.schema.field(bucket_key), pa.repeat("wrong", len(right)))
     spare = right.set_column(0, right.schema.field(0), pa.array([-1 - i for i in right["id"].to_pylist()]))
     gone = spare.append_column("_row_kind", pa.repeat("-D", len(spare)))
     return [pa.concat_tables([wrong, spare]), right.slice(0, 80), gone, right.slice(70)]

@@ -116,7 +116,7 @@ class Probes:
 
 @pytest.mark.parametrize("more", [LOG, FILES])
 @pytest.mark.parametrize("is_async", ["false", "true"])
-def test_a_stream_finds_what_the_table_has_then(lake, tmp_path, more, is_async) -> None:
+def test_a_stream_finds_the_current_rows_of_the_table(lake, tmp_path, more, is_async) -> None:
     made(lake, more)
     probes = Probes(lake, tmp_path)
     options = {"lookup.async": is_async, "lookup.name": "mine", "lookup.refresh-interval": "100 ms"}

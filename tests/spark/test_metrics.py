@@ -10,7 +10,7 @@ import lakelog
 from lakelog.io.metrics import METER
 from lakelog.service.doctor.check import CheckContext
 from lakelog.service.doctor.run import examine
-from lakelog.service.metrics.table_gauges import Figures, collect_from_children
+from lakelog.service.metrics.table_gauges import SampleSource, collect_from_children
 from lakelog.spark.session.session import STREAM_SETTINGS
 
 CREATE = """create table db.{name} (id bigint, primary key (id)) using lakelog
@@ -33,7 +33,7 @@ def counted(spark, tmp_path, monkeypatch):
 
 def written(lake) -> dict[tuple[str, ...], float]:
     """Metric and labels → value, of what has been counted."""
-    return {(sample.metric.name, *sample.labels): sample.value for sample in Figures().samples()}
+    return {(sample.metric.name, *sample.labels): sample.value for sample in SampleSource().samples()}
 
 
 def test_rows_of_a_stream_are_counted_at_the_driver_once(counted, spark, tmp_path) -> None:

@@ -111,7 +111,7 @@ def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_fi
     assert agreed(spark, table.scan(snapshot_id=1)) != rows
 
 
-def test_a_frame_says_that_a_file_of_its_snapshot_is_gone(lake, spark) -> None:
+def test_a_frame_reports_a_missing_file_of_its_snapshot(lake, spark) -> None:
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, name string) using lakelog")
     lake.sql("insert into db.t select id, 'n' from range(5000)")

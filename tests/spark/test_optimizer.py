@@ -82,8 +82,10 @@ def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
 def test_the_command_compacts_on_a_cluster_and_on_a_connect_server(tmp_path: Path, kind: str) -> None:
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         table = make(lake)
-    place = tmp_path / "spark"
-    server: AbstractContextManager[Any] = SparkCluster(place) if kind == "master" else SparkConnectServer(place, {})
+    bucket_key = tmp_path / "spark"
+    server: AbstractContextManager[Any] = (
+        SparkCluster(bucket_key) if kind == "master" else SparkConnectServer(bucket_key, {})
+    )
     with server as running:
         command = [sys.executable, "-m", "lakelog", "optimize", "--once", "--format", "jsonl", f"--{kind}", running.url]
         command += ["--warehouse", str(tmp_path / "warehouse"), "--only", "compaction"]

@@ -12,7 +12,7 @@ def rows(frame) -> list[tuple]:
     return sorted(tuple(r) for r in frame.collect())
 
 
-def test_an_overwrite_replaces_what_it_names_and_no_more(lake, spark) -> None:
+def test_an_overwrite_replaces_only_its_named_partitions(lake, spark) -> None:
     lake.sql("create database db; use db")
     lake.sql(
         "create table p (id int, day date, v string, primary key (day, id)) using lakelog partitioned by (day) "

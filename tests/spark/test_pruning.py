@@ -82,7 +82,7 @@ def test_what_metadata_does_not_know_is_read_to_be_counted(parts: Lake) -> None:
 
 
 @pytest.mark.parametrize("bits", ["false", "true"])
-def test_deletion_vectors_tell_how_many_rows_they_delete(lake: Lake, bits: str) -> None:
+def test_deletion_vectors_report_their_number_of_rows(lake: Lake, bits: str) -> None:
     lake.sql(
         "create table db.t (id bigint, v int, primary key (id)) tblproperties "
         f"('bucket' = '2', 'deletion-vectors.enabled' = 'true', 'deletion-vectors.bitmap64' = '{bits}')"
@@ -227,7 +227,7 @@ def _read(text: str) -> str:
     return line.partition(" of ")[0] + ", "
 
 
-def test_explain_tells_how_each_split_is_read(parts: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_shows_how_each_split_is_read(parts: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     parts.sql("insert into db.facts values (3, 3, 'again')")
     text = told(parts, "select v from db.facts where day in (3, 4) and id > 2")
     assert "Table db.facts, snapshot 2" in text

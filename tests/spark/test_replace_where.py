@@ -22,7 +22,7 @@ def content(lake) -> list[tuple]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_that_meet_the_condition_give_way_in_one_commit(lake, kind) -> None:
+def test_rows_that_match_the_condition_are_replaced_in_one_commit(lake, kind) -> None:
     key, partitions, options = KINDS[kind]
     lake.sql(f"create table db.t (id int, v string, n int{key}) using lakelog {partitions} tblproperties ({options})")
     lake.sql("insert into db.t values (1, 'a', 1), (2, 'b', 1), (3, 'c', 2), (4, null, null)")

@@ -56,7 +56,7 @@ def test_the_sign_of_the_row_kind_does_the_same_on_a_data_frame(changed, tmp_pat
     assert answer(changed, frame, tmp_path) == [(1, 10)]
 
 
-def test_what_no_sign_mends_is_refused_and_lost_kinds_are_told(changed, caplog) -> None:
+def test_max_of_changes_is_refused_and_missing_row_kinds_are_warned_about(changed, caplog) -> None:
     with pytest.raises(UnsupportedStatement, match="_row_kind in"):
         changed.sql(f"select max(v) from {LOG}")
     with caplog.at_level(logging.WARNING, "lakelog.sql"):

@@ -72,7 +72,7 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     assert len(table.logical.store.live_entries(table.latest_snapshot())) == 10
 
 
-def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark, request) -> None:
+def test_only_large_writes_are_shuffled_by_default(lake, spark, request) -> None:
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
     table = lake._tables.open(Identifier("db", "t"))

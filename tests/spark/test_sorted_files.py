@@ -98,7 +98,7 @@ def test_rows_of_fixed_buckets_stay_in_them(lake: Lake) -> None:
     assert {split.bucket for split in splits} == {0, 1, 2}
 
 
-def test_readers_of_the_log_are_told_nothing(lake: Lake) -> None:
+def test_clustering_appends_nothing_to_the_log(lake: Lake) -> None:
     fill(lake, options=f"{SMALL_FILES}, 'log-store.enabled' = 'true'")
     before, ends = content(lake), lake.sql("select * from db.t$log").toArrow().to_pylist()
     lake.sql("optimize db.t zorder by (x, name)")
@@ -130,7 +130,7 @@ def test_streams_of_the_files_see_no_row_again(lake: Lake) -> None:
     assert found == [(1, 2), (2, 3), (5, 5)]
 
 
-def test_a_file_that_is_gone_meanwhile_makes_it_begin_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrently_removed_file_restarts_the_clustering(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(lake)
     before = content(lake)
     engine = lake._engine.started

@@ -44,7 +44,7 @@ def test_a_submitted_job_fills_both_stores_with_the_package_that_it_brings(tmp_p
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["master"] == cluster.url
     assert list(found["files"].values()) == found["log"] == [1500, sum(range(1500))]
-    assert len(found["packages"]) >= 2 and all("lakelog.zip/" in place for place in found["packages"])
+    assert len(found["packages"]) >= 2 and all("lakelog.zip/" in bucket_key for bucket_key in found["packages"])
 
 
 def test_a_local_session_s_workers_run_the_python_of_its_program(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_merge_of_a_frame_of_arrow_rows_and_of_a_query(table, spark) -> None:
     assert not [view for view in spark.catalog.listTables() if view.name.startswith("lakelog_frame")]
 
 
-def test_what_cannot_be_merged_is_said(table) -> None:
+def test_invalid_merges_are_refused(table) -> None:
     with pytest.raises(InvalidRequest, match="whenMatchedUpdateAll"):
         table.merge("db.t", "t.id = s.id").execute()
     with pytest.raises(InvalidRequest, match="int"):

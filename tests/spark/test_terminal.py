@@ -56,7 +56,7 @@ def write(warehouse: str, table: str, first: int, count: int) -> None:
         writer.write(pa.table({"id": pa.array(numbers, pa.int32()), "name": [f"n{n}" for n in numbers]}))
 
 
-def test_an_insert_tells_its_snapshot_and_a_select_its_rows(terminal: Terminal) -> None:
+def test_an_insert_reports_its_snapshot_and_a_select_its_rows(terminal: Terminal) -> None:
     execution = done(terminal, "INSERT INTO db.t VALUES (1, 'a'), (2, 'b');\nSELECT * FROM db.t ORDER BY id")
     insert, select = execution.snapshot().statements
     assert insert.message == "snapshot 1 of table db.t: 2 rows more in its files (2)"
@@ -124,7 +124,7 @@ def test_views_and_options_of_the_session_last_from_text_to_text(terminal: Termi
     assert rows(terminal, "SELECT current_timezone()") == [["Asia/Tokyo"]]
 
 
-def test_long_work_tells_how_far_it_is_and_ends_when_cancelled(terminal: Terminal) -> None:
+def test_long_work_reports_progress_and_ends_when_cancelled(terminal: Terminal) -> None:
     pid = terminal.state().pid
     execution = terminal.submit("SELECT max(id) FROM (SELECT id FROM range(0, 4000000000000, 1, 8)); SELECT 1")
     waiting = terminal.submit("SELECT 2")
@@ -151,7 +151,7 @@ def test_a_statement_that_takes_too_long_is_stopped_and_says_so(terminal: Termin
     assert terminal.state().pid == pid
 
 
-def test_a_streaming_select_shows_rows_as_they_come_beside_other_statements(terminal: Terminal, warehouse: str) -> None:
+def test_a_streaming_select_shows_rows_during_other_statements(terminal: Terminal, warehouse: str) -> None:
     write(warehouse, "db.log_table", 0, 10)
     execution = terminal.submit(f"SELECT id, name FROM db.log_table {LOG}")
     until(lambda: len(execution.rows()) == 10, "the rows that are there")
@@ -192,7 +192,7 @@ def test_a_stream_that_fails_says_why(terminal: Terminal) -> None:
     assert execution.state == "failed" and error is not None and "row 0" in error.message
 
 
-def test_only_so_many_streams_run_at_a_time(terminal: Terminal) -> None:
+def test_the_number_of_parallel_streams_is_limited(terminal: Terminal) -> None:
     text = f"SELECT id FROM db.log_table {LOG}"
     execution = terminal.submit("; ".join([text] * 5))
     until(lambda: execution.snapshot().statements[4:] and last(execution).state == "failed", "the fifth is refused")
@@ -201,7 +201,7 @@ def test_only_so_many_streams_run_at_a_time(terminal: Terminal) -> None:
     assert execution.wait(60) == "failed"
 
 
-def test_a_terminal_above_its_memory_starts_anew(terminal: Terminal) -> None:
+def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
     before = terminal.state()
     execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     next(e for e in execution.events(wait_s=60) if e.kind == "progress")
@@ -212,7 +212,7 @@ def test_a_terminal_above_its_memory_starts_anew(terminal: Terminal) -> None:
     assert not psutil.pid_exists(before.pid or 0)
 
 
-def test_the_end_of_sparks_process_is_told_and_the_next_statement_has_a_new_one(terminal: Terminal) -> None:
+def test_the_end_of_sparks_process_is_reported_and_the_next_statement_starts_a_new_one(terminal: Terminal) -> None:
     assert rows(terminal, "SELECT 1") == [[1]]
     pid = terminal.state().pid or 0
     (java,) = [child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java"]

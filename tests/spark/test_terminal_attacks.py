@@ -15,18 +15,20 @@ SECRET = "hunter2"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bucket_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files that no statement may show, and a place that none may write to."""
-    place = tmp_path_factory.mktemp("attacks")
+    bucket_key = tmp_path_factory.mktemp("attacks")
     for name in ("secret.csv", "secret.txt", "secret.json"):
-        (place / name).write_text(f'{{"word": "{SECRET}"}}\n' if name.endswith("json") else f"{SECRET}\n")
-    (place / "secret.xml").write_text(f'<!DOCTYPE a [<!ENTITY e SYSTEM "file://{place}/secret.txt">]><a>&e;</a>')
-    return place
+        (bucket_key / name).write_text(f'{{"word": "{SECRET}"}}\n' if name.endswith("json") else f"{SECRET}\n")
+    (bucket_key / "secret.xml").write_text(
+        f'<!DOCTYPE a [<!ENTITY e SYSTEM "file://{bucket_key}/secret.txt">]><a>&e;</a>'
+    )
+    return bucket_key
 
 
 @pytest.fixture(scope="module")
-def admin(place: Path) -> Iterator[Terminal]:
-    config = TerminalConfig(str(place / "warehouse"), role=Privilege.ADMIN, storage_options={})
+def admin(bucket_key: Path) -> Iterator[Terminal]:
+    config = TerminalConfig(str(bucket_key / "warehouse"), role=Privilege.ADMIN, storage_options={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKELOG_TEST_SECRET", SECRET)
         with Terminal(config) as terminal:
@@ -191,9 +193,9 @@ SETTINGS = (
 
 
 @pytest.mark.parametrize("text", [*FILES, *CODE, *SETTINGS])
-def test_an_admin_is_refused(admin: Terminal, place: Path, text: str) -> None:
+def test_an_admin_is_refused(admin: Terminal, bucket_key: Path, text: str) -> None:
     pid = admin.state().pid
-    execution = run(admin, text.replace("{0}", str(place)))
+    execution = run(admin, text.replace("{0}", str(bucket_key)))
     assert execution.state == "failed", execution.rows()
     error = execution.snapshot().error
     assert error is not None and error.message
@@ -201,7 +203,7 @@ def test_an_admin_is_refused(admin: Terminal, place: Path, text: str) -> None:
     assert "Py4J" not in error.kind
     told = orjson.dumps([event.data for event in execution.events()]).decode()
     assert SECRET not in told
-    assert not (place / "out").exists()
+    assert not (bucket_key / "out").exists()
     assert rows(admin, "SELECT id, name FROM db.t") == [[1, "a"]]
     assert admin.state().pid == pid
 
@@ -211,7 +213,7 @@ def test_variables_in_a_text_are_text(admin: Terminal, text: str) -> None:
     assert rows(admin, text) == [[text[8:-1]]]
 
 
-def test_the_refused_functions_are_gone_also_for_texts_that_nobody_looked_at(admin: Terminal) -> None:
+def test_the_refused_functions_are_unregistered_even_for_unchecked_texts(admin: Terminal) -> None:
     found = {name for (name,) in rows(admin, "SHOW FUNCTIONS LIKE '*refl*'")}
     assert found == set()
     assert rows(admin, "SHOW FUNCTIONS LIKE 'xpath*|java_method|from_xml|from_protobuf'") == []
@@ -227,8 +229,8 @@ COMMANDS = (
 
 
 @pytest.fixture(scope="module")
-def reader(place: Path, admin: Terminal) -> Iterator[Terminal]:
-    with Terminal(TerminalConfig(str(place / "warehouse"), role=Privilege.READ)) as terminal:
+def reader(bucket_key: Path, admin: Terminal) -> Iterator[Terminal]:
+    with Terminal(TerminalConfig(str(bucket_key / "warehouse"), role=Privilege.READ)) as terminal:
         yield terminal
 
 
@@ -255,9 +257,9 @@ def test_a_reader_reads(reader: Terminal, text: str) -> None:
     done(reader, text)
 
 
-def test_an_admin_reads_files_where_the_server_allows_it(place: Path, admin: Terminal) -> None:
-    config = TerminalConfig(str(place / "warehouse"), role=Privilege.ADMIN, allow_local_files=True)
+def test_an_admin_reads_files_where_the_server_allows_it(bucket_key: Path, admin: Terminal) -> None:
+    config = TerminalConfig(str(bucket_key / "warehouse"), role=Privilege.ADMIN, allow_local_files=True)
     with Terminal(config) as terminal:
-        assert rows(terminal, f"SELECT * FROM text.`{place}/secret.txt`") == [[SECRET]]
+        assert rows(terminal, f"SELECT * FROM text.`{bucket_key}/secret.txt`") == [[SECRET]]
         error = run(terminal, CODE[0]).snapshot().error
         assert error is not None and error.refused

@@ -20,16 +20,16 @@ QUOTED = REFLECT.replace("'", "''")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("escapes")
+def bucket_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    bucket_key = tmp_path_factory.mktemp("escapes")
     for name in ("secret.csv", "secret.txt"):
-        (place / name).write_text(f"{SECRET}\n")
-    return place
+        (bucket_key / name).write_text(f"{SECRET}\n")
+    return bucket_key
 
 
 @pytest.fixture(scope="module")
-def admin(place: Path) -> Iterator[Terminal]:
-    config = TerminalConfig(str(place / "warehouse"), role=Privilege.ADMIN, storage_options={})
+def admin(bucket_key: Path) -> Iterator[Terminal]:
+    config = TerminalConfig(str(bucket_key / "warehouse"), role=Privilege.ADMIN, storage_options={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKELOG_TEST_SECRET", SECRET)
         with Terminal(config) as terminal:
@@ -153,15 +153,15 @@ NAMES = (
 
 
 @pytest.mark.parametrize("text", [*SPELLINGS, *CODE, *NAMES])
-def test_no_other_way_to_say_it_gets_through(admin: Terminal, place: Path, text: str) -> None:
-    before, pid = sorted(place.iterdir()), admin.state().pid
-    execution = run(admin, text.replace("{0}", str(place)))
+def test_no_other_way_to_say_it_gets_through(admin: Terminal, bucket_key: Path, text: str) -> None:
+    before, pid = sorted(bucket_key.iterdir()), admin.state().pid
+    execution = run(admin, text.replace("{0}", str(bucket_key)))
     assert execution.state == "failed", execution.rows()
     error = execution.snapshot().error
     assert error is not None and error.message
     assert error.kind not in ("InternalError", "ProcessEnded", "AttributeError", "TypeError", "KeyError"), error
     assert SECRET not in orjson.dumps([event.data for event in execution.events()]).decode()
-    assert sorted(place.iterdir()) == before
+    assert sorted(bucket_key.iterdir()) == before
     assert admin.state().pid == pid
 
 
@@ -181,9 +181,9 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_runs_stays_inside(admin: Terminal, place: Path, text: str) -> None:
-    before = sorted(place.iterdir())
-    execution = done(admin, text.replace("{0}", str(place)))
+def test_what_runs_stays_inside(admin: Terminal, bucket_key: Path, text: str) -> None:
+    before = sorted(bucket_key.iterdir())
+    execution = done(admin, text.replace("{0}", str(bucket_key)))
     assert SECRET not in orjson.dumps([event.data for event in execution.events()]).decode()
-    assert sorted(place.iterdir()) == before
+    assert sorted(bucket_key.iterdir()) == before
     assert rows(admin, "SELECT id, name FROM db.t") == [[1, "a"]]

@@ -12,11 +12,11 @@ COMMITS = {"s3": 5, "hdfs": 2}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keepers", [False, True])
-def test_on_a_local_disk_all_commits_are_there_and_the_last_one_wins(tmp_path, keepers: bool) -> None:
+def test_on_a_local_disk_all_commits_exist_and_the_last_one_wins(tmp_path, keepers: bool) -> None:
     place = Warehouse(str(tmp_path / "warehouse"))
     check(place, run_processes(place, 8, keepers), 8, keepers)
 
 
-def test_on_a_server_all_commits_are_there_and_the_last_one_wins(warehouse: Warehouse) -> None:
+def test_on_a_server_all_commits_exist_and_the_last_one_wins(warehouse: Warehouse) -> None:
     commits = COMMITS[warehouse.uri.partition(":")[0]]
     check(warehouse, run_processes(warehouse, commits, False), commits, False)

@@ -80,13 +80,11 @@ def check_every_death(warehouse: Warehouse, log: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_write_that_dies_behind_a_change_of_a_server_is_there_whole_or_not_at_all(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_a_write_that_dies_after_a_change_on_a_server_is_atomic(warehouse: Warehouse, tmp_path: Path) -> None:
     check_every_death(warehouse, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_write_that_dies_behind_a_change_of_a_local_disk_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_write_that_dies_after_a_change_on_a_local_disk_is_atomic(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     check_every_death(Warehouse(str(tmp_path / "warehouse")), tmp_path / "log")

@@ -84,7 +84,7 @@ def test_a_table_takes_no_storage_option_and_the_value_is_not_shown(lake: Lake) 
     assert "hush" not in str(raised.value)
 
 
-def test_a_stream_without_a_checkpoint_is_told_where_to_put_it(lake: Lake, spark: SparkSession, tmp_path) -> None:
+def test_a_stream_without_a_checkpoint_gets_an_error_with_the_option(lake: Lake, spark: SparkSession, tmp_path) -> None:
     frame = spark.readStream.format("rate").load().selectExpr("value as id", "'r' as name").where("id < 5")
     with pytest.raises(InvalidRequest, match="checkpoint"):
         lake.write_stream(frame, "db.t")

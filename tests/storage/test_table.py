@@ -97,7 +97,7 @@ def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehous
     assert rows(lake) == {1: "a", 2: "b"}
 
 
-def test_a_log_lies_beside_the_files_without_a_server(warehouse: Warehouse) -> None:
+def test_a_log_without_a_server_is_in_the_table_directory(warehouse: Warehouse) -> None:
     lake = warehouse.connect()
     lake.sql("create database db")
     lake.sql(CREATE.partition(";")[2].replace("'bucket'", "'log-store.enabled' = 'true', 'bucket'"))

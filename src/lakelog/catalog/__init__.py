@@ -1,4 +1,4 @@
-"""Names → where a table lies and what its schema is."""
+"""Catalogs: the location and schema of a table by its name."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Directories(Catalog):
         self._io.delete_dir(path)
 
     def _delete_dropped(self, database: str) -> None:
-        """Deletes what a DROP that died has moved away; but not another table than it wanted (see ``_move``)."""
+        """Deletes the directory that an interrupted DROP has moved, unless it is another table (see ``_move``)."""
         for status in self._io.list(database):
             match = _DROPPED.fullmatch(status.name) if status.is_dir else None
             if match is None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.avro_file import Record, read_container, write_records
 from lakelog.fileformat.avro_rows import avro_records, avro_schema
-from lakelog.fileformat.base import BATCH_ROWS, FileFormat, filter_rows, select_columns, with_types
+from lakelog.fileformat.base import BATCH_ROWS, FileFormat, matching_rows, select_columns, with_types
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
@@ -64,12 +64,8 @@ class AvroFormat(FileFormat):
         wanted = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
         read = wanted if wanted and filter is None else list(by_name)
-        for start in range(0, len(records), batch_rows):
-            batch = with_types(_batch(records[start : start + batch_rows], read, by_name), fields)
-            if filter is not None:
-                batch = filter_rows(batch, filter)
-            if batch.num_rows:
-                yield batch.select(wanted)
+        slices = (records[start : start + batch_rows] for start in range(0, len(records), batch_rows))
+        yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, wanted)
 
     def write(
         self,

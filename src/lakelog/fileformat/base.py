@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import Corrupt
+from lakelog.errors import Corrupt, Unavailable
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.arrow import arrow_type
 from lakelog.paimon.types.evolution import fresh_offsets, map_array
@@ -73,6 +74,41 @@ def select_columns(path: str, known: Sequence[str], columns: Sequence[str] | Non
         if name not in known:
             raise Corrupt(f"data file '{path}' has no column '{name}'; it has: {', '.join(known)}")
     return list(columns)
+
+
+@contextlib.contextmanager
+def read_errors(path: str, format_name: str) -> Iterator[None]:
+    """Context that reads a file; Arrow's errors become Corrupt, those of the storage Unavailable."""
+    try:
+        yield
+    except pa.ArrowInvalid as why:
+        raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
+    except OSError as why:
+        if why.errno is None:
+            raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
+        raise Unavailable(f"'{path}' cannot be read: {why}") from why
+
+
+def create_file(io: FileIO, path: str, write: Callable[[pa.NativeFile], None]) -> int:
+    """Writes a new file with ``write`` and returns its bytes; deletes it after an error."""
+    try:
+        with io.open_output(path) as sink:
+            write(sink)
+            size = int(sink.tell())  # known before the file is closed, which makes it durable
+    except BaseException:
+        io.delete(path)
+        raise
+    return size
+
+
+def matching_rows(
+    batches: Iterable[pa.RecordBatch], filter: pc.Expression | None, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of batches, with the columns ``columns``."""
+    for batch in batches:
+        found = batch if filter is None else filter_rows(batch, filter)
+        if found.num_rows:
+            yield found.select(columns)
 
 
 def filter_rows(batch: pa.RecordBatch, filter: pc.Expression) -> pa.RecordBatch:

@@ -11,8 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
-from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
-from lakelog.fileformat.base import BATCH_ROWS, FileFormat, filter_rows, select_columns, with_types
+from lakelog.errors import UnsupportedFeature
+from lakelog.fileformat.base import (
+    BATCH_ROWS,
+    FileFormat,
+    create_file,
+    matching_rows,
+    read_errors,
+    select_columns,
+    with_types,
+)
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.types import DataField
@@ -58,12 +66,8 @@ class OrcFormat(FileFormat):
                 # a filter may use columns that are not requested
                 stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
                 typed = with_types(_as_batch(stripe), fields, blank_padded=True)
-                for start in range(0, stripe.num_rows, batch_rows):
-                    batch = typed.slice(start, batch_rows)
-                    if filter is not None:
-                        batch = filter_rows(batch, filter)
-                    if batch.num_rows:
-                        yield batch.select(wanted)
+                slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
+                yield from matching_rows(slices, filter, wanted)
 
     def write(
         self,
@@ -80,19 +84,16 @@ class OrcFormat(FileFormat):
                 f"{', '.join(_COMPRESSIONS)}"
             )
         target = pa.schema([_orc_field(f) for f in schema])
-        try:
-            with io.open_output(path) as sink:
-                with orc.ORCWriter(sink, compression=_COMPRESSIONS[compression]) as writer:
-                    for batch in batches:
-                        _check_times(batch)
-                        pairs = zip(batch.columns, target, strict=True)
-                        columns = [_whole(c) if c.type == f.type else _whole(c).cast(f.type) for c, f in pairs]
-                        writer.write(pa.Table.from_arrays(columns, schema=target))
-                size = int(sink.tell())
-        except BaseException:
-            io.delete(path)
-            raise
-        return size
+
+        def write_to(sink: pa.NativeFile) -> None:
+            with orc.ORCWriter(sink, compression=_COMPRESSIONS[compression]) as writer:
+                for batch in batches:
+                    _check_times(batch)
+                    pairs = zip(batch.columns, target, strict=True)
+                    columns = [_whole(c) if c.type == f.type else _whole(c).cast(f.type) for c, f in pairs]
+                    writer.write(pa.Table.from_arrays(columns, schema=target))
+
+        return create_file(io, path, write_to)
 
 
 def _whole(column: pa.Array) -> pa.Array:
@@ -153,20 +154,16 @@ def _times(column: pa.Array) -> Iterator[pa.Array]:
 
 @contextlib.contextmanager
 def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
-    with io.open_input(path) as source:
+    with io.open_input(path) as source, read_errors(path, "ORC"):
         try:
             yield orc.ORCFile(source)
         except pa.ArrowInvalid as why:
-            if "nanosecond" in str(why):
-                raise UnsupportedFeature(
-                    f"'{path}' has a time outside of {_RANGE}, which lakelog cannot read from ORC files: read other "
-                    f"columns, or write the table again as Parquet with the engine that made it ({why})"
-                ) from None
-            raise Corrupt(f"'{path}' is not a valid ORC file: {why}") from None
-        except OSError as why:
-            if why.errno is None:
-                raise Corrupt(f"'{path}' is not a valid ORC file: {why}") from None
-            raise Unavailable(f"'{path}' cannot be read: {why}") from why
+            if "nanosecond" not in str(why):
+                raise
+            raise UnsupportedFeature(
+                f"'{path}' has a time outside of {_RANGE}, which lakelog cannot read from ORC files: read other "
+                f"columns, or write the table again as Parquet with the engine that made it ({why})"
+            ) from None
 
 
 def _as_batch(stripe: pa.RecordBatch | pa.Table) -> pa.RecordBatch:

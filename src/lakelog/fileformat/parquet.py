@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
-from lakelog.fileformat.base import BATCH_ROWS, FileFormat, select_columns, with_types
+from lakelog.errors import UnsupportedFeature
+from lakelog.fileformat.base import BATCH_ROWS, FileFormat, create_file, read_errors, select_columns, with_types
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
@@ -74,33 +74,20 @@ class ParquetFormat(FileFormat):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
-        try:
-            # closing the sink makes the file durable; its size is known before that
-            with io.open_output(path) as sink:
-                groups = (group.cast(schema) for group in _row_groups(batches))
-                first = next(groups, schema.empty_table())
-                with _writer(sink, first, compression, level) as writer:
-                    for group in itertools.chain([first] if first.num_rows else [], groups):
-                        writer.write_table(group, row_group_size=_GROUP_ROWS)
-                size = int(sink.tell())
-        except BaseException:
-            io.delete(path)
-            raise
-        return size
+        def write_to(sink: pa.NativeFile) -> None:
+            groups = (group.cast(schema) for group in _row_groups(batches))
+            first = next(groups, schema.empty_table())
+            with _writer(sink, first, compression, level) as writer:
+                for group in itertools.chain([first] if first.num_rows else [], groups):
+                    writer.write_table(group, row_group_size=_GROUP_ROWS)
+
+        return create_file(io, path, write_to)
 
 
 @contextlib.contextmanager
 def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
-    with io.open_input(path) as source:
-        try:
-            file = pq.ParquetFile(source, page_checksum_verification=True)
-            yield file
-        except pa.ArrowInvalid as why:
-            raise Corrupt(f"'{path}' is not a valid Parquet file: {why}") from None
-        except OSError as why:
-            if why.errno is None:
-                raise Corrupt(f"'{path}' is not a valid Parquet file: {why}") from None
-            raise Unavailable(f"'{path}' cannot be read: {why}") from why
+    with io.open_input(path) as source, read_errors(path, "Parquet"):
+        yield pq.ParquetFile(source, page_checksum_verification=True)
 
 
 def _scan(file: pq.ParquetFile, columns: list[str], batch_rows: int, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
-from lakelog.filestore.read.deletion_vectors import vector_places
+from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
 from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable
 from lakelog.filestore.refs.branches import Branches
@@ -164,11 +164,11 @@ class FileStore:
             None if partitions is None else frozenset(partitions),
             None if buckets is None else frozenset(buckets),
         )
-        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
+        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
         live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
         check_files(live, self.schemas)
         seen = None if snapshot is None else snapshot.id
-        vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
+        vectors = vector_refs(IndexManifests(self.manifests).entries(snapshot), self.paths)
         splits = plan_splits(live, self.schema, pruning, seen, vectors)
         attach_runs(splits, extra_runs, self.schema, pruning, seen, totals)
         return flat(splits)
@@ -207,7 +207,7 @@ class FileStore:
             None if partitions is None else frozenset(partitions),
             None if buckets is None else frozenset(buckets),
         )
-        return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
+        return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
 
     def bucket_writer(
         self,
@@ -238,9 +238,9 @@ class FileStore:
         for (partition, bucket), number in highest_sequences(
             self.live_entries(snapshot, {p for p, _ in touched}, some)
         ).items():
-            for place in ((partition, bucket), (partition, DYNAMIC_BUCKET)):
-                if place in touched:
-                    out[place] = max(number, out.get(place, number))
+            for bucket_key in ((partition, bucket), (partition, DYNAMIC_BUCKET)):
+                if bucket_key in touched:
+                    out[bucket_key] = max(number, out.get(bucket_key, number))
         return out
 
     def shift_sequences(
@@ -275,16 +275,16 @@ class FileStore:
         self, full: bool = False, partitions: Iterable[bytes] | None = None
     ) -> dict[BucketKey, list[DataFileMeta]]:
         """All live files of the buckets, of all or some partitions, that need a compaction now."""
-        by_place: dict[BucketKey, list[ManifestEntry]] = {}
+        by_bucket: dict[BucketKey, list[ManifestEntry]] = {}
         latest = self.latest_snapshot()
         for entry in self.live_entries(latest, partitions):
             if entry.bucket != POSTPONE_BUCKET:
-                by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+                by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = self.vector_files(latest)
         return {
-            place: [entry.file for entry in held]
-            for place, held in sorted(by_place.items())
-            if pick_compaction(held, self.schema, full, vectors.get(place, ())) is not None
+            bucket_key: [entry.file for entry in held]
+            for bucket_key, held in sorted(by_bucket.items())
+            if pick_compaction(held, self.schema, full, vectors.get(bucket_key, ())) is not None
         }
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:

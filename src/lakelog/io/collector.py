@@ -14,7 +14,7 @@ _was_on = False
 
 
 @contextmanager
-def collector_held() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Suspends collection in all threads while the block runs; nested and concurrent blocks share the suspension.
 
     Used around loops that create short-lived objects for each of thousands of records. The collector would scan all of

@@ -36,8 +36,8 @@ class CatalogTables:
         storage_options: Mapping[str, str] | None = None,
         catalog_options: Mapping[str, str] | None = None,
     ) -> None:
-        self.places = {FIRST: CatalogConfig(warehouse, dict(storage_options or {}), dict(catalog_options or {}))}
-        self.catalog = self.places[FIRST].open()
+        self.configs = {FIRST: CatalogConfig(warehouse, dict(storage_options or {}), dict(catalog_options or {}))}
+        self.catalog = self.configs[FIRST].open()
         self._catalogs = {FIRST: self.catalog}
 
     def list_catalogs(self) -> list[str]:
@@ -48,14 +48,14 @@ class CatalogTables:
         """Adds a catalog; writes nothing, and contacts no server."""
         self.add_catalog(name, CatalogConfig.of(name, options))
 
-    def add_catalog(self, name: str, place: CatalogConfig) -> None:
+    def add_catalog(self, name: str, config: CatalogConfig) -> None:
         """Adds the catalog of a configuration."""
-        self._catalogs[name] = place.open()
-        self.places[name] = place
+        self._catalogs[name] = config.open()
+        self.configs[name] = config
 
     def drop_catalog(self, name: str) -> None:
         """Removes a further catalog; its contents stay."""
-        del self._catalogs[name], self.places[name]
+        del self._catalogs[name], self.configs[name]
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table, branch or system table of this name; raises NotFound."""

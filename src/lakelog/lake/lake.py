@@ -46,7 +46,7 @@ class Lake(LakeDefinitions):
         catalog_options: Mapping[str, str] | None = None,
         catalogs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self.warehouse = warehouse = place_text(warehouse)
+        self.warehouse = warehouse = warehouse_text(warehouse)
         share_counts()
         self._tables = CatalogTables(warehouse, storage_options, catalog_options)
         self._engine = LazyEngine(self._tables, catalog, spark, dict(settings or {}))
@@ -216,10 +216,10 @@ class Lake(LakeDefinitions):
 
     def _attach_to(self, session: Any) -> None:
         """Attaches another lake of the same catalogs to a session."""
-        first, *others = self._tables.places.items()
+        first, *others = self._tables.configs.items()
         settings = {name: {WAREHOUSE: p.warehouse, **p.storage, **p.catalog} for name, p in others}
-        place, catalog = first[1], self._session.catalogs.first
-        Lake(place.warehouse, session, None, catalog, place.storage, place.catalog, settings).attach()
+        bucket_key, catalog = first[1], self._session.catalogs.first
+        Lake(bucket_key.warehouse, session, None, catalog, bucket_key.storage, bucket_key.catalog, settings).attach()
 
     def add_catalog(
         self,
@@ -234,8 +234,8 @@ class Lake(LakeDefinitions):
         The options are those of ``connect``; none is inherited from the first catalog. Raises AlreadyExists,
         InvalidRequest for a bad name, and the errors of ``connect``.
         """
-        place = {WAREHOUSE: place_text(warehouse)}
-        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **place})
+        bucket_key = {WAREHOUSE: warehouse_text(warehouse)}
+        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **bucket_key})
 
     def drop_catalog(self, name: str) -> None:
         """Removes a further catalog; its contents stay. Raises NotFound, InvalidRequest for the current one."""
@@ -302,7 +302,7 @@ def _quoted_if_needed(part: str) -> str:
     return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
-def place_text(given: Any) -> str:
+def warehouse_text(given: Any) -> str:
     """A warehouse as text: a path, a ``Path``, or a URI; a leading ``~`` is the home directory.
 
     Raises InvalidRequest for anything else.
@@ -369,8 +369,8 @@ def connect(
             warehouse = _once("warehouse", warehouse, given)
         elif given is not None:
             spark = _once("spark", spark, _session_of(given))
-    place = "./warehouse" if warehouse is None else warehouse
-    return Lake(place, spark, settings, catalog, storage_options, catalog_options, catalogs)
+    bucket_key = "./warehouse" if warehouse is None else warehouse
+    return Lake(bucket_key, spark, settings, catalog, storage_options, catalog_options, catalogs)
 
 
 def _session_of(given: Any) -> Any:

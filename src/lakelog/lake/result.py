@@ -124,7 +124,7 @@ def table_html(rows: pa.Table) -> str:
 def with_methods(result: Any) -> Any:
     """A result of the engine with the methods of ``Result``; a StreamingQuery is returned unchanged.
 
-    A Spark DataFrame stays what it is: it gets the names that it lacks as attributes of this object.
+    A Spark DataFrame is returned too, with the missing methods as attributes.
     """
     if result is None or isinstance(result, pa.Table):
         return TableResult(pa.table({}) if result is None else result)

@@ -1,4 +1,4 @@
-"""What the logs without a server share: their default retention, errors, and a probe of their storage."""
+"""Common parts of the logs without a server: default retention, errors, and a probe of their storage."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
     made = system.create(location)
     try:
         appender, reader = system.appender(made), system.reader(made)
-        begun = monotonic_s()
+        started = monotonic_s()
         appender.append(0, Records(pa.nulls(1, pa.large_binary()), pa.array([b"1"], pa.large_binary()), b""))
         appender.flush()
-        millis = (monotonic_s() - begun) * 1000
+        millis = (monotonic_s() - started) * 1000
         rows = reader.read(0, 0).num_rows
         appender.close()
         reader.close()

@@ -1,4 +1,4 @@
-"""Options of when a table is compacted, with the keys and defaults of Apache Paimon; what is picked: options/table."""
+"""Options that trigger compactions, with the keys and defaults of Apache Paimon; see also options/table."""
 
 from __future__ import annotations
 

@@ -355,16 +355,16 @@ _OPEN_PROPERTIES: Final = (
 )
 
 
-_SAYS_WHERE: Final = re.compile(
+_SERVER_PROPERTY: Final = re.compile(
     r"(?i)server|broker|url|uri|address|protocol|endpoint|host|proxy|ssl|tls|plugin|class|jaas"
 )
 
 
-def says_where_log_is(key: str) -> bool:
+def names_log_server(key: str) -> bool:
     """True if an option (canonical key) decides which server gets the secrets of a table, or how they are sent."""
     if key in (LOG_TYPE.key, LOG_ADDRESS.key):
         return True
-    return key.startswith(PROPERTIES_PREFIX) and _SAYS_WHERE.search(key) is not None
+    return key.startswith(PROPERTIES_PREFIX) and _SERVER_PROPERTY.search(key) is not None
 
 
 def shown_value(key: str, value: str) -> str:

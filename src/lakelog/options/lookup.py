@@ -1,4 +1,4 @@
-"""Options of lookup joins: how fresh the index of the joined table is kept, what it may take, what is tried again."""
+"""Options of lookup joins: freshness, memory and retries of the joined table's index."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ DURATIONS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, declared once: what counts it, what exports it and its page come from here.
+    """Declaration of a metric, which its counter, its exporters and its page use.
 
     ``counter``: a sum that only grows, of one process; ``gauge``: what is so now, computed from the table when somebody
     asks; ``histogram``: how many of something took how long. ``labels`` are the names of its labels, in order;

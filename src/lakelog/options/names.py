@@ -13,14 +13,14 @@ _INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 """Characters that move the cursor of a terminal, change its colours, or the order in which text is shown."""
 _MEANT: Final = re.compile(r"[./\\$`:]")
 """Characters with a meaning in paths and in statements; other file systems and programs may normalize to them."""
-_LEFT_AS_THEY_ARE: Final = "\n\t"
+_KEPT_CONTROLS: Final = "\n\t"
 _MOST_BYTES_OF_A_NAME: Final = 200
 """Bytes of a name that becomes a part of the name of a file."""
 
 
 def visible(text: str) -> str:
     """A text with control characters and bidirectional marks as escapes, so that a terminal shows them."""
-    return _INVISIBLE.sub(lambda found: found[0] if found[0] in _LEFT_AS_THEY_ARE else _escape(found[0]), text)
+    return _INVISIBLE.sub(lambda found: found[0] if found[0] in _KEPT_CONTROLS else _escape(found[0]), text)
 
 
 def column_fault(name: str) -> str:

@@ -101,11 +101,11 @@ class Options(Mapping[str, str]):
     """Given options as text; the options of a table that another engine made may have other spellings of a key."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self._given = dict(given or {})
+        self._values = dict(given or {})
 
     def get_typed(self, option: Option[T]) -> T | None:
         """The value of the option, its default if it was not given, None if it has neither."""
-        text = next((self._given[name] for name in (option.key, *option.aliases) if name in self._given), None)
+        text = next((self._values[name] for name in (option.key, *option.aliases) if name in self._values), None)
         return option.default if text is None else option.parse(text)
 
     def need(self, option: Option[T]) -> T:
@@ -116,21 +116,21 @@ class Options(Mapping[str, str]):
         return value
 
     def __getitem__(self, key: str) -> str:
-        return self._given[key]
+        return self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._values)
 
     def __repr__(self) -> str:
-        shown = {key: HIDDEN if looks_secret(key) else value for key, value in self._given.items()}
+        shown = {key: HIDDEN if looks_secret(key) else value for key, value in self._values.items()}
         return f"Options({shown!r})"
 
     def merged(self, *others: Mapping[str, str]) -> Options:
         """A new bag with later values winning."""
-        out = dict(self._given)
+        out = dict(self._values)
         for other in others:
             out.update(other)
         return Options(out)

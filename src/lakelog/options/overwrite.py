@@ -1,4 +1,4 @@
-"""Options of what an overwrite replaces."""
+"""Options that select the rows which an overwrite replaces."""
 
 from __future__ import annotations
 

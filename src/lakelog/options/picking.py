@@ -1,4 +1,4 @@
-"""Options of compaction triggers besides those of universal compaction, and of lookups; keys of Apache Paimon."""
+"""Options of lookups, and of compaction triggers other than universal compaction; keys of Apache Paimon."""
 
 from __future__ import annotations
 

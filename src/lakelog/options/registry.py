@@ -43,7 +43,7 @@ class Registry(Collection[str], Generic[P]):
         return name in self._with_installed()
 
     def load(self, name: str) -> Any:
-        """The class or function behind a name. Raises InvalidRequest or NotInstalled."""
+        """The class or function of a name. Raises InvalidRequest or NotInstalled."""
         if name not in self:
             near = difflib.get_close_matches(name, self, 1)
             hint = f", did you mean '{near[0]}'?" if near else ""

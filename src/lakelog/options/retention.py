@@ -1,4 +1,4 @@
-"""Options of what a table keeps and for how long, with the keys and defaults of Apache Paimon."""
+"""Options of retention: snapshots, changelogs, partitions, tags; with the keys and defaults of Apache Paimon."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _MOST_IN_MEMORY: Final = 32 << 20
 """Bytes of new rows of a bucket that are held before they are written as a run."""
 _SAVE: Final = "at-"
 _ORPHAN_MS: Final = 3_600_000
-"""A run that no save names was left behind by a task that died; until then it may be one whose save comes yet."""
+"""Age after which a run without a save is deleted. A younger one may get its save; an older one is of a dead task."""
 
 
 class KeyedState:
@@ -75,33 +75,33 @@ class KeyedState:
         return sum(run.rows for run in (*self._fresh, *self._files))
 
     def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
-        """The places of the keys that have a row, and the rows; ``wanted`` are sorted, each key once."""
+        """The positions of the keys that have a row, and the rows; ``wanted`` are sorted, each key once."""
         left = np.arange(len(wanted[0]))
-        places, rows = [], [self._schema.empty_table()]
+        positions, rows = [], [self._schema.empty_table()]
         for run in (*self._fresh, *self._files):
             if not len(left):
                 break
             hits, found = run.find([taken(part, left) for part in wanted])
             if len(hits):
-                places.append(left[hits])
+                positions.append(left[hits])
                 rows += [pa.Table.from_batches([batch]) for batch in found]
                 left = np.delete(left, hits)
         every = pa.concat_tables(rows)
         is_live = pc.equal(every.column(KIND_COLUMN), INSERT)
-        where = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
+        where = np.concatenate(positions) if positions else np.empty(0, dtype=np.int64)
         return where[is_live.to_numpy()], every.filter(is_live)
 
     def find_all(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
-        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the place of each, in order.
+        """The rows whose first key columns are in ``wanted`` (sorted, each once), and the position of each, in order.
 
         ``wanted`` may have fewer columns than the key.
         """
-        places, rows = [np.empty(0, dtype=np.int64)], [self._schema.empty_table()]
+        positions, rows = [np.empty(0, dtype=np.int64)], [self._schema.empty_table()]
         for run in (*self._fresh, *self._files):
             hits, found = run.find_all(wanted)
-            places.append(hits)
+            positions.append(hits)
             rows += [pa.Table.from_batches([batch]) for batch in found]
-        every, where = pa.concat_tables(rows).combine_chunks(), np.concatenate(places)
+        every, where = pa.concat_tables(rows).combine_chunks(), np.concatenate(positions)
         if not every.num_rows:
             return where, every
         parts = key_parts(every.to_batches()[0], self._keys)
@@ -126,7 +126,7 @@ class KeyedState:
             self._fresh[:count] = [run_in_memory(self._keys, self._merged(self._fresh[:count]))]
 
     def save(self) -> None:
-        """Makes the state durable at its offset; another process that has done so before keeps what it made."""
+        """Saves the state at its offset, unless another process has saved it."""
         if not self._unsaved and not self.has_moved:
             return
         before = {run.name for run in self._files}
@@ -152,7 +152,7 @@ class KeyedState:
         self._open.clear()
 
     def load(self, at_most: int) -> bool:
-        """Becomes the newest saved state at or before an offset; False when there is none."""
+        """Loads the newest saved state at or before an offset; False if none exists."""
         offsets = [offset for offset in saved_offsets(self._io, self._directory) if offset <= at_most]
         if not offsets:
             return False
@@ -261,7 +261,7 @@ def forget_old(io: FileIO, directory: str, before: int) -> None:
 
 
 def _to_merge(sizes: Sequence[int]) -> int:
-    """So many of the newest runs are merged that each run left is larger than all that are newer; 1: none."""
+    """Number of the newest runs to merge, so that each remaining run is larger than all newer ones; 1 for none."""
     count, total = 1, sizes[0] if sizes else 0
     while count < len(sizes) and (sizes[count] <= total or len(sizes) - count >= _MOST_RUNS):
         total += sizes[count]
@@ -270,7 +270,7 @@ def _to_merge(sizes: Sequence[int]) -> int:
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A block with the columns of today: those that were added since it was written are NULL."""
+    """A block with the current columns; those added after its write are NULL."""
     if batch.schema.equals(schema):
         return batch
     columns = [

@@ -33,25 +33,25 @@ class KeyedRun:
     name: str = ""
 
     def find(self, wanted: Sequence[Part]) -> tuple[Indices, list[pa.RecordBatch]]:
-        """The places of the keys that the run has, and their rows; ``wanted`` are sorted, each key once."""
+        """The positions of the keys that the run has, and their rows; ``wanted`` are sorted, each key once."""
         block_of = _blocks_of(wanted, key_parts(self.bounds, self.keys))
-        places, rows = [], []
+        positions, rows = [], []
         for block in np.unique(block_of[block_of >= 0]).tolist():
             first, end = np.searchsorted(block_of, [block, block + 1])
             batch = self.load(block)
             at = find_keys([part[first:end] for part in wanted], key_parts(batch, self.keys))
             hits = np.flatnonzero(at >= 0)
             if len(hits):
-                places.append(first + hits)
+                positions.append(first + hits)
                 rows.append(batch.take(pa.array(at[hits])))
-        return (np.concatenate(places) if places else np.empty(0, dtype=np.int64)), rows
+        return (np.concatenate(positions) if positions else np.empty(0, dtype=np.int64)), rows
 
     def find_all(self, wanted: Sequence[Part]) -> tuple[Indices, list[pa.RecordBatch]]:
-        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the place of each."""
+        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the position of each."""
         bounds = key_parts(self.bounds, self.keys[: len(wanted)])
         firsts = np.maximum(ranks(wanted, bounds, before=True) - 1, 0)
         lasts = ranks(wanted, bounds, before=False) - 1
-        places, rows = [], []
+        positions, rows = [], []
         for block in range(self.bounds.num_rows):
             low, high = np.searchsorted(lasts, block, "left"), np.searchsorted(firsts, block, "right")
             if low >= high:
@@ -60,9 +60,9 @@ class KeyedRun:
             own, among = [part[low:high] for part in wanted], key_parts(batch, self.keys[: len(wanted)])
             starts, ends = ranks(own, among, before=True), ranks(own, among, before=False)
             if (ends > starts).any():
-                places.append(np.repeat(np.arange(low, high), ends - starts))
+                positions.append(np.repeat(np.arange(low, high), ends - starts))
                 rows.append(batch.take(pa.array(spread(starts, ends))))
-        return (np.concatenate(places) if places else np.empty(0, dtype=np.int64)), rows
+        return (np.concatenate(positions) if positions else np.empty(0, dtype=np.int64)), rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in key order."""
@@ -80,7 +80,7 @@ def _blocks_of(wanted: Sequence[Part], bounds: Sequence[Part]) -> Indices:
 
 
 def ranks(wanted: Sequence[Part], among: Sequence[Part], before: bool) -> Indices:
-    """For each key of ``wanted`` how many of ``among`` lie before it; not ``before``: those that equal it count, too.
+    """The number of keys of ``among`` below each key of ``wanted``; without ``before`` also equal ones.
 
     Both are sorted.
     """
@@ -159,7 +159,7 @@ BlockKey = tuple[str, str, int]
 
 
 class BlockCache:
-    """Decoded blocks by their place, at most ``limit`` bytes of them. Thread-safe.
+    """Cache of decoded blocks by key, at most ``limit`` bytes. Thread-safe.
 
     ``hits`` and ``loads`` count the blocks that were there, and those that had to be read.
     """
@@ -169,19 +169,19 @@ class BlockCache:
         self._lock = threading.Lock()
         self._blocks: OrderedDict[BlockKey, pa.RecordBatch] = OrderedDict()
 
-    def get(self, place: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
-        """The block at a place, read by ``load`` unless it is held."""
+    def get(self, block_key: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+        """The block of a key; ``load`` reads it if it is not cached."""
         with self._lock:
-            found = self._blocks.get(place)
+            found = self._blocks.get(block_key)
             if found is not None:
-                self._blocks.move_to_end(place)
+                self._blocks.move_to_end(block_key)
                 self.hits += 1
                 return found
         block = load()
         with self._lock:
             self.loads += 1
-            if place not in self._blocks and block.nbytes <= self.limit:
-                self._blocks[place] = block
+            if block_key not in self._blocks and block.nbytes <= self.limit:
+                self._blocks[block_key] = block
                 self.bytes += block.nbytes
             while self.bytes > self.limit:
                 self.bytes -= self._blocks.popitem(last=False)[1].nbytes
@@ -190,5 +190,5 @@ class BlockCache:
     def forget(self, directory: str, name: str | None = None) -> None:
         """Drops the blocks of a file, or of all files of a directory."""
         with self._lock:
-            for place in [p for p in self._blocks if p[0] == directory and name in (None, p[1])]:
-                self.bytes -= self._blocks.pop(place).nbytes
+            for block_key in [p for p in self._blocks if p[0] == directory and name in (None, p[1])]:
+                self.bytes -= self._blocks.pop(block_key).nbytes

@@ -28,7 +28,7 @@ from lakelog.options.log import (
     LOG_OPTIONS,
     LOG_RETENTION,
     LOG_TYPE,
-    says_where_log_is,
+    names_log_server,
     shown_value,
 )
 from lakelog.options.option import Options
@@ -74,18 +74,18 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
             passed.append(before)
-            _tell_log(replace(location, schema=after))
+            _notify_log(replace(location, schema=after))
 
     try:
         return catalog.alter_table(identifier, wanted, check)
     except (CommitUnknown, CommitConflict):
         if passed:
             with contextlib.suppress(LakelogError):
-                _tell_log(catalog.load_table(identifier))
+                _notify_log(catalog.load_table(identifier))
         raise
 
 
-def _tell_log(location: TableLocation) -> None:
+def _notify_log(location: TableLocation) -> None:
     """Sets the retention of a table's log from the schema."""
     log = DynamicTable(location).log
     if log is not None:
@@ -181,11 +181,11 @@ def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[st
     A user who changes the address must supply the secrets again.
     """
     old, new = by_canonical_key(before.options), by_canonical_key(after.options)
-    moved = next((key for key in sorted({*old, *new}) if says_where_log_is(key) and old.get(key) != new.get(key)), None)
+    moved = next((key for key in sorted({*old, *new}) if names_log_server(key) and old.get(key) != new.get(key)), None)
     if moved is None:
         return
     kept = [key for key, value in sorted(new.items()) if key not in given and shown_value(key, value) == HIDDEN]
-    secret = next((key for key in kept if looks_secret(key) or not says_where_log_is(key)), None)
+    secret = next((key for key in kept if looks_secret(key) or not names_log_server(key)), None)
     if secret is not None:
         raise InvalidOption(
             f"option '{moved}' cannot be changed alone: '{secret}' would be sent to another address. Give '{secret}' "

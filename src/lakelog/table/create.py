@@ -44,7 +44,7 @@ from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import canonical_options, check_log, kept_log_options, planned_log
+from lakelog.table.model.log_options import canonical_options, check_log, planned_log, stored_log_options
 from lakelog.table.model.log_state import FOLLOWER
 
 
@@ -107,7 +107,7 @@ def create_table(
     # 3
     try:
         made = catalog.create_table(
-            identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
+            identifier, replace(schema, options={**options, **stored_log_options(log, path)}), False
         )
     except (CommitUnknown, Unavailable):
         # The table may exist, or appear later, and needs its log.
@@ -125,13 +125,13 @@ def create_table(
             return catalog.load_table(identifier)
         raise
     if is_local:
-        _check_log_is_there(catalog, made, log)
+        _check_log_exists(catalog, made, log)
     if adopts:  # the follower does the same if this process ends here
         DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
     return made
 
 
-def _check_log_is_there(catalog: Catalog, made: TableLocation, log: LogLocation) -> None:
+def _check_log_exists(catalog: Catalog, made: TableLocation, log: LogLocation) -> None:
     """Drops a table that was created without its log, and raises CommitConflict.
 
     A concurrent RENAME or DROP may have moved the directory with the log away before the schema was in it, and another

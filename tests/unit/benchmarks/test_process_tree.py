@@ -12,7 +12,7 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
 
 
-def test_cpu_between_two_moments_is_what_the_samples_grew_by() -> None:
+def test_cpu_of_an_interval_is_the_difference_of_the_samples() -> None:
     from process_tree import MemorySampler
 
     sampler = MemorySampler(1, cpu=[(1.0, 2.0), (2.0, 2.5), (3.0, 4.0)])

@@ -47,7 +47,7 @@ def test_after_a_compaction_the_ratio_is_to_the_floors_own_scan() -> None:
     assert "| scan_agg_compacted | - | 1 / 0.5 (x0.50, 0.50) |" in rows
 
 
-def test_what_a_system_did_before_it_failed_is_told_with_the_reason() -> None:
+def test_the_results_of_a_system_before_its_failure_are_reported_with_the_reason() -> None:
     from report import table_of
     from workload import median_of
 

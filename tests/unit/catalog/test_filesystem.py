@@ -132,7 +132,7 @@ def test_a_missing_table_is_named_with_the_nearest(shop: FilesystemCatalog) -> N
         shop.list_tables("shup")
 
 
-def test_a_dropped_table_is_gone_with_its_files(shop: FilesystemCatalog, io: FileIO) -> None:
+def test_a_dropped_table_is_deleted_with_its_files(shop: FilesystemCatalog, io: FileIO) -> None:
     made = shop.create_table(ORDERS, SCHEMA)
     io.write(f"{made.path}/bucket-0/data-1.parquet", b"1")
     io.write(f"{made.path}/snapshot/snapshot-1", b"1")
@@ -252,7 +252,9 @@ def test_a_table_that_a_slow_drop_cannot_put_back_is_kept_and_named(
     assert shop.load_table(ORDERS).schema.time_millis == SCHEMA.time_millis + 2
 
 
-def test_a_create_whose_directory_a_rename_takes_along_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_create_whose_directory_was_renamed_raises_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The log is in the directory before the schema; without it there must be no table."""
     io = LocalFileIO()
     shop = FilesystemCatalog(str(tmp_path / "warehouse"), io)

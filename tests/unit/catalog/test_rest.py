@@ -84,7 +84,7 @@ def changes_of(server: ScriptedHttp) -> list[tuple[str, str, Any]]:
     return [(a.method, a.path.removeprefix("/v1/p"), a.body) for a in server.asked if a.method != "GET"]
 
 
-def test_a_new_catalog_asks_nobody(catalog: RestCatalog, server: ScriptedHttp) -> None:
+def test_a_new_catalog_sends_no_request(catalog: RestCatalog, server: ScriptedHttp) -> None:
     assert catalog.warehouse and server.asked == []
 
 
@@ -135,7 +135,9 @@ def test_the_file_of_the_schema_counts_more_than_the_answer(
     assert catalog.load_table(ORDERS).schema == newer
 
 
-def test_what_lies_elsewhere_is_not_opened(catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path) -> None:
+def test_a_path_outside_of_the_warehouse_is_not_opened(
+    catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path
+) -> None:
     inside = f"{tmp_path}/shop.db/orders"
     for path in (
         "/etc",
@@ -163,7 +165,7 @@ def test_a_table_at_a_path_of_its_own_is_committed_to_by_its_files(
     assert catalog.load_table(ORDERS).io.snapshot_owner is None
 
 
-def test_what_is_no_table_with_snapshots_is_said_so(catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path) -> None:
+def test_a_table_without_snapshots_is_refused(catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path) -> None:
     found = shown(f"{tmp_path}/x")
     found["schema"]["options"]["type"] = "format-table"
     answers(server, f"GET {ONE}", found)
@@ -240,7 +242,7 @@ def test_refusals_are_the_errors_of_a_catalog(catalog: RestCatalog, server: Scri
 
 
 @pytest.mark.parametrize("comes", ["at once", "late", "never"])
-def test_a_table_whose_answer_is_lost_is_looked_for(
+def test_a_table_whose_creation_has_no_answer_is_searched(
     catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path, comes: str
 ) -> None:
     there = shown(f"{tmp_path}/shop.db/orders")
@@ -285,7 +287,7 @@ def test_an_embedded_log_is_refused_where_the_server_puts_tables_elsewhere(
     assert [method for method, _, _ in changes_of(server)] == ["POST", "POST", "DELETE"]
 
 
-def test_a_commit_is_a_request_with_the_snapshot_and_what_it_does(catalog: RestCatalog, server: ScriptedHttp) -> None:
+def test_a_commit_sends_the_snapshot_and_its_changes(catalog: RestCatalog, server: ScriptedHttp) -> None:
     owner = RestOwner(catalog._api, "shop", "orders", "uuid-1")
     answers(server, f"POST {ONE}/commit", {"success": True}, {"success": False}, {})
     change = PartitionChange({"day": "1"}, 3, 200, 1, 99, 2)
@@ -335,7 +337,7 @@ def test_only_changes_that_change_something_are_sent(
     assert changes_of(server)[-1][2] == {"changes": [{"action": "dropColumn", "fieldNames": ["n"]}]}
 
 
-def test_who_looks_for_tables_in_a_session_asks_the_server_too(tmp_path: Path) -> None:
+def test_a_listing_of_tables_in_a_session_includes_the_server(tmp_path: Path) -> None:
     served = CatalogConfig("/w", {"s3.region": "r"}, {"catalog.type": "rest", "catalog.uri": "https://h"})
     assert served.of_tables() == CatalogConfig("/w", served.storage, {**served.catalog, "catalog.warehouse": "/w"})
     named = CatalogConfig("/w", {}, {**served.catalog, "catalog.warehouse": "lake"})

@@ -84,7 +84,7 @@ def test_a_configuration_that_leads_astray_is_refused(serve: Serve, given: dict[
         RestApi.of(server.url, TOKEN).of_warehouse("lake")
 
 
-def test_a_warehouse_that_the_server_has_not_is_said_so(serve: Serve) -> None:
+def test_an_unknown_warehouse_of_the_server_is_reported(serve: Serve) -> None:
     with pytest.raises(NotFound, match="has no warehouse 'lake'"):
         RestApi.of(serve({}).url, "").of_warehouse("lake")
 
@@ -144,7 +144,7 @@ def test_what_the_caller_judges_is_answered(serve: Serve) -> None:
     assert (third.status, third.message) == (400, "status 400")
 
 
-def test_the_token_goes_to_nobody_else(serve: Serve) -> None:
+def test_the_token_is_sent_to_no_other_host(serve: Serve) -> None:
     other = serve({"GET /v1/a": (200, {})})
     server = serve(
         {"GET /v1/a": (302, f"{other.url}/v1/a".encode()), "POST /v1/a": (307, f"{other.url}/v1/a".encode())}

@@ -60,7 +60,7 @@ def test_names_are_rows_as_in_paimon(catalog: SqlCatalog, tmp_path: Path) -> Non
     assert catalog.list_tables("shop") == [] == files.list_tables("shop")
 
 
-def test_what_is_not_there_is_named_with_what_is(catalog: SqlCatalog) -> None:
+def test_a_missing_name_is_reported_with_the_existing_ones(catalog: SqlCatalog) -> None:
     catalog.create_table(ORDERS, SCHEMA)
     with pytest.raises(NotFound, match="did you mean 'orders'"):
         catalog.load_table(Identifier("shop", "order"))
@@ -135,7 +135,7 @@ class Dies(LocalFileIO):
 
 
 @pytest.mark.parametrize("dies_at", ["create", "delete_dir", "rename_dir"])
-def test_what_died_between_name_and_table_is_done_by_the_next_one(tmp_path: Path, dies_at: str) -> None:
+def test_a_creation_that_died_between_name_and_table_is_finished_by_the_next_one(tmp_path: Path, dies_at: str) -> None:
     catalog, dying, new = catalog_at(tmp_path), catalog_at(tmp_path, io=Dies(dies_at)), Identifier("shop", "new")
     catalog.create_database("shop")
     if dies_at == "create":
@@ -196,7 +196,7 @@ def test_several_catalogs_share_a_database_and_know_only_their_own(tmp_path: Pat
         catalog_at(tmp_path, "elsewhere", "two").load_table(ORDERS)
 
 
-def test_a_database_that_cannot_be_used_is_told_without_its_password(tmp_path: Path) -> None:
+def test_an_error_of_using_a_database_hides_its_password(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"needs the option 'catalog\.uri'"):
         connect(warehouse=str(tmp_path), catalog_options={"catalog.type": "sql"})
     with pytest.raises(InvalidOption, match=r"'catalog\.uri' .*'catalog\.type' = 'sql'"):

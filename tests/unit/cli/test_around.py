@@ -91,13 +91,13 @@ def test_the_configuration_has_options_of_the_catalog_and_further_catalogs(wareh
         ("options = 'x'", r"'options' in the configuration .* must be a table: \[options\]"),
     ],
 )
-def test_a_wrong_configuration_is_told_of(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_configuration_is_reported(tmp_path: Path, text: str, told: str) -> None:
     wrong = invoke("--config", configured(tmp_path, text), "tables").exception
     assert isinstance(wrong, InvalidOption)
     assert re.search(told, str(wrong))
 
 
-def test_a_configuration_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
     wrong = invoke("--config", str(tmp_path / "none.toml"), "tables").exception
     assert isinstance(wrong, NotFound) and "none.toml' does not exist" in str(wrong)
 
@@ -264,7 +264,7 @@ def test_the_doctor_exits_with_1_when_something_fails(tmp_path: Path) -> None:
     assert done.stdout.endswith("0 passed, 0 warned, 1 failed\n")
 
 
-def test_the_doctor_tells_programs_the_same(warehouse: Path) -> None:
+def test_the_doctor_prints_the_same_findings_as_json(warehouse: Path) -> None:
     done = invoke("doctor", "--only", "storage", "--only", "catalog", "--warehouse", str(warehouse), "--json")
     assert done.exit_code == 0
     found = [json.loads(line) for line in done.stdout.splitlines()]

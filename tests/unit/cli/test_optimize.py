@@ -36,7 +36,7 @@ def run(warehouse: str, *arguments: str) -> tuple[object, str, str]:
     return done.return_value, done.stdout, done.stderr
 
 
-def test_a_dry_run_says_what_and_why_and_does_nothing(warehouse: str) -> None:
+def test_a_dry_run_lists_needs_with_reasons_and_runs_nothing(warehouse: str) -> None:
     code, out, _ = run(warehouse, "--dry-run", "--format", "jsonl")
     (planned,) = map(json.loads, out.splitlines())
     assert (code, planned["table"], planned["kind"]) == (0, "db.t", "compaction")
@@ -65,7 +65,7 @@ def test_runs_are_json_lines_or_csv_for_programs(warehouse: str) -> None:
     assert (row["table"], row["outcome"]) == ("db.t", "done")
 
 
-def test_a_run_that_failed_is_told_of_and_the_code_is_1(warehouse: str, monkeypatch) -> None:
+def test_a_failed_run_is_reported_and_exits_with_1(warehouse: str, monkeypatch) -> None:
     def failing(*_: object, **__: object) -> None:
         raise OSError("the disk is gone")
 
@@ -75,14 +75,14 @@ def test_a_run_that_failed_is_told_of_and_the_code_is_1(warehouse: str, monkeypa
     assert "compaction failed in" in out and "OSError: the disk is gone" in out
 
 
-def test_a_table_that_is_not_there_is_told_of(warehouse: str) -> None:
+def test_a_missing_table_is_reported(warehouse: str) -> None:
     for how in ("--once", "--dry-run"):
         code, _, err = run(warehouse, "db.nothing", how)
         assert code == 1
         assert err.count("table db.nothing does not exist") == 1
 
 
-def test_on_a_terminal_bars_show_what_is_at_work_and_go(warehouse: str, monkeypatch) -> None:
+def test_on_a_terminal_bars_show_active_runs_and_disappear(warehouse: str, monkeypatch) -> None:
     shown: list[str] = []
     console = optimizer_events.Console
 

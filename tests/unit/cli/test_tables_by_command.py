@@ -187,7 +187,7 @@ def test_a_file_that_does_not_fit_commits_nothing(warehouse: Path, tmp_path: Pat
     ("file", "told"),
     [("rows.xlsx", "extension '.xlsx' is not a known format: use one of .parquet"), ("none.csv", "does not exist")],
 )
-def test_a_file_that_cannot_be_read_is_told_of(warehouse: Path, tmp_path: Path, file: str, told: str) -> None:
+def test_an_unreadable_file_is_reported(warehouse: Path, tmp_path: Path, file: str, told: str) -> None:
     assert told in str(failure(warehouse, "load", "db.t", str(tmp_path / file)))
 
 
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(warehouse: Path, tmp_path:
 # facts
 
 
-def test_what_was_done_is_one_object_for_programs(warehouse: Path) -> None:
+def test_a_result_is_printed_as_one_json_object(warehouse: Path) -> None:
     (done,) = rows(warehouse, "compact", "db.t")
     assert (done["table"], done["snapshot"], done["files_before"], done["files_after"]) == ("db.t", 4, 3, 1)
     (nothing,) = rows(warehouse, "compact", "db.t")
@@ -213,7 +213,7 @@ def test_what_was_done_is_one_object_for_programs(warehouse: Path) -> None:
     assert csv == "table,removed,first,last\ndb.t,0,,\n"
 
 
-def test_follow_tells_each_snapshot_as_an_object(tmp_path: Path) -> None:
+def test_follow_prints_each_snapshot_as_an_object(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
     appender = appender_for(lake.table("db.t").logical.log)

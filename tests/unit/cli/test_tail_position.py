@@ -25,7 +25,7 @@ def write(table, *ids: int) -> None:
         writer.write(pa.table({"id": pa.array(ids, pa.int64())}))
 
 
-def test_the_next_tail_goes_on_behind_what_was_printed(table, tmp_path) -> None:
+def test_the_next_tail_continues_after_the_printed_rows(table, tmp_path) -> None:
     place = tmp_path / "position"
     arguments = ["db.t", "--start", "earliest", "--stop", "latest", "--format", "jsonl"]
     arguments += ["--warehouse", str(tmp_path / "warehouse"), "--position-file", str(place)]

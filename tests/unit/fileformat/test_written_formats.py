@@ -158,7 +158,7 @@ def test_orc_times_are_judged_in_nested_columns() -> None:
 
 
 @pytest.mark.parametrize("year", [1677, 1678, 1970, 2261, 2262])
-def test_orc_times_at_the_ends_of_what_it_holds(year: int) -> None:
+def test_orc_times_at_the_limits_of_the_format(year: int) -> None:
     io, fields = MemoryFileIO(new_uuid()), (DataField(0, "a", parse_type("TIMESTAMP(6)")),)
     rows = pa.Table.from_pylist([{"a": dt.datetime(year, 9 if year == 1677 else 4, 22 if year == 1677 else 11)}])
     rows = rows.cast(arrow_schema(fields))

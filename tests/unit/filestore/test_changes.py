@@ -58,7 +58,7 @@ def test_states_with_different_buckets_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("keeps_deletes", [False, True])
-def test_two_states_give_what_is_new_changed_and_gone(keeps_deletes: bool) -> None:
+def test_two_states_give_the_added_changed_and_removed_rows(keeps_deletes: bool) -> None:
     def side(number: int, rows: dict[int, str]) -> list[pa.RecordBatch]:
         numbers = pa.array(np.full(len(rows), number, dtype=np.int64))
         kinds = pa.array(np.zeros(len(rows), dtype=np.int8))

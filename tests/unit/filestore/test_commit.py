@@ -150,7 +150,7 @@ def test_rows_of_the_later_commit_win_even_if_they_were_numbered_first(make_tabl
     assert sorted((f.min_sequence_number, f.max_sequence_number) for f in split.files) == [(0, 0), (1, 2)]
 
 
-def test_a_file_that_is_gone_cannot_be_deleted(make_table) -> None:
+def test_a_missing_file_cannot_be_deleted(make_table) -> None:
     table = make_table()
     table.insert((I, 1, "a", 1.0))
     (live,) = [s.files[0] for s in table.store.plan()]
@@ -275,7 +275,7 @@ class NeverSure(MemoryFileIO):
         raise CommitUnknown(path)
 
 
-def test_an_outcome_that_nobody_knows_is_said_and_keeps_its_manifests(make_table) -> None:
+def test_an_unknown_outcome_is_reported_and_keeps_its_manifests(make_table) -> None:
     name = new_uuid()
     table = make_table(io=MemoryFileIO(name))
     files = table.staged((I, 1, "a", 1.0))
@@ -370,7 +370,7 @@ def test_small_manifests_are_joined_and_deleted_files_forgotten(make_table) -> N
     assert table.store.snapshots.get(10).total_record_count is not None
 
 
-def test_changed_manifests_above_the_threshold_are_rewritten_to_what_is_alive(make_table) -> None:
+def test_changed_manifests_above_the_threshold_are_rewritten_to_their_live_entries(make_table) -> None:
     table = make_table(manifest_full_compaction_threshold_size="1 b")
     for n in range(6):
         table.insert((I, n, str(n), float(n)))

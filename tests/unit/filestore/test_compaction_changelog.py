@@ -80,7 +80,7 @@ def test_who_applies_the_changelog_has_the_table(make_table, engine, producer) -
         assert state == rows(table)
 
 
-def test_updates_that_change_nothing_are_told_only_if_wanted(make_table) -> None:
+def test_updates_without_effect_are_emitted_only_on_request(make_table) -> None:
     changes = {}
     for name, options in {
         "all": {},
@@ -101,7 +101,7 @@ def test_updates_that_change_nothing_are_told_only_if_wanted(make_table) -> None
     assert changes["but t"] == changes["all"][4:]
 
 
-def test_the_first_row_of_a_key_is_told_once(make_table) -> None:
+def test_the_first_row_of_a_key_is_emitted_once(make_table) -> None:
     table = make(make_table, {"merge-engine": "first-row", "changelog-producer": "lookup"})
     seen = []
     for n in range(4):
@@ -111,7 +111,7 @@ def test_the_first_row_of_a_key_is_told_once(make_table) -> None:
     assert rows(table) == {key: values for _, key, *values in map(list, seen) for values in [tuple(values)]}
 
 
-def test_a_large_file_tells_its_rows_on_its_way_up(make_table) -> None:
+def test_a_large_file_emits_its_changes_when_it_moves_up(make_table) -> None:
     table = make(make_table, {"changelog-producer": "full-compaction", "target-file-size": "1 kb"})
     table.insert(*((I, k, k, "a") for k in range(500)))
     before = {e.file.file_name for e in table.store.live_entries(table.store.latest_snapshot())}
@@ -120,7 +120,7 @@ def test_a_large_file_tells_its_rows_on_its_way_up(make_table) -> None:
     assert told(table.store, snapshot) == [(I, k, k, "a") for k in range(500)]
 
 
-def test_nothing_is_told_of_a_table_that_nobody_follows(make_table) -> None:
+def test_a_compaction_without_change_tracking_writes_no_changelog(make_table) -> None:
     table = make(make_table, {"changelog-producer": "lookup", "change-tracking": "false"})
     table.insert((I, 1, 1, "a"))
     snapshot = table.store.compact(*PLACE)

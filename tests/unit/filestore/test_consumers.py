@@ -22,7 +22,7 @@ def test_positions(make_table) -> None:
         store.consumers.delete("a")
 
 
-def test_what_cannot_be(make_table) -> None:
+def test_invalid_consumers(make_table) -> None:
     store = make_table().store
     with pytest.raises(InvalidRequest):
         store.consumers.record("a/b", 1)

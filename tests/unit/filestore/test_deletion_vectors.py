@@ -162,7 +162,7 @@ def test_damage_names_the_index_file_and_the_data_file(appended) -> None:
         appended.ids()
 
 
-def test_vectors_lie_beside_the_data_or_at_a_path_of_their_own(make_table, appended) -> None:
+def test_vectors_are_next_to_the_data_or_in_a_separate_directory(make_table, appended) -> None:
     old = appended.store
     appended.store = FileStore(ExternalFileIO(old.io.inner, ("/elsewhere",)), old.table_path, old.schema)
     delete_rows(appended.store, {files_of(appended.store)[0].file_name: GONE}, external="/elsewhere/index-1")

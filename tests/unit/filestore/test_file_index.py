@@ -76,7 +76,7 @@ def test_indexes_of_values_do_not_bring_old_rows_back(make_table) -> None:
     assert table.ids(Compare("name", "=", "other")) == [2]
 
 
-def test_a_key_is_looked_for_only_in_runs_that_may_have_it(make_table) -> None:
+def test_a_key_is_searched_only_in_runs_that_may_have_it(make_table) -> None:
     table = indexed(make_table, **{f"{KEY}id.fpp": "0.000001"})
     table.insert((0, 1, "a", 0.5), (0, 9, "a", 0.5))
     table.insert((0, 2, "b", 0.5), (0, 8, "b", 0.5))

@@ -140,7 +140,7 @@ def test_no_file_with_a_match_is_skipped(predicate: Predicate, rows: list[str | 
     assert negated + table.filter(predicate.to_arrow(table.schema)).num_rows <= len(rows)
 
 
-def test_parts_of_a_predicate_are_told_apart() -> None:
+def test_parts_of_a_predicate_are_distinguished() -> None:
     one, two, both = Compare("a", "=", 1), In("b", (2, 3)), Or(Compare("a", "=", 1), Compare("b", "=", 1))
     whole = And(one, And(two, both))
     assert conjuncts(whole) == (one, two, both)

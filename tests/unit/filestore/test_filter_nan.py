@@ -54,7 +54,7 @@ def test_lists(table) -> None:
         assert table.scan().where(In("v", values)).to_arrow()["id"].to_pylist() == wanted
 
 
-def test_nan_beside_one_other_value(tmp_path) -> None:
+def test_nan_next_to_one_other_value(tmp_path) -> None:
     with connect(warehouse=str(tmp_path)) as lake:
         lake.sql("create database db; create table db.t (id int, v double) tblproperties ('bucket' = '-1')")
         table = lake.table("db.t")

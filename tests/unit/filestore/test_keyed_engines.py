@@ -76,7 +76,7 @@ def test_a_retraction_that_a_function_cannot_do_is_an_error_that_names_it(make_t
         table.read()
 
 
-def test_a_partial_update_reads_the_columns_of_a_group_that_nobody_asked_for(make_table) -> None:
+def test_a_partial_update_also_reads_unselected_columns_of_a_sequence_group(make_table) -> None:
     table = make_table(columns=GROUPED, merge_engine="partial-update")
     table = with_options(table, fields__version__sequence_group="a")
     table.insert((0, 1, "new", 9, None))

@@ -68,7 +68,7 @@ def test_nothing_is_copied_where_it_would_not_fit(size) -> None:
     assert cache.size == 0
 
 
-def test_a_copy_that_nobody_uses_is_dropped(monkeypatch) -> None:
+def test_an_unused_copy_is_dropped(monkeypatch) -> None:
     times = [0.0]
     monkeypatch.setattr(clock, "monotonic_s", lambda: times[-1])
     cache, source = LookupCache(), Source()

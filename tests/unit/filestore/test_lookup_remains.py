@@ -76,7 +76,7 @@ def test_a_compaction_that_dies_anywhere_has_happened_or_not(make) -> None:
     assert seen == {tuple(OLD), tuple(NEW)}
 
 
-def test_a_compaction_that_nobody_commits_leaves_only_orphans(make) -> None:
+def test_an_uncommitted_compaction_leaves_only_orphans(make) -> None:
     table = make()
     made = table.store.run_compaction(*PLACE)
     (entry,) = made.index.added

@@ -12,7 +12,7 @@ from lakelog.io.storage.local import LocalFileIO
 PARTITION = b"\x00" * 12
 
 
-def test_only_files_that_are_old_and_named_by_nobody_go(make_table) -> None:
+def test_only_old_unreferenced_files_are_deleted(make_table) -> None:
     table = make_table()
     table.insert((0, 1, "a", 1.0))
     left = table.staged((0, 2, "b", 1.0))[0].new_files[0]

@@ -30,7 +30,7 @@ def over(table, files: tuple[BucketFiles, ...], *partitions: str | None, user: s
     return CommitRequest(user or new_uuid(), 1, "OVERWRITE", files, overwrite=Overwrite(rows if partitions else None))
 
 
-def test_an_overwrite_replaces_what_its_partitions_hold_when_it_commits(make_table) -> None:
+def test_an_overwrite_replaces_the_rows_of_its_partitions_at_commit_time(make_table) -> None:
     table = make_partitioned(make_table)
     table.insert((I, 1, "a"), (I, 2, "b"))
     staged = table.staged((I, 9, "a"))
@@ -75,7 +75,7 @@ def test_index_files_are_carried_on_replaced_per_bucket_and_dropped_by_an_overwr
     assert index_names(table) == []
 
 
-def test_a_deletion_vector_of_a_file_that_is_gone_is_a_conflict(make_table) -> None:
+def test_a_deletion_vector_of_a_removed_file_is_a_conflict(make_table) -> None:
     table = make_table()
     table.insert((I, 1, "a", 1.0))
     change = IndexChange((index_entry(DELETION_VECTORS, "d1", "data-gone-0.parquet"),))
@@ -169,7 +169,7 @@ def test_the_snapshot_before_may_expire_at_any_time(make_table) -> None:
     assert table.ids() == [1, 2]
 
 
-def test_a_commit_begins_again_when_expiry_has_passed_what_it_read(make_table) -> None:
+def test_a_commit_restarts_if_expiry_removed_its_base(make_table) -> None:
     table = make_table()
     table.insert((I, 1, "a", 1.0))
     turns: list[int] = []

@@ -75,7 +75,7 @@ def lose() -> None:
     raise CommitUnknown("the answer was lost")
 
 
-def test_the_owner_makes_the_snapshots_and_is_told_of_the_partitions(make_table, keeper: Keeper) -> None:
+def test_the_owner_creates_the_snapshots_and_gets_the_partition_statistics(make_table, keeper: Keeper) -> None:
     started = clock.now_ms()
     columns = (("id", "INT NOT NULL"), ("day", "DATE NOT NULL"), ("name", "STRING"))
     table = make_table(("id", "day"), ("day",), columns, io=ServerCommittedFileIO(keeper.io, keeper), bucket="2")
@@ -93,7 +93,7 @@ def test_the_owner_makes_the_snapshots_and_is_told_of_the_partitions(make_table,
     assert all(started - 1000 <= c.newest_ms <= clock.now_ms() + 1000 for c in changes)
 
 
-def test_what_goes_counts_below_zero(table, keeper: Keeper) -> None:
+def test_removed_files_count_negatively(table, keeper: Keeper) -> None:
     table.insert((I, 1, "a", 1.0))
     table.insert((I, 2, "b", 2.0))
     table.store.compact(b"\x00" * 12, 0, full=True)
@@ -126,7 +126,7 @@ def test_a_number_that_another_commit_has_is_a_lost_race(table, keeper: Keeper) 
     assert table.ids() == [1, 2, 3, 4]
 
 
-def test_an_outcome_that_stays_unknown_is_said_so_and_the_same_again_finds_it(table, keeper: Keeper) -> None:
+def test_a_permanently_unknown_outcome_is_reported_and_a_retry_finds_it(table, keeper: Keeper) -> None:
     files = table.staged((I, 1, "a", 1.0))
     request = CommitRequest("me", 1, "APPEND", files)
     keeper.events[:] = [lose, lose, lose]

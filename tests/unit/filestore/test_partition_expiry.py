@@ -64,7 +64,7 @@ def test_the_last_change_counts_with_update_time(make_table) -> None:
         assert len(picked) == want
 
 
-def test_a_partition_that_is_written_while_it_is_dropped_is_looked_at_again(make_table) -> None:
+def test_a_partition_that_is_written_during_its_drop_is_checked_again(make_table) -> None:
     table = make_table(("id", "day"), ("day",), COLUMNS)
     table.insert((0, 1, "a", "2020-01-01"))
     seen = []

@@ -40,7 +40,7 @@ def test_the_bucket_of_a_key_follows_the_number_of_buckets_of_each_partition(sto
     wider = replace(store.schema, options={**store.schema.options, "bucket": str(total)})
     partition = encode_partition(["a"], store.schema)
     pruning = Pruning(store.schemas, Compare("id", "=", 7))
-    wanted = [b for b in range(total) if pruning.wants_place(partition, b, total)]
+    wanted = [b for b in range(total) if pruning.wants_bucket(partition, b, total)]
     assert wanted == [bucket_of(replace(store, schema=wider), 7)]
     assert all(pruning.wants_manifest(listed(store, "a", b, b)) for b in range(total))
 

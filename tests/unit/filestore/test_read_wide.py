@@ -72,7 +72,7 @@ def test_columns_that_the_schema_does_not_name_are_left_aside(make_table) -> Non
 
 
 @pytest.mark.parametrize("name", ["data-1-0.zstd.parquet", "mine-1.snappy.parquet", "data.parquet"])
-def test_only_the_last_extension_tells_the_format(make_table, name) -> None:
+def test_only_the_last_extension_determines_the_format(make_table, name) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
     commit(table, rewritten(table, files, lambda t: t, name))

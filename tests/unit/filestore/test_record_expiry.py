@@ -37,7 +37,7 @@ def test_old_rows_go_when_a_compaction_rewrites_them(make_table, kind, unit) -> 
     assert store.compact(PARTITION, 0, full=True) is None
 
 
-def test_a_full_compaction_looks_for_old_rows_at_the_top_level(make_table) -> None:
+def test_a_full_compaction_finds_old_rows_at_the_top_level(make_table) -> None:
     table = make_table(columns=(("id", "INT NOT NULL"), ("at", "INT")))
     table.insert((0, 1, 100), (0, 2, None))
     table.store.compact(PARTITION, 0, full=True)

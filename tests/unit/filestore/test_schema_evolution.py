@@ -41,7 +41,7 @@ def test_a_renumbered_file_keeps_the_columns_of_its_own_schema(make_table: Any) 
 
 
 @pytest.mark.parametrize("commits", [0, 1])
-def test_a_commit_to_a_table_that_is_gone_leaves_nothing(make_table: Any, commits: int) -> None:
+def test_a_commit_to_a_dropped_table_leaves_no_files(make_table: Any, commits: int) -> None:
     table = make_table()
     for number in range(commits):
         table.store.commit(CommitRequest("u", number, "APPEND", table.staged((number, 1, "a", 1.0))))

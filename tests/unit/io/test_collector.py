@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.io.collector import collector_held
+from lakelog.io.collector import collector_paused
 
 
 @pytest.fixture(autouse=True)
@@ -18,18 +18,18 @@ def on() -> Iterator[None]:
     gc.enable()
 
 
-def test_it_is_off_in_the_block_and_on_behind_it_also_after_an_error() -> None:
-    with pytest.raises(ValueError, match="x"), collector_held():
-        with collector_held():
+def test_it_is_off_in_the_block_and_on_after_it_even_after_an_error() -> None:
+    with pytest.raises(ValueError, match="x"), collector_paused():
+        with collector_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
         raise ValueError("x")
     assert gc.isenabled()
 
 
-def test_it_stays_off_where_somebody_has_switched_it_off() -> None:
+def test_it_stays_off_if_it_was_off_before() -> None:
     gc.disable()
-    with collector_held():
+    with collector_paused():
         pass
     assert not gc.isenabled()
 
@@ -38,14 +38,14 @@ def test_the_last_of_several_threads_lets_it_go() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with collector_held():
+        with collector_paused():
             entered.set()
             assert leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
     assert entered.wait(60)
-    with collector_held():
+    with collector_paused():
         pass
     assert not gc.isenabled()
     leave.set()

@@ -78,7 +78,7 @@ def test_a_full_disk_is_worth_another_try_and_leaves_no_file(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("moments", [1, 4, 5])
-def test_a_directory_goes_though_somebody_writes_to_it_meanwhile(tmp_path: Path, monkeypatch, moments: int) -> None:
+def test_a_directory_is_deleted_during_concurrent_writes(tmp_path: Path, monkeypatch, moments: int) -> None:
     io, place = LocalFileIO(), tmp_path / "t"
     io.write(f"{place}/bucket-0/data", b"")
     left, rmdir = [moments], os.rmdir

@@ -132,7 +132,7 @@ def test_an_option_gives_any_storage_a_lock_that_travels(tmp_path: Path) -> None
         file_io_for(str(tmp_path), {"storage.lock": "file"})
 
 
-def test_a_database_that_cannot_be_opened_is_told_without_its_password() -> None:
+def test_an_error_of_opening_a_database_hides_its_password() -> None:
     secret = "postgresql+nodriver://user:hush@127.0.0.1/db"
     lock = LOCKS.create("sql", secret)
     assert "hush" not in repr(lock)

@@ -57,7 +57,7 @@ def test_no_count_is_lost_between_threads() -> None:
     assert [sample.value for sample in meter.samples()] == [8000]
 
 
-def test_who_listens_is_told_of_a_step_with_what_was_told_in_it_and_what_it_failed_with() -> None:
+def test_a_listener_gets_each_step_with_its_attributes_and_its_failure() -> None:
     meter, heard = Meter(), list[Step]()
     end = meter.listen(heard.append)
     meter.listen(lambda step: 1 / 0)  # one that is broken harms nobody

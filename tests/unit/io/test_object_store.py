@@ -68,7 +68,7 @@ def test_a_put_that_was_refused_says_what_to_do_next(server: FakeS3, answer: obj
     assert PATH in str(raised.value)
 
 
-def test_a_put_that_was_refused_before_the_object_is_there_is_tried_again(server: FakeS3) -> None:
+def test_a_put_with_a_conflict_but_no_object_is_retried(server: FakeS3) -> None:
     io = opened(server)
     io.create("s3://b/first", b"")
     refusals = iter(range(4))

@@ -67,7 +67,7 @@ def test_none_is_no_key_and_no_partition(lake: Lake) -> None:
     assert (table.primary_keys, table.definition.partition_keys) == ((), ())
 
 
-def test_a_table_is_made_once_unless_it_is_said(lake: Lake) -> None:
+def test_a_table_is_created_once_without_if_not_exists(lake: Lake) -> None:
     lake.create_table("db.t", ARROW)
     with pytest.raises(AlreadyExists, match=r"db\.t"):
         lake.create_table("db.t", {"x": "int"})
@@ -126,7 +126,7 @@ def test_databases_are_made_and_dropped_in_every_catalog(lake: Lake, tmp_path: P
         lake.create_database("x.y.z")
 
 
-def test_a_write_makes_the_table_only_if_it_is_said(lake: Lake) -> None:
+def test_a_write_creates_the_table_only_on_request(lake: Lake) -> None:
     rows = pl.DataFrame({"id": [1, 2], "name": ["a", None]})
     with pytest.raises(NotFound):
         lake.write(rows, "db.new")

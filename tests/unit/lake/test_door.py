@@ -132,7 +132,7 @@ def test_values_show_what_a_person_asks_of_them(lake: Lake) -> None:
         assert len(shown) < 500
 
 
-def test_start_up_messages_of_spark_are_not_told() -> None:
+def test_start_up_messages_of_spark_are_not_shown() -> None:
     noise = [
         "WARNING: Using incubator modules: jdk.incubator.vector\n",
         "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties\n",

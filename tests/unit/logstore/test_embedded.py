@@ -49,7 +49,7 @@ def test_processes_append_to_one_bucket_without_losing_a_record(location: LogLoc
         assert mine == [v for n in range(50) for v in (b"%s %d" % (name, n), b"%s %d'" % (name, n))]
 
 
-def test_a_transaction_that_fails_leaves_nothing_behind(location: LogLocation) -> None:
+def test_a_failed_transaction_leaves_no_rows(location: LogLocation) -> None:
     appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
     with pytest.raises(NotFound, match="no bucket 9"):
         appender.append(9, records([b"a"]))
@@ -59,7 +59,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(location: LogLocation) -
     reader.close()
 
 
-def test_another_machine_is_told_to_use_kafka(location: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_gets_an_error_that_names_kafka(location: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_file, "machine_identity", lambda: "elsewhere/another-boot")
     with pytest.raises(InvalidRequest, match="kafka"):
         SYSTEM.check(location)
@@ -81,7 +81,7 @@ def test_a_spark_on_several_machines_cannot_use_it(location: LogLocation) -> Non
         SYSTEM.check(location, spread=True)
 
 
-def test_a_deleted_file_is_not_made_anew_empty(location: LogLocation) -> None:
+def test_a_deleted_file_is_not_recreated_empty(location: LogLocation) -> None:
     SYSTEM.drop(location)
     with pytest.raises(NotFound, match="another machine"):
         SYSTEM.reader(location)
@@ -95,7 +95,7 @@ def test_a_file_that_is_something_else_is_corrupt(tmp_path: Path) -> None:
         SYSTEM.appender(LogLocation("embedded", str(path), "t", 1))
 
 
-def test_dropping_leaves_no_file_behind(location: LogLocation) -> None:
+def test_dropping_leaves_no_file(location: LogLocation) -> None:
     appender = SYSTEM.appender(location)
     appender.append(0, records([b"a"]))
     appender.close()

@@ -154,9 +154,7 @@ def test_an_upgrade_that_dies_half_way_leaves_the_old_layout(old: LogLocation) -
 
 
 @pytest.mark.parametrize("appends", [1, 7, 40])
-def test_a_writer_that_is_killed_leaves_whole_appends_and_all_that_it_was_told_of(
-    location: LogLocation, appends: int
-) -> None:
+def test_a_killed_writer_leaves_whole_appends_and_all_acknowledged_ones(location: LogLocation, appends: int) -> None:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=append_until_killed, args=(location, theirs))

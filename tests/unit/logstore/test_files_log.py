@@ -95,7 +95,7 @@ def expire(location: LogLocation) -> None:
     SegmentChain(location).expire(now_ms() + 60_000)
 
 
-def test_a_writer_that_was_suspended_over_an_expiry_appends_behind_the_others(location: LogLocation) -> None:
+def test_a_writer_suspended_during_an_expiry_appends_after_the_others(location: LogLocation) -> None:
     suspended, others = SYSTEM.appender(location), SYSTEM.appender(location)
     append(suspended, [b"before"])
     for number in range(5):
@@ -126,7 +126,7 @@ def test_a_number_that_expired_and_was_created_again_is_nobodys_record(location:
     assert everything(reader) == [b"3", b"4"]
 
 
-def test_an_expiry_that_died_behind_its_floor_is_finished_by_the_next_one(location: LogLocation) -> None:
+def test_an_expiry_that_died_after_its_floor_is_finished_by_the_next_one(location: LogLocation) -> None:
     writer = SYSTEM.appender(location)
     for number in range(4):
         append(writer, [b"%d" % number])
@@ -138,7 +138,7 @@ def test_an_expiry_that_died_behind_its_floor_is_finished_by_the_next_one(locati
     assert len(LocalFileIO().list(SegmentChain(location).path(0).rpartition("/")[0])) == 1
 
 
-def test_records_that_somebody_needs_do_not_expire(location: LogLocation) -> None:
+def test_needed_records_do_not_expire(location: LogLocation) -> None:
     writer = SYSTEM.appender(location)
     for number in range(4):
         append(writer, [b"%d" % number], bucket=number % 2)

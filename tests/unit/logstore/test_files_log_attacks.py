@@ -70,7 +70,7 @@ def test_a_new_client_of_an_expired_log_knows_its_end_at_once_without_a_hint(loc
     assert FilesReader(location).read(0, 5, 6).column("value").to_pylist() == [b"last"]
 
 
-def test_a_read_up_to_an_end_is_whole_behind_a_read_that_ended_amid_a_batch(location: LogLocation) -> None:
+def test_a_read_up_to_an_end_is_complete_after_a_read_that_ended_inside_a_batch(location: LogLocation) -> None:
     writer, reader = SYSTEM.appender(location), FilesReader(location)
     append(writer, [b"%d" % number for number in range(10)])
     append(writer, [b"%d" % number for number in range(10, 20)])
@@ -111,7 +111,7 @@ class Between(DelegatingFileIO):
 
 
 @pytest.mark.parametrize("number", range(1, 5))
-def test_an_expiry_amid_a_read_hides_no_record(location: LogLocation, number: int) -> None:
+def test_an_expiry_during_a_read_hides_no_record(location: LogLocation, number: int) -> None:
     writer, chain = SYSTEM.appender(location), SegmentChain(location)
     for value in range(40):
         append(writer, [b"%d" % value])
@@ -163,7 +163,7 @@ def test_a_segment_that_was_created_by_a_request_that_was_sent_twice_is_there_on
 
 
 @pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE, FAIL_BEFORE, FAIL_AFTER])
-def test_an_append_is_acknowledged_although_the_expiry_behind_it_has_no_answer(
+def test_an_append_is_acknowledged_although_the_expiry_after_it_has_no_answer(
     location: LogLocation, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("lakelog.logstore.files.appender._EXPIRE_EVERY", 1)
@@ -250,7 +250,7 @@ def test_a_segment_that_was_made_to_harm_is_an_error_that_names_it(
         FilesReader(location).read(0, 0, 1)
 
 
-def test_a_hint_behind_the_end_loses_no_append(location: LogLocation) -> None:
+def test_a_hint_after_the_end_loses_no_append(location: LogLocation) -> None:
     append(SYSTEM.appender(location), [b"a"])
     storage(location).write(hint_of(location), b'{"newest": 0, "floor": 9, "offsets": [9, 9]}')
     assert append(SYSTEM.appender(location), [b"b"]) == [1]
@@ -291,7 +291,7 @@ def test_open_clients_notice_an_older_copy_of_their_log(location: LogLocation, m
 
 
 @pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE])
-def test_a_log_whose_creation_has_no_answer_is_there_or_may_be_tried_again(kind: str) -> None:
+def test_a_log_creation_without_an_answer_succeeded_or_can_be_retried(kind: str) -> None:
     plan = FaultPlan({1: kind}, frozenset({"create"}))
     wanted = LogLocation("files", "memory/t/log", "t", 2, storage=FaultyFileIO(MemoryFileIO(new_uuid()), plan))
     try:
@@ -304,7 +304,7 @@ def test_a_log_whose_creation_has_no_answer_is_there_or_may_be_tried_again(kind:
 
 @pytest.mark.parametrize("name", ["exists", "read", "open"])
 @pytest.mark.parametrize("number", range(1, 4))
-def test_an_expiry_amid_a_request_for_offsets_is_no_error(location: LogLocation, name: str, number: int) -> None:
+def test_an_expiry_during_a_request_for_offsets_is_no_error(location: LogLocation, name: str, number: int) -> None:
     writer, chain, work = SYSTEM.appender(location), SegmentChain(location), dict[int, Callable[[], object]]()
     append(writer, [b"a"])
     reader = FilesReader(replace(location, storage=Between(storage(location), name, work)))

@@ -78,7 +78,7 @@ def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) ->
         parse_kinds(pa.array([b"1|d|w|0|a", strange], pa.binary()))
 
 
-def test_a_record_without_a_header_or_a_writer_is_a_row_of_nobody() -> None:
+def test_a_record_without_a_header_or_a_writer_is_an_unowned_row() -> None:
     assert NOBODYS_HEADER == b"1|d||0|"
     headers = pa.chunked_array([[None, NOBODYS_HEADER, b"1|d|w|0|a"], [b"1|x|w|0|a|3|-1", b"1|b|w|0|a"]], pa.binary())
     assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]

@@ -70,7 +70,7 @@ def test_refused_rows_are_taken_back_newest_first() -> None:
     ]
 
 
-def test_a_correction_that_is_there_already_is_not_repeated() -> None:
+def test_an_existing_correction_is_not_repeated() -> None:
     assert plan([data(BAD, None, 1), correction(0, -1, 1, None)]) == []
 
 
@@ -123,7 +123,7 @@ def test_half_a_pair_is_completed() -> None:
     assert [c for _, _, c in plan(rows, files={})] == [{"before": image(5), "after": None, "op": "d"}]
 
 
-def test_keys_that_nobody_touched_are_not_looked_up() -> None:
+def test_untouched_keys_are_not_looked_up() -> None:
     def lookup(keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         raise AssertionError(keys)
 
@@ -149,7 +149,7 @@ def test_the_last_row_of_a_key_is_judged_although_another_writer_wrote_it(mode: 
 
 
 @pytest.mark.parametrize("mode", ["all", "upsert"])
-def test_a_correction_of_another_writer_behind_an_accepted_row_is_judged(mode: str) -> None:
+def test_another_writers_correction_after_an_accepted_row_is_checked(mode: str) -> None:
     healed = b'{"id":1}', value(None, 5), encode_header(CORRECTION, "healer", 0, BAD, 0, 0)
     assert plan([data(GOOD, None, 1), healed], mode=mode, files={1: 5}) == []
     (found,) = plan([data(GOOD, None, 1), healed], mode=mode, files={1: 1})

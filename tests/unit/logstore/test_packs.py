@@ -96,7 +96,7 @@ def test_a_part_of_a_pack_is_found_by_offset() -> None:
     assert unpacked([]).schema == RECORDS_SCHEMA
 
 
-def test_a_message_that_is_no_pack_is_one_record_of_whoever_wrote_it() -> None:
+def test_a_message_that_is_no_pack_is_one_record() -> None:
     plain = pack_of(Entry(0, 1), 3, 5, {"other": "x"}, b"key", b"value")
     gone = pack_of(Entry(0, 1), 4, 5, {"lakelog": "1|d|w|0|a"}, None, None)
     found = whole([plain, gone]).to_pylist()

@@ -181,7 +181,7 @@ def test_a_crc_is_that_of_the_protocol() -> None:
     assert struct.unpack_from(">I", data, 17)[0] == crc32c(data[21:])
 
 
-def test_every_changed_byte_behind_the_frame_is_noticed() -> None:
+def test_every_changed_byte_after_the_frame_is_detected() -> None:
     data = encode(alike(20), 5)[0].to_bytes()
     for at in range(17, len(data)):
         wrong = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]

@@ -39,7 +39,7 @@ def told(before: Sequence[Row | None], after: Sequence[Row | None], compared: Se
     return [(NAMES[kind], sequence, key, value) for key, value, sequence, kind in rows]
 
 
-def test_each_key_is_told_in_key_order_with_its_old_row_first() -> None:
+def test_changes_are_emitted_in_key_order_with_the_old_row_first() -> None:
     before = [None, ("+I", 2, 2, "old"), ("+U", 3, 3, "gone"), None, ("-D", 5, 5, "dead"), ("+I", 6, 6, "lost")]
     after = [
         ("+U", 11, 1, "new"),
@@ -59,12 +59,12 @@ def test_each_key_is_told_in_key_order_with_its_old_row_first() -> None:
     ]
 
 
-def test_nothing_is_told_of_keys_that_stay_away() -> None:
+def test_no_change_is_emitted_for_keys_that_stay_absent() -> None:
     assert told([None, ("-D", 1, 2, "x")], [("-D", 3, 1, "x"), ("-U", 4, 2, "x")]) == []
     assert told([], []) == []
 
 
-def test_an_update_that_changed_nothing_is_told_unless_columns_are_compared() -> None:
+def test_an_update_without_effect_is_emitted_unless_columns_are_compared() -> None:
     before = [("+I", 1, 1, "same"), ("+I", 2, 2, "old")]
     after = [("+I", 3, 1, "same"), ("+I", 4, 2, "new")]
     changed = [("-U", 2, 2, "old"), ("+U", 4, 2, "new")]

@@ -166,7 +166,7 @@ def test_the_system_of_table_store_turns_the_log_on_or_off() -> None:
     }
 
 
-def test_a_profile_sets_the_defaults_of_a_log_and_gives_way_to_options() -> None:
+def test_a_profile_sets_the_defaults_of_a_log_and_options_override_it() -> None:
     flip = with_defaults({"lakelog.defaults": "flip-188"}, has_log=True)
     assert flip == {
         "log-store.type": "kafka",

@@ -62,7 +62,7 @@ def test_client_properties_pass_as_they_are() -> None:
     assert LOG_OPTIONS.canonical(given, "table") == given
 
 
-def test_a_wrong_key_or_value_is_named_with_what_would_be_right() -> None:
+def test_a_wrong_key_or_value_is_named_with_a_correction() -> None:
     with pytest.raises(InvalidOption, match=r"did you mean 'log-store\.enabled'"):
         LOG_OPTIONS.canonical({"log-store.enabledd": "true"})
     with pytest.raises(InvalidOption, match=r"'emit\.mode' = 'both' must be one of"):

@@ -45,7 +45,7 @@ def test_a_vector_that_paimon_wrote_is_read() -> None:
 
 
 @pytest.mark.parametrize("at", [4, 10, 20, -1])
-def test_a_flipped_bit_is_told(at) -> None:
+def test_a_flipped_bit_is_detected(at) -> None:
     data = bytearray(vector_32([1, 2, 3]))
     data[at] ^= 1
     with pytest.raises(Corrupt, match="checksum"):
@@ -53,18 +53,18 @@ def test_a_flipped_bit_is_told(at) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", vector_32([1])[:-1], b"\x00\x00\x00\x09" + vector_32([1])[4:]])
-def test_a_size_that_does_not_fit_is_told(data) -> None:
+def test_a_size_that_does_not_match_is_reported(data) -> None:
     with pytest.raises(Corrupt, match="size"):
         decode_vector(data)
 
 
 @pytest.mark.parametrize("head", [b"", b"\x00\x00", b"\xff\xff\xff\xff"])
-def test_a_head_that_is_no_size_is_told(head) -> None:
+def test_an_invalid_size_in_the_header_is_reported(head) -> None:
     with pytest.raises(Corrupt, match="not a valid size"):
         size_of_vector(head)
 
 
-def test_a_bitmap_with_a_sound_checksum_that_is_cut_is_told() -> None:
+def test_a_truncated_bitmap_with_a_valid_checksum_is_corrupt() -> None:
     with pytest.raises(Corrupt, match="bitmap"):
         decode_vector(framed(struct.pack(">i", 1581511376) + BitMap([1, 2]).serialize()[:-2]))
 

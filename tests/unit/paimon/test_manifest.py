@@ -141,7 +141,7 @@ def test_fields_of_newer_writers_are_read_over_and_those_of_older_ones_may_be_mi
     assert entry_from_record(record | {"_FILE": file | {"_WRITE_COLS_SEQUENCES": [1]}}) == ENTRY
 
 
-def test_another_version_and_a_missing_field_are_told_apart() -> None:
+def test_another_version_and_a_missing_field_are_distinct_errors() -> None:
     record = entry_to_record(ENTRY)
     with pytest.raises(UnsupportedFeature, match="version 1"):
         entry_from_record(record | {"_VERSION": 1})

@@ -108,11 +108,11 @@ def test_a_dropped_name_comes_back_with_a_new_id() -> None:
         (after("by_name"), "id day a b p points by_name c"),
     ],
 )
-def test_a_new_column_stands_where_it_was_told_to(position: Position | None, order: str) -> None:
+def test_a_new_column_has_the_requested_position(position: Position | None, order: str) -> None:
     assert names(changed(AddColumn(("c",), INT, None, position))) == order
 
 
-def test_a_new_column_stands_before_the_partition_columns_if_the_table_says_so() -> None:
+def test_a_new_column_is_before_the_partition_columns_if_the_option_is_set() -> None:
     schema = replace(TABLE, options={**TABLE.options, "add-column-before-partition": "true"})
     assert names(changed(AddColumn(("c",), INT), schema=schema)) == "id c day a b p points by_name"
     assert names(changed(AddColumn(("c",), INT, None, LAST), schema=schema)).endswith("by_name c")
@@ -194,7 +194,7 @@ def test_a_default_stays_a_value_of_the_new_type() -> None:
         changed(ChangeType(("b",), INT), schema=schema)
 
 
-def test_a_drop_of_nothing_is_fine_if_it_was_said_so() -> None:
+def test_a_drop_of_a_missing_name_succeeds_with_if_exists() -> None:
     assert changed(DropColumn(("nothing",), if_exists=True), DropColumn(("p", "q"), if_exists=True)) is TABLE
     assert names(changed(DropColumn(("a",), if_exists=True))) == "id day b p points by_name"
 
@@ -271,7 +271,7 @@ def test_a_blob_is_not_renamed() -> None:
 @pytest.mark.parametrize(
     ("version", "options"), [(1, {"bucket": "1", "file.format": "orc"}), (2, {"file.format": "orc"}), (3, {})]
 )
-def test_what_an_older_schema_left_unsaid_is_said_in_the_new_one(version: int, options: dict[str, str]) -> None:
+def test_defaults_of_an_older_schema_are_explicit_in_the_new_one(version: int, options: dict[str, str]) -> None:
     columns = (DataField(0, "a", parse_type("INT NOT NULL")), DataField(1, "b", INT))
     old = TableSchema(4, columns, 1, primary_keys=("a",), version=version)
     made = changed(DropColumn(("b",)), schema=old)

@@ -43,7 +43,7 @@ def test_java_leaves_out_seconds_that_are_zero(time: object, want: datetime) -> 
     assert (found.created, found.retained) == (want, timedelta(days=1))
 
 
-def test_nanoseconds_of_a_time_are_kept_beside_the_time() -> None:
+def test_nanoseconds_of_a_time_are_stored_next_to_the_time() -> None:
     found = {**orjson.loads(SNAPSHOT.to_json()), "tagCreateTime": [2024, 2, 29, 12, 30, 15, 911930676]}
     tag = tag_from_json("t", orjson.dumps(found))
     assert (tag.created, tag.created_nanos) == (datetime(2024, 2, 29, 12, 30, 15, 911930), 676)

@@ -172,7 +172,7 @@ class Settings:
         return self._given.get(key, default)
 
 
-def test_a_session_of_others_is_told_what_it_lacks_and_what_that_costs(around: CheckContext) -> None:
+def test_the_doctor_lists_missing_settings_of_an_existing_session_and_their_cost(around: CheckContext) -> None:
     from lakelog.spark.session.session import STREAM_SETTINGS
 
     lacking = {k: v for k, v in STREAM_SETTINGS.items() if k != "spark.python.unix.domain.socket.enabled"}
@@ -294,14 +294,14 @@ def test_a_wrong_clock_is_found(
     assert told in finding.found
 
 
-def test_the_clock_of_a_storage_that_is_behind_is_found(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_clock_of_the_storage_is_found(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Behind())
     (finding,) = look("clock", around)
     assert finding.outcome == "warn"
     assert finding.found.startswith("the storage's clock is 6 s behind")  # whole seconds of an object store are allowed
 
 
-def test_a_snapshot_of_the_future_tells_of_another_writers_clock(
+def test_a_snapshot_of_the_future_reveals_the_clock_of_another_writer(
     around: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lakelog.connect(warehouse=around.warehouse)
@@ -345,7 +345,7 @@ def test_an_embedded_log_is_tried_where_the_tables_lie(around: CheckContext) -> 
     assert (finding.outcome, "cannot have an embedded log" in finding.found) == ("warn", True)
 
 
-def test_tables_are_told_of_with_what_they_need(around: CheckContext) -> None:
+def test_tables_are_reported_with_their_needs(around: CheckContext) -> None:
     lake = lakelog.connect(warehouse=around.warehouse)
     lake.sql(
         "create database db; create table db.well (id int, primary key (id));"

@@ -37,7 +37,7 @@ def test_the_fold_leaves_every_flight_that_was_not_cancelled(changes: pl.DataFra
 
 
 @pytest.mark.slow
-def test_an_update_before_stands_right_before_its_update_after_and_holds_the_row_until_then(
+def test_an_update_before_directly_precedes_its_update_after_with_the_old_row(
     changes: pl.DataFrame,
 ) -> None:
     columns = flights.FLIGHTS_SCHEMA.names

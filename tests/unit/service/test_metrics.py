@@ -30,7 +30,7 @@ from lakelog.options.metrics import METRICS
 from lakelog.service.metrics import EXPORTERS
 from lakelog.service.metrics import table_gauges as figures
 from lakelog.service.metrics.endpoint import LakelogCollector
-from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
+from lakelog.service.metrics.otel import OtelExport, WithHistograms, _SampleCache, export_by
 from log_tables import make, rows
 from terminals import until
 
@@ -141,7 +141,7 @@ def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: Lake, tmp_pa
     assert value(found, "lakelog_table_up", table="db.t") == 1
 
 
-def test_a_log_that_is_away_is_told_of(lake: Lake, tmp_path: Path) -> None:
+def test_an_unavailable_log_is_reported(lake: Lake, tmp_path: Path) -> None:
     for part in (tmp_path / "warehouse" / "db.db" / "t" / "lakelog").glob("log.sqlite*"):
         part.unlink()
     found = parsed(lakelog.metrics.text(lake))
@@ -149,13 +149,11 @@ def test_a_log_that_is_away_is_told_of(lake: Lake, tmp_path: Path) -> None:
     assert value(found, "lakelog_files", table="db.t") == 2
 
 
-def test_the_state_of_the_tables_is_looked_at_once_for_several_who_ask(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_collection_of_table_states_serves_several_scrapers(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     real = lake.list_tables
     monkeypatch.setattr(lake, "list_tables", lambda **given: asked.append(1) or real(**given))
-    seen = figures.Figures([lake])
+    seen = figures.SampleSource([lake])
     first = seen.samples()
     assert seen.samples() == first
     assert len(asked) == 1
@@ -195,7 +193,7 @@ def test_a_page_of_another_site_that_names_itself_our_address_is_refused() -> No
         assert ask(endpoint.url, Host="localhost")[0] == 200
 
 
-def test_clients_that_send_nothing_take_so_many_threads_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_clients_use_a_bounded_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelog.service.metrics.endpoint._MOST_REQUESTS", 2)
     with lakelog.metrics.serve() as endpoint:
         idle = [socket.create_connection(("127.0.0.1", endpoint.port), timeout=20) for _ in range(2)]
@@ -225,14 +223,14 @@ def test_another_address_than_loopback_needs_a_token() -> None:
         assert ask(url, Authorization="Bearer a-long-enough-token")[0] == 200
 
 
-def test_a_port_that_is_taken_is_told_of() -> None:
+def test_a_used_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}.*take another port"):
             lakelog.metrics.serve(port=port)
 
 
-def test_without_the_extra_the_pip_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_has_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError("no", name="prometheus_client")
 
@@ -279,7 +277,7 @@ class Kept(MetricExporter):
 
 
 def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
-    kept, moment = Kept(), _Moment(figures.Figures())
+    kept, moment = Kept(), _SampleCache(figures.SampleSource())
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()
@@ -298,7 +296,7 @@ def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
 def test_what_is_sent_is_what_the_protocol_takes(lake: Lake) -> None:
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
-    kept, moment = Kept(), _Moment(figures.Figures([lake]))
+    kept, moment = Kept(), _SampleCache(figures.SampleSource([lake]))
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()

@@ -121,14 +121,14 @@ def test_a_table_that_says_so_is_left_alone(lake: Lake) -> None:
     assert once(lake) == []
 
 
-def test_tables_of_further_catalogs_are_looked_after(lake: Lake, tmp_path: Path) -> None:
+def test_tables_of_further_catalogs_are_maintained(lake: Lake, tmp_path: Path) -> None:
     lake.add_catalog("other", str(tmp_path / "elsewhere"))
     lake.sql("create database other.db")
     make(lake, "other.db.t")
     assert once(lake) == [("other.db.t", "compaction", DONE)]
 
 
-def test_a_table_that_fails_does_not_keep_the_others_and_is_told_of(lake: Lake, tmp_path: Path, monkeypatch) -> None:
+def test_a_failing_table_is_reported_and_does_not_stop_the_others(lake: Lake, tmp_path: Path, monkeypatch) -> None:
     make(lake, "db.ill")
     make(lake, "db.well")
     compaction = FileStore.run_compaction
@@ -147,7 +147,7 @@ def test_a_table_that_fails_does_not_keep_the_others_and_is_told_of(lake: Lake, 
     assert leases_of(lake.table("db.ill").logical).held() == []
 
 
-def test_a_table_that_cannot_be_looked_at_is_told_of_and_left_alone_for_longer_and_longer(
+def test_a_table_whose_inspection_fails_is_reported_and_retried_with_growing_delays(
     lake: Lake, tmp_path: Path, monkeypatch
 ) -> None:
     make(lake, "db.ill")
@@ -283,10 +283,10 @@ def test_a_run_that_could_do_nothing_leaves_no_record(lake: Lake, monkeypatch) -
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "compaction" not in kind])
-def test_of_two_processes_one_does_what_the_whole_table_needs(lake: Lake, kind: str) -> None:
+def test_one_of_two_processes_runs_maintenance_of_the_whole_table(lake: Lake, kind: str) -> None:
     table = make(lake, "db.t", writes=1).logical
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
-    lease = leases.take_place(kind)
+    lease = leases.take_task(kind)
     done = run_action(table, kind, RunContext(lambda: False))
     assert (done.outcome, done.detail) == (WAITS, "another process is at it")
     leases.release(lease)
@@ -294,7 +294,7 @@ def test_of_two_processes_one_does_what_the_whole_table_needs(lake: Lake, kind: 
     assert leases.held() == []
 
 
-def test_what_happens_is_told(lake: Lake) -> None:
+def test_events_are_reported(lake: Lake) -> None:
     make(lake, "db.t", buckets=2)
     events: list[Event] = []
     Optimizer(lake, listen=events.append).once()
@@ -306,7 +306,7 @@ def test_what_happens_is_told(lake: Lake) -> None:
     optimizer = Optimizer(lake, listen=events.append)
     optimizer.once()
     assert [e.kind for e in events] == ["trouble", "looked"]
-    assert "looked at again in 30 s" in events[0].text
+    assert "next attempt in 30 s" in events[0].text
 
 
 def test_its_state_says_what_waits_and_why(lake: Lake) -> None:

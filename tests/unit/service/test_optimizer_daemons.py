@@ -71,7 +71,7 @@ def daemon(warehouse: Path, *more: str) -> subprocess.Popen[str]:
     return job
 
 
-def test_what_one_that_was_killed_in_the_middle_had_begun_another_one_does(tmp_path: Path) -> None:
+def test_another_optimizer_finishes_the_work_of_a_killed_one(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path / "warehouse"))
     table = table_of(lake, "db.t")
     for number in range(6):
@@ -97,7 +97,7 @@ def test_what_one_that_was_killed_in_the_middle_had_begun_another_one_does(tmp_p
     assert rows(table) == before
 
 
-def test_two_beside_a_writer_keep_tables_small_and_lose_nothing(tmp_path: Path) -> None:
+def test_two_optimizers_during_writes_keep_tables_small_and_lose_nothing(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path / "warehouse"))
     kept = ", 'snapshot.num-retained.min' = '2', 'snapshot.num-retained.max' = '8'"
     tables = [table_of(lake, f"db.t{number}", kept) for number in range(3)]

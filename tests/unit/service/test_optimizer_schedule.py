@@ -68,7 +68,7 @@ def test_a_need_that_has_waited_becomes_more_urgent_than_new_ones() -> None:
     assert 15 <= served.index("small") <= 25
 
 
-def test_one_run_a_table_and_so_many_at_once() -> None:
+def test_one_run_per_table_and_a_limit_of_parallel_runs() -> None:
     one = schedule(parallel=2)
     one.offer("a", [need(urgency=60), need(EXPIRY, 55)], 0)
     one.offer("b", [need()], 0)
@@ -145,7 +145,7 @@ def test_compactions_read_no_more_than_the_bytes_of_an_hour() -> None:
     assert one.next(3611).most_bytes == 100
 
 
-def test_what_reads_no_bytes_needs_no_budget() -> None:
+def test_maintenance_without_reads_needs_no_byte_budget() -> None:
     one = schedule(bytes_per_hour=1)
     one.offer("a", [need(size=60)], 0)
     run(one, 0, read=60)
@@ -153,7 +153,7 @@ def test_what_reads_no_bytes_needs_no_budget() -> None:
     assert run(one, 1) == ("a", EXPIRY)
 
 
-def test_tables_that_are_gone_and_kinds_that_are_not_wanted_are_forgotten() -> None:
+def test_dropped_tables_and_unwanted_kinds_are_forgotten() -> None:
     one = schedule(kinds=(EXPIRY,))
     one.offer("a", [need(), need(EXPIRY)], 0)
     one.offer("b", [need(EXPIRY)], 0)

@@ -38,7 +38,7 @@ ADMIN = (
 
 
 @pytest.mark.parametrize("text", READ)
-def test_a_reader_may_look(reader: Terminal, text: str) -> None:
+def test_a_reader_may_view(reader: Terminal, text: str) -> None:
     done(reader, text)
 
 

@@ -40,7 +40,7 @@ def test_rows_that_are_replaced_or_deleted_are_found_once(make_table) -> None:
     assert len(hidden.of_files(table.store.files, planned)) == 2
 
 
-def test_rows_in_no_file_and_ignored_deletes_are_told_apart(make_table) -> None:
+def test_rows_in_no_file_and_ignored_deletes_are_distinguished(make_table) -> None:
     table, hidden = make_table(), SupersededRowsCache()
     table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0), (I, 3, "c", 3.0))
     table.insert((D, 2, "b", 2.0), (U, 4, "d", 1.0))

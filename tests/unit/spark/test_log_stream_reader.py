@@ -113,7 +113,7 @@ def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
         with table.writer() as writer:
             writer.write(rows(number))
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
-    source._told = float("-inf")
+    source._reported = float("-inf")
     taken += seen(source, at)
     assert sorted(taken) == [("+I", n) for n in range(22)]
     (named,) = NamedReaders(table.logical.io, table.path).list()
@@ -260,7 +260,7 @@ def test_records_are_noted_the_sooner_the_sooner_they_expire(tmp_path, clock) ->
 
 @pytest.mark.parametrize("prefetch", [0, 20_000])
 @pytest.mark.parametrize("mode", ["eventual", "transactional"])
-def test_a_stream_goes_on_when_what_it_has_passed_expires(tmp_path, mode, prefetch) -> None:
+def test_a_stream_continues_when_its_read_records_expire(tmp_path, mode, prefetch) -> None:
     table = make(tmp_path)
     source, at = at_rest(table, mode)
     trim(table)
@@ -270,7 +270,7 @@ def test_a_stream_goes_on_when_what_it_has_passed_expires(tmp_path, mode, prefet
 
 
 @pytest.mark.parametrize("prefetch", [0, 20_000])
-def test_a_stream_that_starts_again_goes_on_when_only_control_records_are_gone(tmp_path, prefetch) -> None:
+def test_a_restarted_stream_continues_if_only_control_records_expired(tmp_path, prefetch) -> None:
     table = make(tmp_path)
     _, at = at_rest(table, "eventual")
     trim(table)

@@ -125,7 +125,7 @@ def test_a_table_in_hand_is_found_again_by_its_catalog(tmp_path: Path, name: str
     assert (found["read.mode"], found.get("catalog")) == ("file", catalog)
 
 
-def test_what_is_not_there_is_said() -> None:
+def test_a_missing_object_is_reported() -> None:
     with pytest.raises(NotFound, match="catalog 'prid' does not exist, did you mean 'prod'. Known: house, deep, prod"):
         look(path="prid.db.t")
     with pytest.raises(InvalidOption, match="the warehouse of 'db.t'"):

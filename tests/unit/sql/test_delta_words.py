@@ -62,7 +62,7 @@ def test_restore_of_a_table_with_a_log_says_what_to_do(lake) -> None:
         lake.sql("restore db.u to version as of 1")
 
 
-def test_vacuum_expires_and_removes_what_nobody_names(lake, tmp_path) -> None:
+def test_vacuum_expires_snapshots_and_removes_unreferenced_files(lake, tmp_path) -> None:
     assert lake.sql("vacuum db.t dry run").num_rows == 0
     assert lake.sql("vacuum db.t").to_pylist()[0]["deleted_snapshots_count"] == 0
     found = lake.sql("vacuum db.t retain 0 hours").to_pylist()

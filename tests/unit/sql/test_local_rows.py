@@ -97,7 +97,7 @@ def test_rows_are_updated_and_deleted(filled: Lake) -> None:
     assert rows(filled) == []
 
 
-def test_the_log_tells_what_has_changed(lake: Lake) -> None:
+def test_the_log_contains_the_changes(lake: Lake) -> None:
     lake.create_table(
         "db.t",
         {"id": "bigint", "n": "int"},

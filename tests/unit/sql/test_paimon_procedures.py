@@ -162,7 +162,7 @@ def test_partitions_expire_by_what_the_call_says(lake) -> None:
     assert _ids(lake, "db.d") == [3]
 
 
-def test_what_only_another_engine_needs_is_passed_over(lake) -> None:
+def test_arguments_for_other_engines_are_ignored(lake) -> None:
     counts = _call(lake, "remove_orphan_files(table => 'db.t', parallelism => 5, mode => 'distributed')")
     assert counts == [{"deleted_file_count": 0, "deleted_file_total_len_in_bytes": 0}]
 

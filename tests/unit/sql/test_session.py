@@ -145,7 +145,7 @@ def test_the_same_statement_has_the_same_identity_in_every_session() -> None:
     assert first == second != other
 
 
-def test_identity_tells_views_with_similar_names_apart() -> None:
+def test_identity_distinguishes_views_with_similar_names() -> None:
     sources = tuple(Source(f"v{i}", Identifier("db", f"t{i}"), None, {}) for i in (1, 10))
     assert QueryPlan("select * from v1, v10", sources).identity == "select * from db.t1[], db.t10[]"
 
@@ -160,7 +160,7 @@ def test_an_engines_failure_of_an_understood_text_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("head", ["", "insert into db.t ", "explain "])
-def test_an_engines_failure_of_a_text_nobody_understands_points_into_the_users_text(head: str) -> None:
+def test_an_engine_error_of_an_unparsed_statement_points_into_the_users_text(head: str) -> None:
     with pytest.raises(UnsupportedStatement, match=r"(?s)line 2, column 12: .*\n           \^\nSpark: no$") as caught:
         session(Plans(Refused("no\nmore"))).run(f"{head}select id from db.t\nwhere id = = 1")
     assert isinstance(caught.value.__cause__, Refused)
@@ -178,7 +178,7 @@ def test_a_statement_keeps_its_own_text_without_the_comments_around_it() -> None
     assert texts == ["set x = 1", "set /* d */ y = ';'"]
 
 
-def test_a_statement_that_others_keep_undoing_says_what_to_do() -> None:
+def test_a_statement_with_repeated_conflicts_names_a_remedy() -> None:
     engine = Busy(times=4)
     Session(ChangingTable(), engine).run("delete from db.t where id = 1")  # type: ignore[arg-type]
     assert len(engine.plans) == 1

@@ -78,7 +78,7 @@ def test_what_is_not_closed_is_named_at_its_beginning(text: str) -> None:
         list(tokenize(f"x\n  {text}"))
 
 
-def test_the_caret_stands_below_the_place() -> None:
+def test_the_caret_is_below_the_error_position() -> None:
     assert point_at("one\n\t二 x", 7, "here") == "line 2, column 4: here\n\t二 x\n\t   ^"
     assert point_at("one", 99, "end") == "line 1, column 4: end\none\n   ^"
 

@@ -43,7 +43,7 @@ NO_TYPES = (
 
 
 @pytest.mark.parametrize("text", NO_TYPES)
-def test_what_is_no_type_is_refused_with_its_place(text: str) -> None:
+def test_an_invalid_type_is_refused_with_its_position(text: str) -> None:
     with pytest.raises(UnsupportedStatement, match="line 1, column"):
         parse_type_text(text)
 

@@ -80,7 +80,7 @@ def test_a_handle_sees_its_own_change_and_others_keep_what_they_know(lake: Lake,
     assert "COMMENT 't'" in lake.sql("show create table db.t").to_pylist()[0]["createtab_stmt"]
 
 
-def test_a_snapshot_names_the_newest_schema_whoever_made_it(lake: Lake, table: Table) -> None:
+def test_a_snapshot_names_the_newest_schema_of_any_engine(lake: Lake, table: Table) -> None:
     old = lake.table("db.t")
     table.alter(AddColumn(("s",), STRING))
     table.alter(AddColumn(("t",), STRING))
@@ -90,7 +90,7 @@ def test_a_snapshot_names_the_newest_schema_whoever_made_it(lake: Lake, table: T
     assert old.latest_snapshot().schema_id == 2
 
 
-def test_a_writer_from_before_writes_null_into_what_it_does_not_know(lake: Lake, table: Table) -> None:
+def test_an_old_writer_writes_null_into_new_columns(lake: Lake, table: Table) -> None:
     old = lake.table("db.t")
     write(table, id=[1], n=[10])
     table.alter(AddColumn(("s",), STRING), DropColumn(("n",)))
@@ -187,7 +187,7 @@ def test_older_messages_have_null_in_new_columns_and_leave_dropped_ones_out(lake
     ]
 
 
-def test_a_reader_from_before_is_told_that_a_not_null_column_is_gone(lake: Lake) -> None:
+def test_an_old_reader_gets_an_error_for_a_dropped_not_null_column(lake: Lake) -> None:
     lake.sql("create table db.t (id int, n int not null, primary key (id)) using lakelog "
              "tblproperties ('log-store.enabled' = 'true')")  # fmt: skip
     old, table = lake.table("db.t"), lake.table("db.t")

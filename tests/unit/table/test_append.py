@@ -157,7 +157,7 @@ def test_a_commit_that_failed_is_not_done_again_without_its_rows(lake, monkeypat
     assert names(table) == {} and table.logical.registered.writers() == []
 
 
-def test_a_log_beside_the_files_keeps_its_state(lake) -> None:
+def test_a_log_in_the_table_directory_keeps_its_state(lake) -> None:
     table = make(lake, ", 'log-store.enabled' = 'true'")
     with table.writer() as writer:
         writer.write(rows(range(3), "both"))

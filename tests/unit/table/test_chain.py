@@ -86,7 +86,7 @@ def test_a_query_of_a_version_before_the_chain_goes_on(table: Table) -> None:
     check(table, [(1, "z0"), (2, "z1"), (4, "z1")])
 
 
-def test_what_a_version_before_the_chain_owes_is_told_behind_the_first_link(table: Table, monkeypatch) -> None:
+def test_missing_markers_of_an_older_version_are_appended_after_the_first_link(table: Table, monkeypatch) -> None:
     upgraded(table)
     with monkeypatch.context() as patched:
         patched.setattr(Committer, "append_commit", _away)

@@ -50,7 +50,7 @@ def streamed(table: Table, first: int | None, options: Mapping[str, str] | None 
 
 
 @pytest.mark.parametrize("producer", ["input", "none"])
-def test_changes_are_read_after_their_snapshots_have_gone(tmp_path: Path, producer: str) -> None:
+def test_changes_are_read_after_their_snapshots_expired(tmp_path: Path, producer: str) -> None:
     table = make(tmp_path, producer)
     assert table.expire_snapshots() == [1, 2, 3, 4, 5]
     assert streamed(table, 3) == expected(3, 6)
@@ -81,7 +81,7 @@ def test_nothing_is_left_of_a_changelog_that_has_expired(tmp_path: Path, produce
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "v": 6}]
 
 
-def test_a_consumer_holds_changelogs_but_no_snapshots_when_it_is_said_so(tmp_path: Path) -> None:
+def test_a_consumer_of_changelogs_only_retains_no_snapshots(tmp_path: Path) -> None:
     table = make(tmp_path, "input", 3, **{"consumer.changelog-only": "true"})
     table.logical.store.consumers.record("c", 2)
     with table.writer() as writer:

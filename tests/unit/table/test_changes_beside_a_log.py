@@ -36,7 +36,7 @@ def told(batches: Iterable[pa.RecordBatch]) -> Told:
 
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
-def test_the_log_tells_rows_and_the_files_tell_differences(tmp_path: Path, producer: str) -> None:
+def test_the_log_has_rows_and_the_files_have_differences(tmp_path: Path, producer: str) -> None:
     table = make(tmp_path, producer)
     write(table, ["+I", "+I"], [1, 2], [10, 20])
     table.compact()

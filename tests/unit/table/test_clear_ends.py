@@ -51,7 +51,7 @@ def test_a_forked_child_of_a_writer_says_that_it_cannot_write(tmp_path) -> None:
         child.kill()
 
 
-def test_a_slow_reader_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
+def test_a_slow_reader_gets_an_error_for_its_expired_snapshot(tmp_path) -> None:
     table = make(tmp_path, "'write-only' = 'true'")
     write(table, 1)
     scan = table.scan()
@@ -64,7 +64,7 @@ def test_a_slow_reader_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
         list(scan.read(splits[0]))
 
 
-def test_a_slow_tail_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
+def test_a_slow_tail_gets_an_error_for_its_expired_snapshot(tmp_path) -> None:
     table = make(tmp_path, "'write-only' = 'true', 'log-store.enabled' = 'true'")
     write(table, 1)
     tail = table.tail("latest-full", stop="latest")

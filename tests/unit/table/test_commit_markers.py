@@ -77,7 +77,7 @@ def write(table: Table, name: str) -> None:
 
 
 @pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "take over", "never"])
-def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkeypatch, comes_back) -> None:
+def test_an_old_row_is_emitted_before_the_newer_one_of_another_writer(table, monkeypatch, comes_back) -> None:
     owner = owing(table, monkeypatch, "stream", 0, "old")
     write(table, "new")
     last = "new"
@@ -116,7 +116,7 @@ def test_an_epoch_that_its_writer_marks_again_is_returned_once(table, monkeypatc
     assert writers.count("stream") == 2
 
 
-def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypatch) -> None:
+def test_missing_markers_of_several_writers_follow_the_order_of_snapshots(table, monkeypatch) -> None:
     owing(table, monkeypatch, "z", 0, "1")
     owing(table, monkeypatch, "a", 0, "2")
     owing(table, monkeypatch, "z", 1, "3")
@@ -125,7 +125,7 @@ def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypat
     assert [[r.epoch for r in table.logical.decided.of(writer)] for writer in "az"] == [[], []]
 
 
-def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypatch) -> None:
+def test_a_resumed_writer_appends_all_missing_markers_in_order(table, monkeypatch) -> None:
     owing(table, monkeypatch, "z", 0, "1")
     owner = owing(table, monkeypatch, "m", 0, "2")
     owing(table, monkeypatch, "a", 0, "3")
@@ -189,7 +189,7 @@ def test_a_death_at_any_step_of_the_marking_is_repaired(table, monkeypatch, step
     assert [[r.epoch for r in table.logical.decided.of(writer)] for writer in "zam"] == [[], [], []]
 
 
-def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(table, monkeypatch) -> None:
+def test_no_newer_marker_is_appended_while_an_older_one_fails(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     told: Callable[..., None] = Committer.append_commit
 
@@ -209,7 +209,7 @@ def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(tab
     assert names(table) == ["old", "new"]
 
 
-def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_tells_nothing(table, monkeypatch) -> None:
+def test_an_epoch_that_its_owner_decided_again_after_the_snapshot_has_no_markers(table, monkeypatch) -> None:
     seal(decided(table, "stream", 0, "old"))
     register_writer(table.logical, "stream")
     late = TaskWriter(table.logical, "stream", 0, 0)
@@ -221,13 +221,13 @@ def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_tells_not
     assert table.logical.decided.all() == []
 
 
-def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, monkeypatch) -> None:
+def test_a_seal_with_emit_mode_file_also_appends_missing_markers(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     seal_staged(table.logical.with_hints({"emit.mode": "file"}))
     assert names(table) == ["old"]
 
 
-def test_one_that_sees_no_log_tells_what_others_owe_all_the_same(table, monkeypatch) -> None:
+def test_a_writer_without_a_log_also_appends_missing_markers_of_others(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     decided(table, "other", 0, "new")
     without = table.logical.with_hints({"log-store.enabled": "false"})
@@ -241,7 +241,7 @@ def _known(committer: Committer) -> Committer:
     return committer
 
 
-def test_a_writer_that_is_alone_looks_at_no_lease(table, monkeypatch) -> None:
+def test_a_single_writer_reads_no_lease(table, monkeypatch) -> None:
     monkeypatch.setattr(Registrations, "all", away)
     for epoch in range(2):
         committer = decided(table, "stream", epoch, str(epoch))

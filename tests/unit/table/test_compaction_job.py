@@ -144,7 +144,7 @@ def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more,
         def run(self, given: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
             outcomes = super().run(given, tasks)
             if tasks[0] == first and outcomes[0].result is not None:
-                assert given.store.compact(*first.place, full=True) is not None
+                assert given.store.compact(*first.bucket_key, full=True) is not None
             return outcomes
 
     done = compact_table(table.logical, executor=Beaten())
@@ -157,7 +157,7 @@ def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more,
 def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true', 'num-sorted-run.compaction-trigger' = '2'")
     dynamic = table.logical
-    held = leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].place)
+    held = leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].bucket_key)
     minor = table.compact(full=False)
     assert (minor.buckets, minor.busy) == (1, 1)
     waits: list[float] = []
@@ -176,7 +176,7 @@ def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(
 def test_a_compactor_that_never_gives_back_is_left_alone_in_the_end(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true'")
     dynamic = table.logical
-    assert leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].place)
+    assert leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].bucket_key)
     monkeypatch.setattr(compaction_job, "LEASE_MS", 0)
     done = table.compact()
     assert (done.buckets, done.busy, FULL_MARK in (done.snapshot.properties or {})) == (1, 1, False)
@@ -220,7 +220,7 @@ def test_files_that_another_compactor_and_expiry_have_removed_are_lost_not_an_er
 
     def late(store, *given, **named):
         monkeypatch.setattr(FileStore, "run_compaction", run)
-        store.compact(*first.place, full=True)
+        store.compact(*first.bucket_key, full=True)
         raise NotFound("a file has gone")
 
     monkeypatch.setattr(FileStore, "run_compaction", late)
@@ -237,7 +237,9 @@ def test_a_batch_write_compacts_fully_when_the_table_asks_for_it(lake) -> None:
 
 
 @pytest.mark.parametrize(("wait", "expected"), [("true", []), ("false", [0, 0])])
-def test_rows_of_a_first_row_table_are_seen_at_once_unless_nobody_waits(lake, wait: str, expected: list[int]) -> None:
+def test_rows_of_a_first_row_table_are_visible_at_once_unless_lookup_wait_is_off(
+    lake, wait: str, expected: list[int]
+) -> None:
     options = f"'bucket' = '1', 'merge-engine' = 'first-row', 'lookup-wait' = '{wait}'"
     table = make(lake, options, writes=1)
     assert [level for level in levels(table) if level == 0] == expected
@@ -251,8 +253,8 @@ def test_rows_of_a_first_row_table_are_seen_at_once_unless_nobody_waits(lake, wa
 def test_a_batch_write_waits_for_the_compactor_that_has_its_new_rows(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'deletion-vectors.enabled' = 'true'", writes=1)
     dynamic = table.logical
-    place = dynamic.store.live_entries(table.latest_snapshot())[0]
-    held = leases_of(dynamic).take(place.partition, place.bucket)
+    bucket_key = dynamic.store.live_entries(table.latest_snapshot())[0]
+    held = leases_of(dynamic).take(bucket_key.partition, bucket_key.bucket)
     waits: list[float] = []
 
     def given_back(seconds: float) -> None:

@@ -45,7 +45,7 @@ def test_a_bucket_has_one_compactor_until_it_gives_the_lease_back(leases, now) -
     assert leases.take(PARTITION, 0) is not None
 
 
-def test_a_lease_that_nobody_renews_is_taken_over_and_its_old_owner_cannot_give_it_back(leases, now) -> None:
+def test_an_expired_lease_is_taken_over_and_its_old_owner_cannot_release_it(leases, now) -> None:
     old = leases.take(PARTITION, 0)
     now[0] += LEASE_MS - 1
     assert leases.take(PARTITION, 0) is None
@@ -109,13 +109,13 @@ def test_a_lease_is_renewed_while_its_owner_works(leases, now, monkeypatch) -> N
     path = f"{leases.directory}/{lease.name}"
     first = leases.io.read(path)
     now[0] += 1
-    with leases.kept(lease):
+    with leases.renewing(lease):
         while leases.io.read(path) == first:
             now[0] += 1
     assert orjson.loads(leases.io.read(path))["owner"] == lease.owner
 
 
-def test_a_lease_of_which_nobody_knows_whether_it_was_made_is_not_taken(leases, now, monkeypatch) -> None:
+def test_a_lease_with_an_unknown_outcome_is_not_taken(leases, now, monkeypatch) -> None:
     def unknown(*given):
         raise CommitUnknown("the answer was lost")
 

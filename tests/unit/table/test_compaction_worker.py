@@ -174,7 +174,7 @@ def test_a_worker_that_is_stopped_finishes_its_bucket_and_leaves_the_others(make
     assert writer.compactions == 1
 
 
-def test_every_so_many_commits_the_compaction_is_a_full_one(make_writer) -> None:
+def test_a_compaction_is_full_after_a_number_of_commits(make_writer) -> None:
     writer = make_writer(**{"full-compaction.delta-commits": "3"})
     writer.gate.set()
     for epochs in (3, 3):
@@ -193,7 +193,7 @@ def test_every_so_many_commits_the_compaction_is_a_full_one(make_writer) -> None
 def test_rows_that_no_reader_sees_yet_are_compacted_when_another_compactor_has_finished(
     make_writer, monkeypatch
 ) -> None:
-    monkeypatch.setattr(compaction_worker, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(compaction_worker, "_RECHECK_S", 0.001)
     writer = make_writer(**{"deletion-vectors.enabled": "true"})
     writer.gate.set()
     store, leases = writer.table.store, leases_of(writer.table)

@@ -71,7 +71,7 @@ def test_keys_keep_their_bucket_and_buckets_their_size(lake) -> None:
     assert table.scan(filter="p = 'a' and id = 33").to_arrow()["v"].to_pylist() == ["two"]
 
 
-def test_large_runs_get_their_buckets_in_the_seal_and_leave_nothing_behind(lake) -> None:
+def test_large_runs_get_their_buckets_in_the_seal_and_leave_no_files(lake) -> None:
     table = make(lake, **{"write-buffer-size": "64 kb", "dynamic-bucket.target-row-num": 2000})
     write(table, rows("a", range(5000), "x" * 20), rows("a", range(1000, 2000), "y"))
     found = content(table)

@@ -104,7 +104,7 @@ def test_an_epoch_that_spark_commits_twice_is_there_once(table: Table, is_sealed
     assert sum(want.values()) == 9
 
 
-def test_an_older_checkpoint_goes_on_behind_attempts_that_died(table: Table) -> None:
+def test_an_older_checkpoint_continues_after_dead_attempts(table: Table) -> None:
     """The job comes back before its last epoch; in the log there are rows of a later one, which nobody has decided."""
     job = Job(table)
     job.epoch(0, range(5))
@@ -147,7 +147,7 @@ def test_a_seal_after_an_older_checkpoint_takes_all_that_its_offset_covers(table
 
 
 @pytest.mark.parametrize("epochs", [0, 2])
-def test_a_new_checkpoint_goes_on_behind_a_query_that_was_ended(table: Table, epochs: int) -> None:
+def test_a_new_checkpoint_continues_after_an_ended_query(table: Table, epochs: int) -> None:
     old = Job(table)
     for number in range(epochs):
         old.epoch(number, [number])

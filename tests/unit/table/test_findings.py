@@ -28,17 +28,17 @@ from lakelog.table.health.stats import (
     BATCH,
     BucketStats,
     DeadRun,
-    LogBucketFigures,
-    LogFigures,
-    SnapshotFigures,
+    LogBucketStats,
+    LogStats,
+    SnapshotStats,
     TableStats,
-    WriterFigures,
+    WriterStats,
 )
 from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import make, rows, silence
 
 KEYED = TableStats("db.t", 1_000, is_keyed=True)
-BUCKET = LogBucketFigures(0, 10, 90, 50, 50, 0)
+BUCKET = LogBucketStats(0, 10, 90, 50, 50, 0)
 
 
 def kinds(figures: TableStats) -> list[str]:
@@ -64,9 +64,9 @@ def test_a_writer_that_died_is_red_until_the_next_writer_has_taken_over(tmp_path
 
 
 def test_a_log_without_its_records_and_files_that_are_ahead_of_it_differ() -> None:
-    assert kinds(replace(KEYED, log=LogFigures((BUCKET,)))) == []
-    assert kinds(replace(KEYED, log=LogFigures((replace(BUCKET, lost=4),)))) == ["stores-differ"]
-    (ahead,) = pick_findings(replace(KEYED, log=LogFigures((replace(BUCKET, applied=91),))), ())
+    assert kinds(replace(KEYED, log=LogStats((BUCKET,)))) == []
+    assert kinds(replace(KEYED, log=LogStats((replace(BUCKET, lost=4),)))) == ["stores-differ"]
+    (ahead,) = pick_findings(replace(KEYED, log=LogStats((replace(BUCKET, applied=91),))), ())
     assert (ahead.kind, "offset 91" in ahead.reason) == ("stores-differ", True)
 
 
@@ -85,7 +85,7 @@ def test_records_that_expired_before_they_were_in_files_are_found(tmp_path: Path
 
 
 def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -> None:
-    dead = SnapshotFigures(dead_run=DeadRun("compaction", "host", 7))
+    dead = SnapshotStats(dead_run=DeadRun("compaction", "host", 7))
     need = Action("compaction", "", "", 50)
     assert pick_findings(replace(KEYED, snapshots=dead), ()) == ()
     (found,) = pick_findings(replace(KEYED, snapshots=dead), (need,))
@@ -138,7 +138,7 @@ def test_what_is_unknown_is_neither_zero_nor_green() -> None:
     class Plain:
         name, options = "db.t", Options()
 
-    away = health_of(replace(KEYED, log=LogFigures(trouble="Unavailable: no broker")), Plain())  # type: ignore[arg-type]
+    away = health_of(replace(KEYED, log=LogStats(trouble="Unavailable: no broker")), Plain())  # type: ignore[arg-type]
     line, sample = line_of(Watched("db.t", 0, away)), sample_of(away)
     assert (line.lag, line.log_is_known, line.finding[:22]) == (None, False, "the log cannot be read")
     assert (sample.lag, sample.log_end, sample.open_epochs, sample.waiting_ms) == (None, None, None, None)
@@ -171,9 +171,9 @@ HOSTILE = "db.t;touch hacked #'"
 
 
 def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
-    log_with_all = LogFigures(
+    log_with_all = LogStats(
         (replace(BUCKET, lost=4), replace(BUCKET, applied=91)),
-        (WriterFigures("q", BATCH, 3, 3, 0, 0, is_gone=True),),
+        (WriterStats("q", BATCH, 3, 3, 0, 0, is_gone=True),),
         log_first=True,
     )
     buckets = (BucketStats("{}", 0, 9, 9_000, 90, 9, 9, 9, 9, 9_000),)

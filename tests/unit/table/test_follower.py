@@ -71,7 +71,7 @@ def followed(table: Table) -> list[int | None]:
     return [snapshot.delta_record_count for snapshot in table.follow(stop="latest")]
 
 
-def test_rows_of_nobody_become_files_and_rows_of_writers_are_not_there_twice(tmp_path) -> None:
+def test_unowned_rows_become_files_and_rows_of_writers_are_not_duplicated(tmp_path) -> None:
     table = make(tmp_path)
     log_first(table, range(10), "first")
     with table.writer() as writer:
@@ -195,7 +195,7 @@ def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path
     assert content(table.logical) == {0: "a", 1: "a", 2: "w", 3: "w", 4: "b", 5: "b"}
 
 
-def test_the_first_offsets_are_kept_when_nobody_but_others_has_written_for_long(tmp_path, monkeypatch) -> None:
+def test_the_first_offsets_are_kept_while_only_other_writers_write(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(pa.table({"id": pa.array(range(4), pa.int32()), "name": ["w"] * 4}))
@@ -224,7 +224,7 @@ def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(
     assert [s.delta_record_count for s in table.follow(stop="latest", skip_missing=True)] == [8]
 
 
-def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp_path) -> None:
+def test_a_recreated_log_is_an_error_or_read_from_its_start(tmp_path) -> None:
     table = make(tmp_path)
     log_first(table, range(10), "a")
     assert followed(table) == [10]
@@ -286,6 +286,6 @@ def gone(tmp_path) -> Iterator[Table]:
     yield table
 
 
-def test_a_log_that_is_gone_is_an_error(gone) -> None:
+def test_a_deleted_log_is_an_error(gone) -> None:
     with pytest.raises(NotFound):
         followed(gone)

@@ -67,7 +67,7 @@ def test_rows_of_the_new_table_stay_and_none_of_the_old_one_come(lakes, before: 
     assert stores(table) == new(before, (7, "later"), (8, "and later"))
 
 
-def test_paimon_finds_only_files_of_the_new_table_behind_the_next_commit(lakes) -> None:
+def test_paimon_finds_only_files_of_the_new_table_after_the_next_commit(lakes) -> None:
     """A reader that does not know of identities takes the newest snapshot as it is."""
     table = haunted(lakes, "", 2)
     write(table, 7, "later")

@@ -112,7 +112,7 @@ def test_a_full_compaction_is_due_by_the_options_only_when_it_would_do_something
     assert kinds(table) == []
 
 
-def test_the_log_and_the_files_have_the_same_freshness_at_rest(tmp_path) -> None:
+def test_an_idle_log_and_the_files_have_the_same_freshness(tmp_path) -> None:
     table = make(tmp_path)
     write(table, 1, 2, 3, 4)
     found = table.health()
@@ -151,7 +151,7 @@ def test_rows_that_are_in_the_log_alone_are_lag_with_an_age(tmp_path, monkeypatc
     assert table.health().figures.log.lag == 0
 
 
-def test_a_decided_epoch_without_a_snapshot_is_open_and_decided_offsets_tell_it(tmp_path, monkeypatch) -> None:
+def test_a_decided_epoch_without_a_snapshot_is_open_by_its_decided_offsets(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     writer = table.writer()
     writer.write(rows(1, 2, 3, 4))
@@ -163,7 +163,7 @@ def test_a_decided_epoch_without_a_snapshot_is_open_and_decided_offsets_tell_it(
     assert (at_work.waiting, at_work.undecided_ms, log.open_epochs) == (1, None, 1)
 
 
-def test_a_log_that_is_away_is_told_of_and_hides_nothing_else(tmp_path, monkeypatch) -> None:
+def test_an_unavailable_log_is_reported_and_hides_no_other_finding(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     write(table, 1)
 
@@ -180,7 +180,7 @@ def test_a_log_that_is_away_is_told_of_and_hides_nothing_else(tmp_path, monkeypa
     assert table.health(with_log=False).figures.log is None
 
 
-def test_a_bucket_that_somebody_compacts_is_told_of(tmp_path) -> None:
+def test_a_bucket_under_compaction_is_reported(tmp_path) -> None:
     table = plain(tmp_path)
     write(table, 1)
     (entry,) = table.logical.store.live_entries(table.latest_snapshot())

@@ -59,7 +59,7 @@ def test_a_handle_from_before_drop_and_create_writes_nothing_into_the_new_table(
     assert lakes[0].table("db.x").scan().to_arrow().num_rows == 1
 
 
-def test_a_commit_that_is_paused_behind_its_snapshot_leaves_those_of_the_new_table(lakes, monkeypatch) -> None:
+def test_a_commit_suspended_after_its_snapshot_deletes_none_of_the_new_table(lakes, monkeypatch) -> None:
     """DROP, CREATE and writes come between the creation of a snapshot and the look that follows it."""
     table = opened(lakes, "")
     _, owner = lakes
@@ -289,7 +289,7 @@ def in_a_thread(work: Callable[[], T]) -> T:
         return pool.submit(work).result()
 
 
-def test_a_tail_behind_the_end_of_an_older_copy_says_so(lakes, log_file, tmp_path) -> None:
+def test_a_tail_after_the_end_of_an_older_copy_raises_an_error(lakes, log_file, tmp_path) -> None:
     table = lakes[0].table("db.x")
     copied(log_file, tmp_path / "copy")
     writer = table.writer()

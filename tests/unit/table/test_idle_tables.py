@@ -85,7 +85,7 @@ def test_an_idle_table_whose_log_is_empty_has_lost_nothing(tmp_path, epochs) -> 
     assert read_every_way(table) == [[*ids, 9]] * 4
 
 
-def test_what_others_told_between_is_counted_too(tmp_path) -> None:
+def test_markers_of_other_writers_in_between_are_counted(tmp_path) -> None:
     """A seal of epochs that were healed before another seal told its own."""
     table = make(tmp_path)
     first = stream(table, (1, 2, 3, 4))
@@ -98,7 +98,7 @@ def test_what_others_told_between_is_counted_too(tmp_path) -> None:
     assert read_every_way(table) == [list(range(1, 9))] * 4
 
 
-def test_epochs_that_were_healed_while_a_seal_was_at_work(tmp_path, monkeypatch) -> None:
+def test_epochs_that_were_healed_during_a_seal(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     committer = Committer(table.logical, "stream")
     committer.commit(0, [attempt(table, "stream", 0, 1, 2, 3, 4).finish()])
@@ -134,7 +134,7 @@ def test_open_rows_that_are_lost_stay_an_error(tmp_path) -> None:
     check_lost(table)
 
 
-def test_as_many_open_rows_as_there_are_records_to_tell_are_not_taken_for_them(tmp_path, monkeypatch) -> None:
+def test_open_rows_are_not_counted_as_missing_markers(tmp_path, monkeypatch) -> None:
     """Two commit records are owed; of the attempt that nobody has decided its first record and its row are lost."""
     table = make(tmp_path)
     with monkeypatch.context() as patch:
@@ -172,7 +172,7 @@ def test_a_log_that_cannot_count_what_it_lost_stays_an_error(tmp_path, monkeypat
     check_lost(table)
 
 
-def test_a_failed_tell_is_told_by_the_next_seal_and_known_from_then_on(tmp_path, monkeypatch) -> None:
+def test_a_failed_marker_is_appended_by_the_next_seal_once(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Committer, "append_commit", away)

@@ -84,7 +84,7 @@ def changelog_files(table: Table) -> list[Any]:
     return [entry.file for meta in metas for entry in store.manifests.read(meta.file_name)]
 
 
-def test_every_row_is_told_by_key_and_then_in_its_order(lake: Lake) -> None:
+def test_rows_are_emitted_by_key_and_then_in_their_order(lake: Lake) -> None:
     table = make(lake)
     write(table, rows("+I a 2 one", "+I a 1 one", "-U a 1 one", "+U a 1 two"), rows("-D a 2 one"))
     assert told(table) == ["+I a 1 one", "-U a 1 one", "+U a 1 two", "+I a 2 one", "-D a 2 one"]
@@ -93,7 +93,7 @@ def test_every_row_is_told_by_key_and_then_in_its_order(lake: Lake) -> None:
     assert (snapshot.changelog_record_count, snapshot.delta_record_count) == (5, 2)
 
 
-def test_a_changelog_file_lies_beside_the_data_file_and_shares_its_counter(lake: Lake) -> None:
+def test_a_changelog_file_has_the_directory_and_the_counter_of_the_data_file(lake: Lake) -> None:
     table = make(lake, **{"changelog-file.format": "avro"})
     write(table, rows("+I a 1 x"))
     (entry,) = table.logical.store.live_entries(table.latest_snapshot())
@@ -101,20 +101,20 @@ def test_a_changelog_file_lies_beside_the_data_file_and_shares_its_counter(lake:
     assert change.file_name == entry.file.file_name.replace("data-", "changelog-").replace("-0.parquet", "-1.avro")
 
 
-def test_rows_that_are_ignored_are_not_told(lake: Lake) -> None:
+def test_ignored_rows_are_not_emitted(lake: Lake) -> None:
     table = make(lake, **{"ignore-delete": "true"})
     write(table, rows("+I a 1 x", "-D a 1 x", "-U a 2 y", "+U a 2 z"))
     assert told(table) == ["+I a 1 x", "+U a 2 z"]
 
 
-def test_a_sequence_field_orders_what_is_told(lake: Lake) -> None:
+def test_a_sequence_field_orders_the_emitted_changes(lake: Lake) -> None:
     table = make(lake, **{"sequence.field": "v"})
     write(table, rows("+I a 1 9", "+I a 1 3", "+I a 1 5"))
     assert told(table) == ["+I a 1 3", "+I a 1 5", "+I a 1 9"]
     assert state(table) == {("a", 1): "9"}
 
 
-def test_all_rows_of_an_aggregation_are_told_and_none_is_counted_twice(lake: Lake) -> None:
+def test_all_rows_of_an_aggregation_are_emitted_and_none_is_counted_twice(lake: Lake) -> None:
     table = make(lake, **{"merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"})
     write(table, rows("+I a 1 x", "+I a 1 y"))
     write(table, rows("+I a 1 z"))
@@ -178,7 +178,7 @@ def test_a_changelog_is_renumbered_with_its_data(lake: Lake) -> None:
     assert changelog_style(Options(store.schema.options), 0).prefix == "changelog-"
 
 
-def test_overwrites_and_compactions_are_not_told(lake: Lake) -> None:
+def test_overwrites_and_compactions_are_not_emitted(lake: Lake) -> None:
     table = make(lake)
     write(table, rows("+I a 1 x"))
     with table.writer(overwrite=True) as writer:
@@ -190,7 +190,7 @@ def test_overwrites_and_compactions_are_not_told(lake: Lake) -> None:
     assert table.remove_orphan_files(timedelta(0)).files == ()
 
 
-def test_changes_that_nobody_follows_are_not_told(lake: Lake) -> None:
+def test_a_write_without_change_tracking_emits_no_changes(lake: Lake) -> None:
     table = make(lake)
     write(table, rows("+I a 1 x"))
     write(table, rows("+I a 2 y"), options={"change-tracking": "false"})

@@ -44,7 +44,7 @@ def names_of(*results: AttemptResult) -> set[str]:
     return {f.file_name for result in results for run in result.runs for f in (*run.files, *run.changelog)}
 
 
-def test_what_other_attempts_wrote_goes_and_all_else_stays(table) -> None:
+def test_files_of_other_attempts_are_deleted_and_all_others_stay(table) -> None:
     job, other = JobFiles(new_uuid()), JobFiles(new_uuid())
     lost, accepted, beside = attempt(table, job), attempt(table, job), attempt(table, other)
     half = next(iter(files(table))).with_name(f".data-{job.new_names().uuid}-0.parquet.tmp")
@@ -53,7 +53,7 @@ def test_what_other_attempts_wrote_goes_and_all_else_stays(table) -> None:
     extra.write_bytes(b"of a file that counts")
     assert len(names_of(lost)) == len(names_of(accepted)) > 2
     commit_append(table.logical, job.job, [accepted])
-    job.remove_lost(table.logical, [accepted])
+    job.remove_uncommitted(table.logical, [accepted])
     assert {path.name for path in files(table)} == {*names_of(accepted, beside), extra.name}
     assert table.scan().to_arrow().num_rows == 20_000
 
@@ -76,7 +76,7 @@ def test_a_storage_that_is_away_leaves_the_files_and_fails_nothing(table, monkey
 
     monkeypatch.setattr(LocalFileIO, "list", away)
     job.remove_all(table.logical)
-    job.remove_lost(table.logical, [result])
+    job.remove_uncommitted(table.logical, [result])
     assert "the storage is away" in caplog.text
     monkeypatch.undo()
     assert {path.name for path in files(table)} == names_of(result)

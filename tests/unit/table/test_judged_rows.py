@@ -302,7 +302,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, options) -> None:
 
 
 @pytest.mark.parametrize("key", ["id", ""])
-def test_a_disk_that_is_full_behind_the_decision_does_not_ask_for_the_rows_again(tmp_path, monkeypatch, key) -> None:
+def test_a_full_disk_after_the_decision_does_not_require_the_rows_again(tmp_path, monkeypatch, key) -> None:
     table = make(tmp_path, "v string", key=key)
     rows = columns_of(pa.string(), "a", "b")
     open_output = LocalFileIO.open_output

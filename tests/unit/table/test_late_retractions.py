@@ -128,14 +128,14 @@ def test_an_old_half_alone_deletes_its_key(tmp_path, options) -> None:
 
 
 @pytest.mark.parametrize("options", LOGS)
-def test_a_delete_behind_an_insertion_deletes(tmp_path, options) -> None:
+def test_a_delete_after_an_insert_deletes(tmp_path, options) -> None:
     table = make(tmp_path, options)
     write_in_tasks(table, changes(("+I", 1, "a"), ("+I", 2, "b"), ("-D", 1, "a")))
     check(table, {2: "b"})
 
 
 @pytest.mark.parametrize("options", LOGS)
-def test_late_old_halves_beside_data_files_delete_nothing(tmp_path, monkeypatch, options) -> None:
+def test_late_update_befores_next_to_data_files_delete_nothing(tmp_path, monkeypatch, options) -> None:
     table = make(tmp_path, options)
     write(table, changes(*(("+I", i, "a") for i in range(200))))
     monkeypatch.setattr(task_writer, "_INLINE_BYTES", 0)

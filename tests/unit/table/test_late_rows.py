@@ -72,9 +72,7 @@ def test_a_writer_of_other_keys_reports_late_rows(
     assert folded(table) == files(table) == want
 
 
-def test_maintenance_goes_on_beside_a_record_that_cannot_be_read(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_maintenance_continues_despite_an_unreadable_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = make(tmp_path)
     log = table.logical.log
     assert log is not None

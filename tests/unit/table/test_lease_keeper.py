@@ -75,7 +75,7 @@ def test_two_that_take_over_from_one_writer_leave_nothing(tmp_path: Path, monkey
     assert table.logical.registered.writers() == []
 
 
-def test_what_a_process_leaves_that_dies_as_it_registers_is_cleaned(tmp_path: Path) -> None:
+def test_files_of_a_process_that_died_during_registration_are_cleaned(tmp_path: Path) -> None:
     table = make(tmp_path, f", 'log.writer-timeout' = '{TIMEOUT_MS} ms'")
     staged = tmp_path / "warehouse" / "db.db" / "t" / "lakelog" / "staged"
     for name in ("lease", ".origin.4478dcc6.tmp"):

@@ -23,7 +23,7 @@ def leave_a_gap(table: Table) -> None:
     database.execute("update ends set next = next + 1000")
 
 
-def test_a_tail_ends_behind_a_gap(tmp_path: Path) -> None:
+def test_a_tail_ends_after_a_gap(tmp_path: Path) -> None:
     table = make(tmp_path)
     leave_a_gap(table)
     with table.writer() as writer:
@@ -35,7 +35,7 @@ def test_a_tail_ends_behind_a_gap(tmp_path: Path) -> None:
     assert files(table, **{"read.mode": "union"}) == files(table) == [(n, "a") for n in (1, 2, 3)]
 
 
-def test_a_follower_ends_behind_a_gap(tmp_path: Path) -> None:
+def test_a_follower_ends_after_a_gap(tmp_path: Path) -> None:
     table = make(tmp_path, f", '{EMIT_MODE.key}' = 'log'")
     leave_a_gap(table)
     assert list(table.follow(stop="latest")) == []
@@ -45,7 +45,7 @@ def test_a_follower_ends_behind_a_gap(tmp_path: Path) -> None:
     assert list(table.follow(stop="latest")) == []
 
 
-def test_a_writer_goes_on_over_a_gap_and_takes_back_what_it_must(tmp_path: Path) -> None:
+def test_a_writer_continues_after_a_gap_and_retracts_its_open_rows(tmp_path: Path) -> None:
     table = make(tmp_path)
     first = table.writer()
     first.write(rows(1, 2))
@@ -59,7 +59,7 @@ def test_a_writer_goes_on_over_a_gap_and_takes_back_what_it_must(tmp_path: Path)
     assert files(table, **{"read.mode": "union"}) == [(3, "a")]
 
 
-def test_what_lies_before_a_gap_is_read_back_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_before_a_gap_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1, 2, 3))

@@ -43,7 +43,7 @@ def by_key(found: list[tuple[str, int, str]]) -> list[tuple[int, str]]:
     return sorted(state.items())
 
 
-def test_a_snapshot_and_the_changes_behind_it(tmp_path) -> None:
+def test_a_snapshot_and_the_changes_after_it(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1, 2))
@@ -92,7 +92,7 @@ def test_a_writer_that_is_taken_back_while_the_reader_begins(tmp_path, monkeypat
     assert (by_key if key else net)(found) == [(1, "a"), (2, "a")] == files(table)
 
 
-def test_what_a_second_writer_sealed_behind_open_rows_is_not_told_twice(tmp_path) -> None:
+def test_epochs_that_a_second_writer_sealed_after_open_rows_are_not_marked_twice(tmp_path) -> None:
     table = make(tmp_path, key="")
     first = table.writer()
     first.write(rows(1, 2, name="open"))
@@ -159,7 +159,7 @@ def test_a_key_stays_as_decided_where_a_late_record_of_a_sealed_epoch_was_correc
     assert by_key(changes(table)) == []
 
 
-def test_rows_only_in_the_log_come_behind_the_snapshot(tmp_path) -> None:
+def test_rows_of_the_log_only_are_read_after_the_snapshot(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1))
@@ -168,7 +168,7 @@ def test_rows_only_in_the_log_come_behind_the_snapshot(tmp_path) -> None:
     assert by_key(changes(table)) == [(1, "a"), (2, "a")]
 
 
-def test_a_row_only_in_the_log_that_was_written_again_is_not_told_last(tmp_path) -> None:
+def test_a_rewritten_row_of_the_log_only_is_not_emitted_last(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer(options={"emit.mode": "log"}) as writer:
         writer.write(rows(1, 2, name="only in the log"))
@@ -181,7 +181,7 @@ def test_a_row_only_in_the_log_that_was_written_again_is_not_told_last(tmp_path)
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 @pytest.mark.parametrize("expired", ["error", "earliest", "latest-full"])
-def test_what_is_told_again_behind_a_snapshot_is_what_the_log_still_holds(tmp_path, key, expired) -> None:
+def test_repeated_records_after_a_snapshot_are_those_the_log_still_has(tmp_path, key, expired) -> None:
     table = make(tmp_path, key=key)
     with table.writer(options={"emit.mode": "log"}) as only:
         only.write(rows(*range(8), name="log"))

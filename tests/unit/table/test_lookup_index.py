@@ -131,7 +131,7 @@ def test_an_index_of_one_bucket_has_its_rows_only(tmp_path, kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["log", "files"])
-def test_it_is_made_anew_when_the_table_cannot_say_what_has_changed(tmp_path, kind) -> None:
+def test_it_is_rebuilt_if_the_table_cannot_list_its_changes(tmp_path, kind) -> None:
     table = make(tmp_path, LOGS[kind])
     with table.writer() as writer:
         writer.write(changes([(1, "x", 1), (2, "x", 1)]))
@@ -185,7 +185,7 @@ def test_the_files_of_a_table_with_a_log_can_be_followed(tmp_path) -> None:
     assert found(by_log, [(1, "x")]) == [(1, "x", 1)], "the log was not told"
 
 
-def test_nothing_is_looked_at_again_that_is_fresh_enough(tmp_path) -> None:
+def test_a_fresh_inspection_is_reused(tmp_path) -> None:
     table = make(tmp_path, LOGS["files"])
     index = index_of(table, tmp_path / "index")
     index.refresh()

@@ -51,7 +51,7 @@ def test_each_row_finds_what_a_loop_finds() -> None:
         assert nulls == alone
 
 
-def test_look_ups_of_different_rows_are_one() -> None:
+def test_lookups_of_different_rows_are_one() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([1, 2, 3, 4], pa.int32())], ["k"])
     parts = [
         look_up(batch, SCHEMA, np.array(rows), finder({key: [f"{key}"] for key in (1, 2, 4)}), EMPTY)

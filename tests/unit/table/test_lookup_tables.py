@@ -20,7 +20,7 @@ from lakelog.table.lookup import index_cache as lookup_tables
 from lakelog.table.lookup import stats as lookup_figures
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
 from lakelog.table.lookup.index_cache import LookupTable, LookupTables
-from lakelog.table.lookup.stats import LookupFigures, check_name, delete_old_stats, lookup_stats, save_stats
+from lakelog.table.lookup.stats import LookupStats, check_name, delete_old_stats, lookup_stats, save_stats
 from log_tables import make, rows
 
 
@@ -47,7 +47,7 @@ def write(table: Table, name: str) -> None:
         writer.write(rows(1, name=name))
 
 
-def test_a_task_sees_what_was_there_when_it_began(table, tmp_path) -> None:
+def test_a_task_sees_the_state_at_its_start(table, tmp_path) -> None:
     tables = LookupTables(str(tmp_path / "local"))
     joined = tables.table(spec_of(table, **{"lookup.refresh-interval": "1 h"}), "join")
     began = time.monotonic()
@@ -108,7 +108,7 @@ def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
         joined.figures.answered(1, 150.0)
         joined.figures.found += 60
     tables.close()
-    save_stats(table.logical, "two", "another", LookupFigures(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
+    save_stats(table.logical, "two", "another", LookupStats(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
     one, two = lookup_stats(table.logical).to_pylist()
     want = {"name": "one", "workers": 1, "probes": 100, "found": 60, "begun": 1, "index_rows": 1}
     assert {key: one[key] for key in want} == want
@@ -119,7 +119,7 @@ def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
 
 
 def test_old_figures_go_with_orphan_cleaning(table, monkeypatch) -> None:
-    save_stats(table.logical, "old", "w", LookupFigures())
+    save_stats(table.logical, "old", "w", LookupStats())
     table.remove_orphan_files()
     assert lookup_stats(table.logical).num_rows == 1
     monkeypatch.setattr(lookup_figures, "_KEPT_MS", -1000)

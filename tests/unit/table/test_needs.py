@@ -14,17 +14,17 @@ from lakelog.table.health.stats import (
     BATCH,
     STREAM,
     BucketStats,
-    LogBucketFigures,
-    LogFigures,
-    SnapshotFigures,
+    LogBucketStats,
+    LogStats,
+    SnapshotStats,
     TableStats,
-    WriterFigures,
+    WriterStats,
 )
 
 DAY = 24 * 3_600_000
 NOW = 1_000 * DAY
 HOUR = 3_600_000
-NEW = SnapshotFigures(newest_id=5, newest_ms=NOW, kept=5, created_ms=NOW)
+NEW = SnapshotStats(newest_id=5, newest_ms=NOW, kept=5, created_ms=NOW)
 KEYED = TableStats("db.t", NOW, is_keyed=True, snapshots=NEW)
 
 
@@ -41,7 +41,7 @@ def waits(figures: TableStats, **options: str) -> list[str]:
 
 
 def test_a_table_that_is_well_needs_nothing() -> None:
-    healthy = replace(KEYED, buckets=(bucket(3),), log=LogFigures((LogBucketFigures(0, 0, 9, 9, 9, 0),)))
+    healthy = replace(KEYED, buckets=(bucket(3),), log=LogStats((LogBucketStats(0, 0, 9, 9, 9, 0),)))
     assert needs(healthy) == {}
     assert waits(healthy) == []
     assert total(score_parts(healthy, Options(), NOW)) == 100
@@ -60,7 +60,7 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     assert "db.t --minor" in found.what_to_do
 
 
-def test_a_bucket_that_somebody_compacts_is_no_need() -> None:
+def test_a_bucket_under_compaction_is_no_need() -> None:
     held = replace(bucket(9, 9), compactor="host, process 7")
     assert needs(replace(KEYED, buckets=(held,))) == {}
     (need,) = needs(replace(KEYED, buckets=(held, bucket(5, 5, number=1)))).values()
@@ -82,7 +82,7 @@ def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() ->
     assert begun["expiry"].reason == "1 removal of files did not finish"
 
 
-def test_orphan_files_are_looked_for_so_long_after_the_last_time() -> None:
+def test_orphan_cleaning_is_due_at_intervals() -> None:
     old = replace(KEYED, snapshots=replace(NEW, created_ms=NOW - 8 * DAY))
     assert "never cleaned" in needs(old)["orphan-cleaning"].reason
     assert needs(old, **{"optimizer.orphan-interval": "9 d"}) == {}
@@ -95,9 +95,9 @@ def test_orphan_files_are_looked_for_so_long_after_the_last_time() -> None:
     )
 
 
-def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() -> None:
-    at_work = WriterFigures("w1", BATCH, -1, -1, 0, NOW - 5000, undecided_ms=NOW - 5000)
-    both = LogFigures(writers=(at_work, replace(at_work, name="w2", is_gone=True)))
+def test_a_dead_batch_writer_is_most_urgent_and_an_active_one_is_waited_for() -> None:
+    at_work = WriterStats("w1", BATCH, -1, -1, 0, NOW - 5000, undecided_ms=NOW - 5000)
+    both = LogStats(writers=(at_work, replace(at_work, name="w2", is_gone=True)))
     figures = replace(KEYED, buckets=(bucket(9, 9),), log=both)
     found = plan_actions(figures, Options(), NOW)
     assert [need.kind for need in found] == ["healing", "compaction"]
@@ -107,13 +107,13 @@ def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() ->
     assert not any("w2" in w for w in waiting)
 
 
-def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_told_of() -> None:
-    late = WriterFigures("q", STREAM, 4, 3, 1, NOW - 2 * HOUR, waiting_ms=NOW - HOUR // 2, is_alive=False)
+def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_reported() -> None:
+    late = WriterStats("q", STREAM, 4, 3, 1, NOW - 2 * HOUR, waiting_ms=NOW - HOUR // 2, is_alive=False)
     assert (
         "1 dead writer decided rows that wait for their snapshot (q)"
-        in needs(replace(KEYED, log=LogFigures(writers=(late,))))["healing"].reason
+        in needs(replace(KEYED, log=LogStats(writers=(late,))))["healing"].reason
     )
-    soon = replace(KEYED, log=LogFigures(writers=(replace(late, is_alive=True),)))
+    soon = replace(KEYED, log=LogStats(writers=(replace(late, is_alive=True),)))
     assert needs(soon) == {}
     assert any("the snapshot of 1 epoch of stream writer q" in w and "30 min ago" in w for w in waits(soon))
 
@@ -127,14 +127,14 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_
         ),
         (replace(KEYED, snapshots=replace(NEW, held=4, holder="slow")), ["4 snapshots", "'slow'", "reset_consumer"]),
         (
-            replace(KEYED, buckets=(bucket(8, 8),), log=LogFigures()),
+            replace(KEYED, buckets=(bucket(8, 8),), log=LogStats()),
             ["snapshots of streaming writers", "8 sorted runs", "compact db.t --minor"],
         ),
         (
-            replace(KEYED, log=LogFigures(writers=(WriterFigures("q", STREAM, 3, 3, 0, NOW - 3 * HOUR),))),
+            replace(KEYED, log=LogStats(writers=(WriterStats("q", STREAM, 3, 3, 0, NOW - 3 * HOUR),))),
             ["writer q", "3 h", "end_writer('db.t', 'q')"],
         ),
-        (replace(KEYED, log=LogFigures(log_first=True)), ["log-first rows", "lakelog follow db.t"]),
+        (replace(KEYED, log=LogStats(log_first=True)), ["log-first rows", "lakelog follow db.t"]),
     ],
 )
 def test_what_waits_says_why_and_what_to_do(figures: TableStats, words: list[str]) -> None:
@@ -157,8 +157,8 @@ def test_a_table_that_lakelog_must_not_write_is_left_to_its_engine() -> None:
 
 
 def test_the_score_falls_with_each_of_its_parts_and_says_why() -> None:
-    log = LogFigures((LogBucketFigures(0, 0, 9, 9, 5, 4, waiting_ms=NOW - 10 * HOUR),))
-    gone = WriterFigures("w", BATCH, -1, -1, 0, NOW, is_gone=True)
+    log = LogStats((LogBucketStats(0, 0, 9, 9, 5, 4, waiting_ms=NOW - 10 * HOUR),))
+    gone = WriterStats("w", BATCH, -1, -1, 0, NOW, is_gone=True)
     ill = replace(
         KEYED,
         buckets=(bucket(20, 20), bucket(4, number=1)),

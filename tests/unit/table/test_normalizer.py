@@ -209,7 +209,7 @@ def test_old_saves_and_their_runs_go(tmp_path) -> None:
     assert {p.name for p in tmp_path.iterdir() if p.suffix == ".arrow"} == named
 
 
-def test_a_state_of_before_a_column_was_added_goes_on(tmp_path) -> None:
+def test_a_state_from_before_an_added_column_stays_usable(tmp_path) -> None:
     state = KeyedState(LocalFileIO(), str(tmp_path), SCHEMA, ("id",), 1)
     state.put(some([1]))
     state.save()
@@ -244,7 +244,7 @@ def test_the_rows_of_a_range_are_the_same_from_any_save(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("saves", ["in time", "at the end", "in a task"])
-def test_a_bucket_with_records_that_tell_nothing_is_saved_behind_them(tmp_path, monkeypatch, saves) -> None:
+def test_the_state_of_a_bucket_is_saved_after_records_without_changes(tmp_path, monkeypatch, saves) -> None:
     table = make(tmp_path)
     now = [1000.0]
     monkeypatch.setattr(normalizer, "monotonic_s", lambda: now[0])

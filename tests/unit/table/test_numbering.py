@@ -22,7 +22,7 @@ def test_offsets_that_are_above_the_files_are_the_numbers() -> None:
     assert numbering(2**50).delta(PLACE, 2**50 + 1, ()) == 0
 
 
-def test_the_tasks_of_an_epoch_come_to_the_same_delta() -> None:
+def test_the_tasks_of_an_epoch_compute_the_same_delta() -> None:
     for emits_log, orders in ((True, (2**50 + 7, 2**50 + 900_000)), (False, (0, 5000 << 26))):
         deltas = {numbering(2**51, emits_log).delta(PLACE, order, ()) for order in orders}
         assert len(deltas) == 1

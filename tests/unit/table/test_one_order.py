@@ -60,7 +60,7 @@ def test_so_it_is_in_a_table_without_a_log(tmp_path: Path, state: str) -> None:
     check(table, CHANGED)
 
 
-def test_an_overwrite_of_a_use_without_the_log_comes_after_what_is_decided(tmp_path: Path) -> None:
+def test_an_overwrite_without_the_log_follows_the_decided_epochs(tmp_path: Path) -> None:
     table = without_log(tmp_path)
     decided(table, "stream", 0, 1, 2)
     with table.writer(overwrite=True) as writer:

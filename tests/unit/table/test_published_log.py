@@ -83,14 +83,14 @@ def test_rows_that_an_overwrite_keeps_are_no_changes_of_a_table_without_a_key(tm
     assert sorted(told(table)[before:]) == [("+I", 1, 5, 5), ("-D", 1, 1, 1), ("-D", 1, 2, 2)]
 
 
-def test_rows_of_a_first_row_table_are_told_when_a_read_shows_them(tmp_path: Path) -> None:
+def test_rows_of_a_first_row_table_are_emitted_when_a_read_shows_them(tmp_path: Path) -> None:
     table = make(tmp_path, "'merge-engine' = 'first-row'")
     write(table, (1, 1, 1))
     write(table, (1, 1, 2), (1, 2, 2))
     assert sorted(told(table)) == [("+I", 1, 1, 1), ("+I", 1, 2, 2)]
 
 
-def test_the_next_commit_appends_what_a_log_that_was_away_has_missed(
+def test_the_next_commit_appends_the_records_missed_during_an_outage_of_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path)
@@ -143,7 +143,7 @@ def test_snapshots_that_the_log_has_not_got_stay(tmp_path: Path, monkeypatch: py
     assert len(table.logical.store.snapshots.chain_ids()) == 1
 
 
-def test_a_log_whose_snapshot_is_gone_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_of_changes_stops_if_its_snapshot_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path)
     write(table, (1, 1, 1))
     with monkeypatch.context() as patched:

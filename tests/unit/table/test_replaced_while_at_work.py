@@ -70,7 +70,7 @@ def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monk
     assert stores(lakes[0].table("db.x")) == [(1, "row")]
 
 
-def test_a_create_whose_catalog_is_away_afterwards_does_not_drop_the_topic_of_its_table(lakes, monkeypatch) -> None:
+def test_a_create_followed_by_a_catalog_outage_keeps_the_topic_of_its_table(lakes, monkeypatch) -> None:
     made, load = Directories.create_table, Directories.load_table
 
     def away(*_: object) -> TableLocation:
@@ -141,7 +141,7 @@ def test_a_rename_that_was_too_late_leaves_the_log_of_a_table_that_is_being_crea
     assert stores(owner.table("db.y")) == [(1, "before")]
 
 
-def test_a_create_whose_log_was_moved_away_can_be_repeated(lakes, monkeypatch) -> None:
+def test_a_create_whose_log_was_moved_can_be_retried(lakes, monkeypatch) -> None:
     opened(lakes, _LOG)
     owner = lakes[1]
     directory = Path(owner.table("db.x").path.removeprefix("file://"))

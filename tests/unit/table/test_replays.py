@@ -140,7 +140,7 @@ def test_a_driver_that_lost_the_decision_to_another_split_is_not_acknowledged(ta
     assert len(files(table)) == 12
 
 
-def test_a_query_whose_rows_differ_each_time_goes_on_with_those_of_the_first_commit(table: Table) -> None:
+def test_a_nondeterministic_query_continues_with_the_rows_of_the_first_commit(table: Table) -> None:
     before = first_run(table, is_sealed=False)
     lenient = Committer(table.logical.with_hints({"write.check-replays": "false"}), "query")
     lenient.commit(3, looked(Job(table), 3, range(30, 33)))

@@ -90,7 +90,7 @@ def scan_of_ids(table, low: int) -> str:
     return name
 
 
-def test_what_cannot_be_rewritten(tmp_path) -> None:
+def test_tables_that_cannot_be_rewritten(tmp_path) -> None:
     keyed = make(tmp_path / "keyed", ", 'log-store.enabled' = 'true'", ", primary key (id)").logical
     with pytest.raises(UnsupportedFeature, match="has a primary key"):
         files_to_rewrite(keyed)
@@ -113,7 +113,7 @@ def test_what_cannot_be_rewritten(tmp_path) -> None:
         ("'rowkind.field' = 'v'", "UPDATE", "its column 'v' "),
     ],
 )
-def test_tables_whose_rows_do_not_change_so(tmp_path, options, action, said) -> None:
+def test_tables_that_do_not_support_the_change(tmp_path, options, action, said) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(f"create table db.t (id int, v string, primary key (id)) using lakelog tblproperties ({options})")
     with pytest.raises(UnsupportedFeature, match=said):

@@ -40,18 +40,18 @@ def test_the_newest_come_first_and_a_kind_can_be_asked_for() -> None:
     assert [run.started_ms for run in runs.list()] == [40, 7, 5]
     assert [run.started_ms for run in runs.list(1, "compaction")] == [40]
     runs.record(replace(begun(90, "expiry"), outcome=FAILED))
-    assert runs.last_done_ms("expiry") == 5
-    assert runs.last_done_ms("healing") is None
+    assert runs.last_completed_ms("expiry") == 5
+    assert runs.last_completed_ms("healing") is None
 
 
 def test_only_the_last_ones_are_kept_but_the_newest_of_each_kind_always(monkeypatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 10)
+    monkeypatch.setattr(module, "MOST_RUNS", 10)
     runs = Runs(MemoryFileIO(new_uuid()), "memory:/t")
     runs.record(replace(begun(1, "orphan-cleaning"), outcome=DONE))
     for at in range(2, 40):
         runs.record(replace(begun(at), outcome=DONE))
     assert [run.started_ms for run in runs.list()] == [*range(39, 29, -1), 1]
-    assert runs.last_done_ms("orphan-cleaning") == 1
+    assert runs.last_completed_ms("orphan-cleaning") == 1
 
 
 def test_a_run_whose_process_has_ended_has_died() -> None:

@@ -87,7 +87,7 @@ def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
-def test_late_rows_of_a_speculative_task_are_reverted_once_by_seals_beside_the_next_epoch(
+def test_late_rows_of_a_speculative_task_are_reverted_once_by_seals_during_the_next_epoch(
     tmp_path: Path, key: str, restarts: bool
 ) -> None:
     table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key=key)
@@ -108,7 +108,7 @@ def test_late_rows_of_a_speculative_task_are_reverted_once_by_seals_beside_the_n
     assert net(table) == bag(table) == {(1, "e0"): 1, (2, "e1"): 1, (3, "e2"): 1}
 
 
-def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:
+def test_a_seal_takes_the_decided_epochs_of_a_writer_and_not_its_open_rows(table) -> None:
     decide(table, "w", 0, [1])
     dynamic = table.logical
     running = TaskWriter(dynamic, "w", 1, 0)

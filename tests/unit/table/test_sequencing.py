@@ -58,7 +58,7 @@ def test_a_file_that_another_commit_overtook_is_shifted_above_it() -> None:
     assert result[PLACE].files == [(file(100, 105), 101)]
 
 
-def test_inline_rows_beside_a_file_keep_the_order_of_the_log() -> None:
+def test_inline_rows_next_to_a_file_keep_the_order_of_the_log() -> None:
     run = StagedRun(*PLACE, 2, files=(file(100, 105),), delta=90)
     result = sequence_runs([record(0, run, inline([12], [1])), record(1, inline([20], [2]))], {PLACE: 99})
     assert numbered(result) == [(102, 1), (106, 2)]

@@ -109,7 +109,7 @@ def test_where_several_may_write(tmp_path, key, more) -> None:
             query.epoch(number)
 
 
-def test_batch_writes_beside_a_query_and_ended_queries(tmp_path) -> None:
+def test_batch_writes_during_a_query_and_after_its_end(tmp_path) -> None:
     table = make(tmp_path)
     first, second = Query(table, "one", "r1"), Query(table, "two", "r2")
     first.epoch(0)

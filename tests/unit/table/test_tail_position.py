@@ -116,7 +116,7 @@ class World:
         (KEYED, WHOLE | TRANSACTIONAL),
     ],
 )
-def test_a_tail_that_is_stopped_anywhere_tells_what_one_tells_in_one_go(
+def test_a_tail_that_stops_anywhere_returns_the_rows_of_an_uninterrupted_one(
     tmp_path, monkeypatch, start, key, options
 ) -> None:
     seed = zlib.crc32(f"{start} {key} {options}".encode())
@@ -168,7 +168,7 @@ def sealed(table: Table, *batches: pa.Table) -> None:
             writer.write(batch)
 
 
-def test_a_long_epoch_is_told_in_parts_and_goes_on_amid_them(tmp_path, monkeypatch) -> None:
+def test_a_long_epoch_is_emitted_in_parts_and_resumes_inside_it(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
     table = make(tmp_path, key="")
     with table.writer() as writer, table.writer() as other:
@@ -296,7 +296,7 @@ def states_of(table: Table) -> list[str]:
     return sorted(name for names in found for name in names)
 
 
-def test_the_state_of_whole_changes_lies_in_the_table_once_somebody_asks(tmp_path, monkeypatch) -> None:
+def test_the_state_of_whole_changes_is_saved_in_the_table_after_the_first_position(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = make(tmp_path)
     sealed(table, rows(1, 2, 3, 4))

@@ -132,7 +132,7 @@ def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: 
     monkeypatch.setattr(type(table.logical.registered), "write_lease", told)
     writer, name = begun(table, 1)
     wanted.add(name)
-    long_ago = lease_keeper._KEPT[lease_keeper._key(table.logical, name)]
+    long_ago = lease_keeper._RENEWED[lease_keeper._key(table.logical, name)]
     long_ago.used_ms = 0  # an hour without a row
     for _ in range(2):
         assert renewed.acquire(timeout=30)
@@ -140,11 +140,11 @@ def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: 
     for _ in range(2):
         assert renewed.acquire(timeout=30), "between two commits, too"
     writer.close()
-    assert lease_keeper._key(table.logical, name) not in lease_keeper._KEPT
+    assert lease_keeper._key(table.logical, name) not in lease_keeper._RENEWED
     assert table.logical.registered.writers() == []
 
 
-def test_nothing_of_what_another_machine_or_process_runs_is_asked_for(tmp_path: Path) -> None:
+def test_a_writer_with_a_process_mark_instead_of_a_lease_is_dead(tmp_path: Path) -> None:
     """A writer of version before leases, with a mark of its process, is dead for everybody."""
     table = make(tmp_path)
     _, name = begun(table, 1)
@@ -160,7 +160,7 @@ def test_nothing_of_what_another_machine_or_process_runs_is_asked_for(tmp_path: 
 
 def pause(table: Table, writer: str) -> None:
     """The process of a writer was held up for longer than its lease, and goes on now."""
-    kept = lease_keeper._KEPT[lease_keeper._key(table.logical, writer)]
+    kept = lease_keeper._RENEWED[lease_keeper._key(table.logical, writer)]
     kept.is_due = lambda: False  # type: ignore[method-assign]  # its thread is held up, too
     registered = table.logical.registered
     if registered.is_registered(writer):
@@ -253,7 +253,7 @@ def test_a_paused_streaming_task_renews_its_lease_before_it_appends(table: Table
 
 
 @pytest.mark.parametrize("sends", ["the same attempt", "another attempt", "other keys"])
-def test_a_stream_that_comes_back_behind_its_take_over_ends_right(table: Table, sends: str) -> None:
+def test_a_stream_that_resumes_after_its_take_over_ends_correctly(table: Table, sends: str) -> None:
     first = Committer(table.logical, "query")
     first.commit(0, [task_of(table, 0, 1, 2, name="q0").finish()])
     lost = task_of(table, 1, 1, 3, name="lost" if sends != "the same attempt" else "q1")
@@ -269,7 +269,7 @@ def test_a_stream_that_comes_back_behind_its_take_over_ends_right(table: Table, 
     assert folded(table) == files(table) == files(table, **UNION) == want
 
 
-def test_rows_of_a_query_that_was_stopped_amid_a_batch_are_named_by_health_and_taken_back(table: Table) -> None:
+def test_rows_of_a_query_stopped_inside_a_batch_are_reported_by_health_and_retracted(table: Table) -> None:
     first = Committer(table.logical, "query")
     first.commit(0, [task_of(table, 0, 1, 2, name="q0").finish()])
     table.seal()

@@ -84,7 +84,7 @@ def test_refused_attempts_and_corrections_never_come(table) -> None:
     assert len(eventual) == 8
 
 
-def test_an_open_epoch_holds_nobody_else_up(table) -> None:
+def test_an_open_epoch_delays_no_other_writer(table) -> None:
     attempt(table, "slow", 0, 1, 2, 3)
     with table.writer() as writer:
         writer.write(rows(4, 5))
@@ -164,7 +164,9 @@ def test_long_epochs_are_read_back_in_parts(table) -> None:
 
 
 @pytest.mark.parametrize("dies", ["before the control records", "before the records are forgotten"])
-def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monkeypatch, dies) -> None:
+def test_the_markers_of_a_writer_that_died_after_its_snapshot_are_appended_by_the_next(
+    table, monkeypatch, dies
+) -> None:
     task, committer = attempt(table, "w", 0, 1, 2), Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
 
@@ -187,7 +189,7 @@ def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monke
 
 
 @pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
-def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> None:
+def test_the_next_writer_appends_missing_markers(table, monkeypatch, next_one) -> None:
     committer = Committer(table.logical, "w", ended=next_one == "end_writer again")
     committer.commit(0, [attempt(table, "w", 0, 1, 2).finish()])
     monkeypatch.setattr(Committer, "append_commit", away)
@@ -208,7 +210,7 @@ def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> 
     assert sorted(r[1] for r in seen(table)) == [1, 2, *([3] if next_one in ("restart", "batch") else [])]
 
 
-def test_an_epoch_record_that_came_too_late_tells_nothing(table) -> None:
+def test_a_late_epoch_record_has_no_effect(table) -> None:
     committer = Committer(table.logical, "w")
     committer.commit(0, [attempt(table, "w", 0, 1).finish()])
     seal(committer)
@@ -237,7 +239,7 @@ def test_the_switch_from_a_snapshot_is_exact(table) -> None:
     assert sorted(behind(scan, position)) == [3, 10, 11]
 
 
-def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
+def test_rows_of_a_writer_that_appears_during_a_read_are_read_once(table, monkeypatch) -> None:
     registrations = type(table.logical.registered)
     registered: Callable = registrations.all
 
@@ -273,7 +275,7 @@ def test_a_key_in_the_log_alone_and_later_in_both_stores_ends_as_the_newer(tmp_p
     assert {number: name for _, number, name in seen(table, "latest-full")} == {1: "both", 2: "log"}
 
 
-def test_rows_of_nobody_come_where_they_stand(tmp_path) -> None:
+def test_unowned_rows_are_read_at_their_offsets(tmp_path) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'")
     log = table.logical.log
     assert log is not None
@@ -310,7 +312,7 @@ def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table
     assert held == seen(table, start, **{"scan_expired-offsets": "earliest"})
 
 
-def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(tmp_path) -> None:
+def test_expired_rows_of_a_new_epoch_are_also_missed_after_a_snapshot(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer(options={"emit.mode": "log"}) as only:
         only.write(rows(*range(8), name="log"))
@@ -325,7 +327,7 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_what_a_dead_writer_decided_is_told_when_its_lease_has_run_out(table, monkeypatch, sealed) -> None:
+def test_a_decided_epoch_of_a_dead_writer_is_marked_after_its_lease_expired(table, monkeypatch, sealed) -> None:
     committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1, 2).finish()])
     if sealed:
@@ -338,7 +340,7 @@ def test_what_a_dead_writer_decided_is_told_when_its_lease_has_run_out(table, mo
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
 
 
-def test_another_write_seals_what_dead_writers_have_decided(table) -> None:
+def test_another_write_seals_decided_epochs_of_dead_writers(table) -> None:
     committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
     silence(table, "dead")

@@ -274,7 +274,7 @@ def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
 
 @pytest.mark.parametrize("form", ["debezium-json"], indirect=True)  # what another producer writes
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
-def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, key) -> None:
+def test_unowned_rows_count_until_a_follower_has_written_them_to_files(tmp_path, key) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'", key=key)
     handle = table.logical
     foreign(handle, 0, 1, None)

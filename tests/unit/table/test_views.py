@@ -75,12 +75,12 @@ def test_columns_of_the_past_can_be_chosen_and_filtered() -> None:
         ("changelog", []),
     ],
 )
-def test_modes_tell_changes_each_in_their_way(mode: str, expected: list[tuple[str, int]]) -> None:
+def test_each_mode_emits_changes_in_its_form(mode: str, expected: list[tuple[str, int]]) -> None:
     options = {"incremental-between": "1,3", "incremental-between-scan-mode": mode}
     assert changes(golden("pk_dedup").scan(options=options).to_arrow()) == expected
 
 
-def test_the_audit_log_of_a_comparison_has_the_rows_that_are_gone() -> None:
+def test_the_audit_log_of_a_comparison_has_the_removed_rows() -> None:
     options = {"incremental-between": "1,3", "incremental-between-scan-mode": "diff"}
     found = golden("pk_dedup", "$audit_log").scan(["id"], "rowkind = '-D'", options=options).to_arrow()
     assert found.to_pylist() == [{"id": 1}]
@@ -102,7 +102,7 @@ def test_two_tags_are_compared_and_two_times_are_ids() -> None:
         (("1", "9"), NotFound, "it has snapshots 1 to 3"),
     ],
 )
-def test_a_range_that_is_not_there_says_what_is(between: tuple[str, str], error: type, message: str) -> None:
+def test_a_missing_range_names_the_existing_one(between: tuple[str, str], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         golden("branch_tag").scan(incremental_between=between).to_arrow()
 
@@ -118,7 +118,7 @@ def test_a_comparison_without_key_is_refused() -> None:
         golden("append_unaware").scan(options=options).to_arrow()
 
 
-def test_a_stream_begins_where_it_is_told() -> None:
+def test_a_stream_starts_at_the_requested_position() -> None:
     table = golden("pk_dedup")
 
     def plans(**options: str) -> list[tuple[int, int]]:
@@ -141,7 +141,7 @@ def test_a_stream_begins_where_it_is_told() -> None:
     assert [p.next for p in table.stream_plan(options=since)] == [4]
 
 
-def test_a_whole_state_before_a_changelog_leaves_out_what_the_changelog_will_tell() -> None:
+def test_a_full_state_before_a_changelog_omits_the_changes_of_the_changelog() -> None:
     (plan,) = golden("changelog_lookup").stream_plan()
     assert {f.level for split in plan.splits for f in split.files} == {5}
 

@@ -127,7 +127,7 @@ class RestCatalog(Catalog):
         expected = self._files.table_path(identifier)
         if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
-        made = self._made(identifier, schema)
+        made = self._created_table(identifier, schema)
         if made is None:
             if not if_not_exists:
                 raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
@@ -141,7 +141,7 @@ class RestCatalog(Catalog):
             )
         return made
 
-    def _made(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
+    def _created_table(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
         """The created table; None if another table has its name.
 
         After a lost response, a table with identical columns and options counts as created by this call.
@@ -200,7 +200,7 @@ class RestCatalog(Catalog):
             except CommitUnknown as why:
                 answer, asked, unknown = None, asked + 1, why
             newest = self.load_table(identifier)
-            if asked and self._has_come(before, newest, changes):
+            if asked and self._is_applied(before, newest, changes):
                 return newest
             if answer is not None and newest.schema.id == before.schema.id:
                 raise InvalidSchema(f"the catalog server refused the change of {identifier}: {answer.message}")
@@ -245,7 +245,7 @@ class RestCatalog(Catalog):
             current = changed
         return wanted, after
 
-    def _has_come(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
+    def _is_applied(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
         """Returns whether a schema since ``before`` results from these changes to its predecessor."""
         former = before.schema
         for schema_id in range(before.schema.id + 1, newest.schema.id + 1):

@@ -69,14 +69,14 @@ def _read(file: Path, warehouse: str) -> WarehouseConfig:
         )
     catalogs = _table(file, "catalogs", found)
     return WarehouseConfig(
-        warehouse if _is_given() else str(found.get(WAREHOUSE, warehouse)),
+        warehouse if _is_explicit() else str(found.get(WAREHOUSE, warehouse)),
         _texts(_table(file, "options", found)),
         {name: _texts(_table(file, name, catalogs)) for name in catalogs},
         _texts(_table(file, "settings", found)),
     )
 
 
-def _is_given() -> bool:
+def _is_explicit() -> bool:
     context = click.get_current_context(silent=True)
     source = None if context is None else context.get_parameter_source("warehouse")
     return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

@@ -101,7 +101,7 @@ def optimize(
     lake = _lake(process, warehouse, on_spark, master, remote)
     try:
         if dry_run:
-            return _told(Optimizer(lake, settings), format_name)
+            return _run_events(Optimizer(lake, settings), format_name)
         executor = lake.executor(start=True) if on_spark or master or remote else None
         with shown_runs(format_name) as shown:
             optimizer = Optimizer(lake, settings, shown.show, executor)
@@ -143,7 +143,7 @@ def _stopping(optimizer: Optimizer) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _told(optimizer: Optimizer, format_name: str) -> int:
+def _run_events(optimizer: Optimizer, format_name: str) -> int:
     """Prints the planned runs; returns 1 if a table could not be read."""
     found = optimizer.plan()
     rows = [(s.table, n.kind, n.urgency, n.reason, n.what_to_do) for s in found for n in s.needs]

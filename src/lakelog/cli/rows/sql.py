@@ -25,7 +25,7 @@ _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
 _SHOWN: Final = 100
 """Maximum rows of ``--format table`` without ``--limit``."""
 
-_LOOK_AFTER_S: Final = 0.5
+_POLL_S: Final = 0.5
 """Seconds of a wait for one streaming query before the others are checked."""
 
 
@@ -110,7 +110,7 @@ def _wait(queries: list[Any], seconds: float | None) -> None:
     end = math.inf if seconds is None else monotonic_s() + seconds
     try:
         while queries and monotonic_s() < end:
-            queries = [query for query in queries if not query.awaitTermination(_LOOK_AFTER_S)]
+            queries = [query for query in queries if not query.awaitTermination(_POLL_S)]
     except KeyboardInterrupt:
         return
     finally:

@@ -42,7 +42,7 @@ def users() -> None:
 def add(name: str, role: str, password: str | None, password_stdin: bool, file: Path) -> None:
     """Add user NAME, or change the password and role of NAME."""
     if password is None:
-        password = _from_stdin() if password_stdin else _asked()
+        password = _from_stdin() if password_stdin else _prompt()
     _USERS.create("users", file).put(name, Privilege.of(role), password)
     click.echo(f"{name} may {role}; {file}")
 
@@ -54,7 +54,7 @@ def _from_stdin() -> str:
     return line.rstrip("\r\n")
 
 
-def _asked() -> str:
+def _prompt() -> str:
     if not sys.stdin.isatty():
         raise InvalidRequest("no terminal to ask for the password: use --password-stdin")
     return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))

@@ -1,4 +1,4 @@
-"""``lakelog demo``: the flights of 2013 through one table, with live figures."""
+"""``lakelog demo``: the flights of 2013 through one table, with live metrics."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def progress_line(now: DemoProgress) -> str:
 
 
 def draw_report(report: DemoReport) -> RenderableType:
-    """The final figures and the check."""
+    """The final metrics and the check."""
     figures = RichTable.grid(padding=(0, 2))
     figures.add_row(
         "rows sent", f"{report.rows_sent:,} into the {report.log} log, at most {report.rows_per_second:,.0f} rows/s"

@@ -65,12 +65,12 @@ def doctor(
         remote=remote,
     )
     form = "jsonl" if as_json else format_name
-    with _progress() as tell:
+    with _progress() as report:
         findings = []
-        for finding in examine(around, only, tell):
+        for finding in examine(around, only, report):
             findings.append(finding)
             if form == "table":
-                tell("")
+                report("")
                 _print(finding)
     if form != "table":
         PRINTERS[form]().print_result([pa.Table.from_pylist([asdict(one) for one in findings])])

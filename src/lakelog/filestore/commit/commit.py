@@ -165,7 +165,7 @@ class TableCommit:
         if over is not None and over.partitions is not None:
             partitions |= over.partitions
         pruning = Pruning(Schemas(self.manifests.io, self.manifests.paths), partitions=frozenset(partitions))
-        return self.manifests.live(latest, pruning.wants_manifest, in_place=pruning.wants_place) if partitions else []
+        return self.manifests.live(latest, pruning.wants_manifest, in_bucket=pruning.wants_bucket) if partitions else []
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
         """Deletes the renumbered files of earlier rounds; the caller owns the request's files and may retry."""
@@ -232,7 +232,7 @@ class TableCommit:
             self._check_identity()
         except TableReplaced:
             # the new table reads it as an empty commit, and may have committed the next one on it
-            if self.identity is None or not self.identity.is_told_from_next():
+            if self.identity is None or not self.identity.is_distinguishable():
                 self._take_back(snapshot)
             raise
         ids = [i for i in self.snapshots.ids() if i <= snapshot.id or not self._is_foreign(i)]

@@ -23,8 +23,8 @@ def highest_sequences(live: Iterable[ManifestEntry]) -> dict[BucketKey, int]:
     """The largest sequence number of each (partition, bucket) with files."""
     out: dict[BucketKey, int] = {}
     for entry in live:
-        place = (entry.partition, entry.bucket)
-        out[place] = max(out.get(place, entry.file.max_sequence_number), entry.file.max_sequence_number)
+        bucket_key = (entry.partition, entry.bucket)
+        out[bucket_key] = max(out.get(bucket_key, entry.file.max_sequence_number), entry.file.max_sequence_number)
     return out
 
 

@@ -108,16 +108,16 @@ def next_index(
     Removed are the files of overwritten partitions, the files that the change names, and files whose bucket has a new
     file of a kind that is unique per bucket.
     """
-    once = {_place(e) for e in change.added if e.index_type == HASH or is_keyed}
+    once = {_bucket_of(e) for e in change.added if e.index_type == HASH or is_keyed}
     kept = [
         e
         for e in before
         if not (overwrite is not None and overwrite.covers(e.partition))
         and e.file_name not in change.deleted
-        and _place(e) not in once
+        and _bucket_of(e) not in once
     ]
     return [*kept, *change.added]
 
 
-def _place(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
+def _bucket_of(entry: IndexManifestEntry) -> tuple[bytes, int, str]:
     return entry.partition, entry.bucket, entry.index_type

@@ -10,7 +10,7 @@ import numpy as np
 from lakelog.filestore.commit.request import IndexChange, SeenVectors
 from lakelog.filestore.compaction.upper_levels import Hits
 from lakelog.filestore.metadata.paths import TablePaths
-from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, read_vectors, vector_places, write_vectors
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, read_vectors, vector_refs, write_vectors
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
 from lakelog.paimon.index.deletion_vector import Positions
@@ -27,13 +27,13 @@ class BucketVectors:
         self, io: FileIO, paths: TablePaths, partition: bytes, bucket: int, entries: Sequence[IndexManifestEntry]
     ) -> None:
         self._io, self._paths, self._partition, self._bucket, self._entries = io, paths, partition, bucket, entries
-        self.places: tuple[DeletionVectorRef, ...] = vector_places(entries, paths).get((partition, bucket), ())
+        self.refs: tuple[DeletionVectorRef, ...] = vector_refs(entries, paths).get((partition, bucket), ())
         self._new: dict[str, list[Indices]] = defaultdict(list)
 
     def deleted(self, data_files: Iterable[str]) -> dict[str, Positions]:
         """The deleted positions per data file before the compaction, for the files with any."""
         names = set(data_files)
-        return read_vectors(self._io, (p for p in self.places if p.data_file in names))
+        return read_vectors(self._io, (p for p in self.refs if p.data_file in names))
 
     def delete(self, hits: Hits) -> None:
         """Marks rows as deleted."""

@@ -53,7 +53,7 @@ class Compactor:
                 *result.written,
             ),
             deleted_files=tuple(f for f in task.files if f.file_name not in kept),
-            changelog_files=result.told,
+            changelog_files=result.changelog,
         )
         if not Options(paths.schema.options).need(DELETION_VECTORS) and not task.vector_files:
             return CompactionResult(files)
@@ -67,7 +67,7 @@ class _Result:
 
     moved: list[DataFileMeta] = field(default_factory=list)
     written: list[DataFileMeta] = field(default_factory=list)
-    told: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
 
 
 class _Run:
@@ -96,7 +96,7 @@ class _Run:
             waiting = []
             self._move(section, merge, result)
         self._finish(waiting, merge, result)
-        result.told = () if changes is None else changes.finish()
+        result.changelog = () if changes is None else changes.finish()
         return result
 
     def appended(self) -> _Result:
@@ -134,7 +134,7 @@ class _Run:
     def _rows(self, files: Sequence[DataFileMeta], batch_rows: int) -> Iterator[pa.RecordBatch]:
         task = self._task
         for file in files:
-            vector = vector_of(self._vectors.places, file.file_name)
+            vector = vector_of(self._vectors.refs, file.file_name)
             yield from self._files.read(
                 task.partition, task.bucket, file, self._columns, True, vector=vector, batch_rows=batch_rows
             )
@@ -143,6 +143,6 @@ class _Run:
         task = self._task
         if task.drop_deletes and has_deletes(file):
             return True
-        if task.purges and vector_of(self._vectors.places, file.file_name) is not None:
+        if task.purges_deletes and vector_of(self._vectors.refs, file.file_name) is not None:
             return True
         return merge.must_rewrite(file) or (self._expiry is not None and self._expiry.has_old(file))

@@ -14,7 +14,7 @@ from lakelog.merge.keys import find_keys, key_parts
 from lakelog.merge.lowest_level import LEVEL_COLUMN, LowestLevel, counting_rows, with_level
 from lakelog.merge.numbers import order_numbers
 
-Tell = Callable[[pa.Table, pa.Table, Mask, Mask], None]
+OnChanges = Callable[[pa.Table, pa.Table, Mask, Mask], None]
 """Callback with the old and new rows of keys, and masks of the keys with each (``merge.changes.change_rows``)."""
 
 
@@ -22,7 +22,7 @@ class LookupMerge(MergeEngine):
     """Folds as ``LowestLevel``, and looks up the old rows of keys with only level-0 rows in the upper levels.
 
     ``on_hits`` receives each found row. If ``takes_rows``, the finder returns whole rows, which take part in the merge.
-    ``tell``, which needs them, receives the changes of the keys of level 0.
+    ``on_changes``, which needs them, receives the changes of the keys of level 0.
     """
 
     def __init__(
@@ -31,20 +31,20 @@ class LookupMerge(MergeEngine):
         upper: UpperLevels,
         takes_rows: bool,
         on_hits: Callable[[Hits], None] | None = None,
-        tell: Tell | None = None,
+        on_changes: OnChanges | None = None,
     ) -> None:
         super().__init__(inner.schema)
         self._lowest = LowestLevel(inner)
         self._keys = inner.schema.trimmed_primary_keys
-        self._upper, self._takes_rows, self._on_hits, self._tell = upper, takes_rows, on_hits, tell
+        self._upper, self._takes_rows, self._on_hits, self._on_changes = upper, takes_rows, on_hits, on_changes
 
     def fold(self, piece: Piece) -> pa.Table:
         whole = self._completed(piece)
         rows = self._lowest.fold(whole)
-        if self._tell is not None:
+        if self._on_changes is not None:
             is_new = np.minimum.reduceat(whole.numbers(LEVEL_COLUMN), whole.starts) == 0
             is_old = counting_rows(whole) & (whole.numbers(LEVEL_COLUMN) > 0)
-            tell_changes(self._tell, self._keys, whole, rows, is_old, is_new)
+            report_changes(self._on_changes, self._keys, whole, rows, is_old, is_new)
         return rows
 
     def _completed(self, piece: Piece) -> Piece:
@@ -65,9 +65,9 @@ class LookupMerge(MergeEngine):
 class OldestRowLookup(MergeEngine):
     """Folds for engines whose oldest row wins: a key in an upper level keeps its row, and others are reported."""
 
-    def __init__(self, inner: MergeEngine, upper: UpperLevels, tell: Tell | None = None) -> None:
+    def __init__(self, inner: MergeEngine, upper: UpperLevels, on_changes: OnChanges | None = None) -> None:
         super().__init__(inner.schema)
-        self._inner, self._upper, self._tell = inner, upper, tell
+        self._inner, self._upper, self._on_changes = inner, upper, on_changes
         self._keys = inner.schema.trimmed_primary_keys
 
     def fold(self, piece: Piece) -> pa.Table:
@@ -78,9 +78,14 @@ class OldestRowLookup(MergeEngine):
         if len(asked):
             for hits in self._upper.find(_keys_of(piece.rows_at(piece.starts[asked]), self._keys)):
                 is_known[asked[hits.keys]] = True
-        if self._tell is not None:
-            tell_changes(
-                self._tell, self._keys, piece, rows, np.zeros(piece.rows.num_rows, dtype=np.bool_), is_new & ~is_known
+        if self._on_changes is not None:
+            report_changes(
+                self._on_changes,
+                self._keys,
+                piece,
+                rows,
+                np.zeros(piece.rows.num_rows, dtype=np.bool_),
+                is_new & ~is_known,
             )
         return rows.filter(pa.array(~is_known[keys_of_result(piece, rows, self._keys)])) if is_known.any() else rows
 
@@ -88,9 +93,9 @@ class OldestRowLookup(MergeEngine):
 class TopLevelChanges(MergeEngine):
     """Reports the changes of keys against the highest level in a full compaction; folds as the engine ``inner``."""
 
-    def __init__(self, inner: MergeEngine, top_level: int, tell: Tell) -> None:
+    def __init__(self, inner: MergeEngine, top_level: int, on_changes: OnChanges) -> None:
         super().__init__(inner.schema)
-        self._inner, self._top_level, self._tell = inner, top_level, tell
+        self._inner, self._top_level, self._on_changes = inner, top_level, on_changes
         self._keys = inner.schema.trimmed_primary_keys
 
     def fold(self, piece: Piece) -> pa.Table:
@@ -98,25 +103,30 @@ class TopLevelChanges(MergeEngine):
         takes_levels = isinstance(self._inner, LowestLevel)
         rows = self._inner.fold(piece if takes_levels else replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN])))
         # a key with only a row of the highest level is unchanged
-        tell_changes(self._tell, self._keys, piece, rows, is_old, (piece.sizes > 1) | ~is_old[piece.starts])
+        report_changes(self._on_changes, self._keys, piece, rows, is_old, (piece.sizes > 1) | ~is_old[piece.starts])
         return rows
 
 
-def tell_changes(tell: Tell, keys: Sequence[str], piece: Piece, result: pa.Table, is_old: Mask, is_told: Mask) -> None:
+def report_changes(
+    on_changes: OnChanges, keys: Sequence[str], piece: Piece, result: pa.Table, is_old: Mask, is_reported: Mask
+) -> None:
     """Reports the changes of keys (with the key columns ``keys``) of a piece with levels, folded to ``result``.
 
-    ``is_old`` marks the old rows in the order of the piece, at most one per key. ``is_told`` marks the keys to report.
+    ``is_old`` marks the old rows in the order of the piece, at most one per key. ``is_reported`` marks the keys to
+    report.
     """
     names = result.column_names
     of_row = np.repeat(np.arange(len(piece.starts)), piece.sizes)
-    at = np.flatnonzero(is_old & is_told[of_row])
+    at = np.flatnonzero(is_old & is_reported[of_row])
     of_result = keys_of_result(piece, result, keys)
-    kept = is_told[of_result]
+    kept = is_reported[of_result]
     has_before, has_after = (np.zeros(len(piece.starts), dtype=np.bool_) for _ in range(2))
     has_before[of_row[at]] = True
     has_after[of_result[kept]] = True
     before = piece.rows_at(at).select(names)
-    tell(before, result if kept.all() else result.filter(pa.array(kept)), has_before[is_told], has_after[is_told])
+    on_changes(
+        before, result if kept.all() else result.filter(pa.array(kept)), has_before[is_reported], has_after[is_reported]
+    )
 
 
 def with_rows(piece: Piece, found: Sequence[tuple[Indices, Hits]], engine: MergeEngine) -> Piece:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
-from lakelog.filestore.compaction.lookup_merge import LookupMerge, OldestRowLookup, Tell, TopLevelChanges
+from lakelog.filestore.compaction.lookup_merge import LookupMerge, OldestRowLookup, OnChanges, TopLevelChanges
 from lakelog.filestore.compaction.planner import CompactionTask
 from lakelog.filestore.compaction.upper_levels import UpperFiles
 from lakelog.filestore.read.changes import producer_of
@@ -57,16 +57,16 @@ class CompactionMerge:
         """
         schema, level = files.paths.schema, task.output_level
         options = Options(schema.options)
-        tell = None if changes is None else changes.tell
+        on_changes = None if changes is None else changes.add
         engine = files_engine_of(schema)
-        if tell is not None and options.need(CHANGELOG_PRODUCER) == FULL_COMPACTION:
-            if task.to_top:
-                return CompactionMerge(TopLevelChanges(engine, level, tell), True, task, schema, sees_below=level)
-            tell = None
+        if on_changes is not None and options.need(CHANGELOG_PRODUCER) == FULL_COMPACTION:
+            if task.reaches_top_level:
+                return CompactionMerge(TopLevelChanges(engine, level, on_changes), True, task, schema, sees_below=level)
+            on_changes = None
         if not needs_lookup(options) or all(f.level > 0 for f in task.files):
             return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
-        made = _lookup_engine(files, task, vectors, tell)
-        return CompactionMerge(made, True, task, schema, sees_below=1 if task.upper_files or tell else 0)
+        made = _lookup_engine(files, task, vectors, on_changes)
+        return CompactionMerge(made, True, task, schema, sees_below=1 if task.upper_files or on_changes else 0)
 
     def must_see(self, file: DataFileMeta) -> bool:
         """Returns whether the rows of a file without a rewrite must pass through the merge."""
@@ -85,13 +85,13 @@ class CompactionMerge:
             given = levels_of(option, options)
             if given.get(file.level) != given.get(self.task.output_level):
                 return True
-        if file.level != 0 or self.task.to_top or not needs_lookup(options):
+        if file.level != 0 or self.task.reaches_top_level or not needs_lookup(options):
             return False
         return not engine_of(self.schema).number_decides
 
 
 def _lookup_engine(
-    files: DataFileReader, task: CompactionTask, vectors: BucketVectors, tell: Tell | None
+    files: DataFileReader, task: CompactionTask, vectors: BucketVectors, on_changes: OnChanges | None
 ) -> MergeEngine:
     schema = files.paths.schema
     options = Options(schema.options)
@@ -99,11 +99,11 @@ def _lookup_engine(
     upper = UpperFiles(files, task.partition, task.bucket, task.upper_files, deleted)
     inner = engine_of(schema)
     if inner.oldest_wins:
-        return OldestRowLookup(inner, upper.finder(with_rows=False), tell)
+        return OldestRowLookup(inner, upper.finder(with_rows=False), on_changes)
     marks = options.need(DELETION_VECTORS)
     # if vectors hide the old rows, only a changelog and engines that combine or may prefer old rows need them
-    needs_rows = tell is not None or not marks or not inner.number_decides
-    return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
+    needs_rows = on_changes is not None or not marks or not inner.number_decides
+    return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, on_changes)
 
 
 def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:

@@ -31,9 +31,9 @@ class CompactionTask:
     """Files of one bucket to merge, and the output level.
 
     ``drop_deletes`` is True if no older rows remain, or deletion vectors hide them, so delete rows are obsolete.
-    ``to_top`` is True if the output level is the table's highest. ``upper_files`` are the unchanged files on levels
-    above the output, in which the merge looks up replaced rows. ``vector_files`` are the index files with the bucket's
-    deletion vectors. With ``purges``, files with a vector are rewritten without the deleted rows.
+    ``reaches_top_level`` is True if the output level is the table's highest. ``upper_files`` are the unchanged files on
+    levels above the output, in which the merge looks up replaced rows. ``vector_files`` are the index files with the
+    bucket's deletion vectors. With ``purges_deletes``, files with a vector are rewritten without the deleted rows.
     """
 
     partition: bytes
@@ -42,10 +42,10 @@ class CompactionTask:
     files: tuple[DataFileMeta, ...]
     output_level: int
     drop_deletes: bool
-    to_top: bool = False
+    reaches_top_level: bool = False
     upper_files: tuple[DataFileMeta, ...] = ()
     vector_files: tuple[IndexManifestEntry, ...] = ()
-    purges: bool = False
+    purges_deletes: bool = False
 
 
 def pick_compaction(
@@ -61,25 +61,25 @@ def pick_compaction(
     if not entries:
         return None
     first, files = entries[0], [e.file for e in entries]
-    place = (first.partition, first.bucket, first.total_buckets)
+    bucket_key = (first.partition, first.bucket, first.total_buckets)
     deleted = {r.data_file: r.cardinality or 0 for entry in vector_files for r in entry.deletion_vectors or ()}
     if not schema.is_keyed:
         picked = _pick_appended(files, schema, full, deleted)
-        return CompactionTask(*place, picked, 0, False, vector_files=tuple(vector_files)) if picked else None
+        return CompactionTask(*bucket_key, picked, 0, False, vector_files=tuple(vector_files)) if picked else None
     runs = sorted_runs(files, KeyRange.of(schema))
     counted = _pick_keyed(runs, schema, full, deleted)
     if counted is None:
         return None
     count, level = counted
     return CompactionTask(
-        *place,
+        *bucket_key,
         tuple(f for run in runs[:count] for f in run.files),
         level,
         level >= runs[-1].level or Options(schema.options).need(DELETION_VECTORS),
         level >= max(highest_level(schema), runs[-1].level),
         tuple(f for run in runs[count:] for f in run.files),
         tuple(vector_files),
-        purges=full,
+        purges_deletes=full,
     )
 
 

@@ -222,10 +222,10 @@ class ReachableFiles:
         return {paths.bucket_index_file(e.partition, e.bucket, e.file_name, e.external_path) for e in entries}
 
     def _directory(self, entry: ManifestEntry) -> str:
-        place = (entry.partition, entry.bucket)
-        found = self._directories.get(place)
+        bucket_key = (entry.partition, entry.bucket)
+        found = self._directories.get(bucket_key)
         if found is None:
-            found = self._directories[place] = self.paths.bucket_dir(*place)
+            found = self._directories[bucket_key] = self.paths.bucket_dir(*bucket_key)
         return found
 
     def _content(self, path: str) -> bytes | None:

@@ -83,12 +83,12 @@ class Removal:
             self.delete_all(gone)
             deleted += len(gone)
             # a running removal is about to delete the remaining roots
-            is_over = not any(self._is_there(*root) for root in roots.items())
+            is_over = not any(self._exists(*root) for root in roots.items())
             if is_over or clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
                 self.references.io.delete(path)
         return deleted
 
-    def _is_there(self, path: str, base_manifest_list: str) -> bool:
+    def _exists(self, path: str, base_manifest_list: str) -> bool:
         """Returns whether a root exists and was not replaced."""
         try:
             return base_manifest_list.encode() in self.references.io.read(path)

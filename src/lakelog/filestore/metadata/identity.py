@@ -20,7 +20,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import read_as
 
 TABLE_ID: Final = "lakelog.table-id"
-LOOK_EVERY_S: Final = 5.0
+IDENTITY_CHECK_S: Final = 5.0
 """Seconds between two identity checks of long-running work that decides nothing."""
 _SEEN: dict[tuple[int, str], float] = {}
 """(process, key) → time of the last successful check."""
@@ -73,8 +73,8 @@ class Identity:
             )
         _SEEN[key] = monotonic_s()
 
-    def is_told_from_next(self) -> bool:
-        """Whether the table that is in this place now tells snapshots of this table from its own."""
+    def is_distinguishable(self) -> bool:
+        """Returns whether the table now at this path can distinguish snapshots of this table from its own."""
         found = self._found()
         return self.id is not None and found is not None and TABLE_ID in found.options
 

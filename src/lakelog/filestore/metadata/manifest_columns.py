@@ -21,7 +21,7 @@ from lakelog.paimon.metadata.manifest import DELETE, ManifestEntry, ManifestFile
 from lakelog.paimon.rows.partition import decode_partition, partition_types
 from lakelog.paimon.schema.schema import TableSchema
 
-PlaceTest = Callable[[bytes, int, int], bool]
+BucketTest = Callable[[bytes, int, int], bool]
 """(serialised partition row, bucket, total buckets) → True if its files are needed."""
 
 _KEPT_ENTRIES: Final = 64
@@ -67,7 +67,7 @@ class EntryColumns:
     """A part of a manifest: a frame of its columns, and the row numbers of each (partition, bucket, total buckets)."""
 
     frame: pl.DataFrame
-    places: tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]
+    buckets: tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]
 
     @property
     def count(self) -> int:
@@ -79,14 +79,14 @@ class EntryColumns:
         """Approximate size in memory in bytes."""
         held = int(self.frame.estimated_size())
         built = self.count * _ENTRY_BYTES if self.count <= _KEPT_ENTRIES else 0
-        return held + built + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
+        return held + built + sum(rows.nbytes + len(bucket_key[0]) + 300 for bucket_key, rows in self.buckets)
 
-    def entries(self, in_place: PlaceTest | None = None) -> list[ManifestEntry]:
-        """The entries in manifest order; with ``in_place`` only those of the accepted buckets."""
-        if in_place is None:
+    def entries(self, in_bucket: BucketTest | None = None) -> list[ManifestEntry]:
+        """The entries in manifest order; with ``in_bucket`` only those of the accepted buckets."""
+        if in_bucket is None:
             return self._build(None)
-        wanted = [rows for place, rows in self.places if in_place(*place)]
-        if len(wanted) == len(self.places):
+        wanted = [rows for bucket_key, rows in self.buckets if in_bucket(*bucket_key)]
+        if len(wanted) == len(self.buckets):
             return self._build(None)
         return self._build(np.sort(np.concatenate(wanted))) if wanted else []
 
@@ -150,8 +150,8 @@ def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Ent
 
 def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: TableSchema) -> ManifestFileMeta:
     """The manifest-list entry of a manifest of ``size`` bytes with these parts (at least one)."""
-    places = {place for part in parts for place, _ in part.places}
-    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
+    buckets = {bucket_key for part in parts for bucket_key, _ in part.buckets}
+    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in buckets}]
     deleted = sum(len(part.deleted_names()) for part in parts)
     levels = pl.concat([part.frame["_FILE._LEVEL"] for part in parts])
     return ManifestFileMeta(
@@ -161,8 +161,8 @@ def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: T
         deleted,
         merge_bounds(partitions, partition_types(schema)),
         schema.id,
-        min(bucket for _, bucket, _ in places),
-        max(bucket for _, bucket, _ in places),
+        min(bucket for _, bucket, _ in buckets),
+        max(bucket for _, bucket, _ in buckets),
         min(levels.to_list()),
         max(levels.to_list()),
     )
@@ -182,11 +182,11 @@ def _entry_columns(columns: Columns) -> EntryColumns:
         .group_by(_PLACE, maintain_order=True)
         .agg("row")
     )
-    places = tuple(
+    buckets = tuple(
         ((partition, bucket, total), rows.to_numpy())
         for partition, bucket, total, rows in zip(*(grouped.get_column(n) for n in (*_PLACE, "row")), strict=True)
     )
-    return EntryColumns(frame, places)
+    return EntryColumns(frame, buckets)
 
 
 def _is_empty(column: pl.Series) -> bool:

@@ -66,8 +66,8 @@ def rewrite_manifests(
     entries = without_pairs(entry for meta in metas for entry in manifests.read(meta.file_name))
     # sorted, so that a plan of one partition finds it in one manifest
     order = sorted({e.partition for e in entries}, key=lambda p: _order(decode_partition(p, manifests.paths.schema)))
-    place = {partition: at for at, partition in enumerate(order)}
-    entries.sort(key=lambda e: (place[e.partition], e.bucket))
+    order_of = {partition: at for at, partition in enumerate(order)}
+    entries.sort(key=lambda e: (order_of[e.partition], e.bucket))
     all_entries = sum(m.num_added_files + m.num_deleted_files for m in metas)
     per_file = max(1, target * all_entries // max(1, sum(m.file_size for m in metas)))
     return [writer.write(entries[at : at + per_file]) for at in range(0, len(entries), per_file)]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lakelog.fileformat.avro_file import Block, read_blocks, read_records, write_records
 from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
-from lakelog.filestore.metadata.manifest_columns import EntryColumns, PlaceTest, decode_manifest, manifest_meta
+from lakelog.filestore.metadata.manifest_columns import BucketTest, EntryColumns, decode_manifest, manifest_meta
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
@@ -71,17 +71,17 @@ class Manifests:
         snapshot: Snapshot | None,
         in_manifest: MetaTest | None = None,
         wanted: EntryTest | None = None,
-        in_place: PlaceTest | None = None,
+        in_bucket: BucketTest | None = None,
     ) -> list[ManifestEntry]:
         """The live files of a snapshot.
 
-        ``in_manifest`` skips manifests and ``in_place`` whole buckets before their entries are built. Both must return
+        ``in_manifest`` skips manifests and ``in_bucket`` whole buckets before their entries are built. Both must return
         the same for the ADD and the DELETE of one file. ``wanted`` filters added files only, because a DELETE may have
         other statistics. Several threads call them concurrently.
         """
         if snapshot is None:
             return []
-        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_place))
+        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_bucket))
 
     def live_of_list(self, name: str) -> list[ManifestEntry]:
         """The live files after the manifests of one manifest list."""
@@ -101,20 +101,20 @@ class Manifests:
         metas: Iterable[ManifestFileMeta],
         in_manifest: MetaTest | None = None,
         wanted: EntryTest | None = None,
-        in_place: PlaceTest | None = None,
+        in_bucket: BucketTest | None = None,
     ) -> Iterator[ManifestEntry]:
         """The accepted entries of manifests, in order; manifests outside of the cache are read in parallel."""
         names = [m.file_name for m in metas if in_manifest is None or in_manifest(m)]
         missing = sum(MANIFEST_CACHE.get(self._key(name)) is None for name in names)
-        read = partial(self._wanted, wanted=wanted, in_place=in_place)
+        read = partial(self._wanted, wanted=wanted, in_bucket=in_bucket)
         if missing < 2:
             yield from itertools.chain.from_iterable(map(read, names))
             return
         with ThreadPoolExecutor(min(missing, _THREADS), thread_name_prefix="manifests") as threads:
             yield from itertools.chain.from_iterable(threads.map(read, names))
 
-    def _wanted(self, name: str, wanted: EntryTest | None, in_place: PlaceTest | None) -> list[ManifestEntry]:
-        parts = (part.entries(in_place) for part in self.parts(name))
+    def _wanted(self, name: str, wanted: EntryTest | None, in_bucket: BucketTest | None) -> list[ManifestEntry]:
+        parts = (part.entries(in_bucket) for part in self.parts(name))
         return [e for part in parts for e in part if wanted is None or e.kind == DELETE or wanted(e)]
 
     def blocks(self, name: str) -> tuple[Block, ...] | None:

@@ -50,7 +50,7 @@ class Snapshots:
     def _newest(self, ids: Sequence[int]) -> int | None:
         """The newest of all existing ids, without foreign ones above a gap."""
         left = sorted(ids)
-        while left and left[-1] > 1 and left[-1] - 1 not in left and self._is_gone_or_foreign(left[-1]):
+        while left and left[-1] > 1 and left[-1] - 1 not in left and self._is_deleted_or_foreign(left[-1]):
             left.pop()
         return left[-1] if left else None
 
@@ -100,7 +100,7 @@ class Snapshots:
             raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
 
     def read(self, snapshot_id: int) -> Snapshot:
-        """One snapshot. Raises NotFound, also for a foreign one whose predecessor is gone."""
+        """One snapshot. Raises NotFound, also for a foreign one whose predecessor no longer exists."""
         return self._own(snapshot_id, read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json))
 
     def content(self, snapshot_id: int) -> bytes:
@@ -113,7 +113,7 @@ class Snapshots:
         return data if own is found else own.to_json()
 
     def is_foreign(self, snapshot_id: int) -> bool:
-        """Whether a process of an earlier table has created this snapshot. Raises NotFound."""
+        """Returns whether a process of an earlier table has created this snapshot. Raises NotFound."""
         return is_foreign(read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json), self.paths.schema)
 
     def _own(self, snapshot_id: int, found: Snapshot) -> Snapshot:
@@ -121,7 +121,7 @@ class Snapshots:
             return found
         return empty_commit(snapshot_id, None if snapshot_id == 1 else self.read(snapshot_id - 1))
 
-    def _is_gone_or_foreign(self, snapshot_id: int) -> bool:
+    def _is_deleted_or_foreign(self, snapshot_id: int) -> bool:
         try:
             return self.is_foreign(snapshot_id)
         except NotFound:
@@ -188,7 +188,7 @@ class Snapshots:
 
 
 def is_foreign(snapshot: Snapshot, schema: TableSchema) -> bool:
-    """Whether a snapshot says that it belongs to another table. Those of Paimon and of early versions say nothing."""
+    """Returns whether a snapshot names another table; those of Paimon and of early versions name none."""
     named, own = (snapshot.properties or {}).get(TABLE_ID), schema.options.get(TABLE_ID)
     return named is not None and own is not None and named != own
 

@@ -39,7 +39,7 @@ DIFF: Final = "diff"
 AUTO: Final = "auto"
 
 _KINDS: Final = pa.array(NAMES)
-_TAKEN_BACK: Final = pa.array(["-D", "+U", "-U", "+I"])
+_RETRACTED_KINDS: Final = pa.array(["-D", "+U", "-U", "+I"])
 KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
 """The Arrow field of the row kind column."""
 
@@ -48,14 +48,14 @@ KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
 class ChangeSplit:
     """Files of one bucket whose rows are changes, in order, read without a merge. Picklable.
 
-    ``takes_back`` inverts the kinds of removed rows: +I becomes -D, +U becomes -U, and vice versa.
+    ``retracts`` inverts the kinds of removed rows: +I becomes -D, +U becomes -U, and vice versa.
     """
 
     partition: bytes
     bucket: int
     files: tuple[DataFileMeta, ...]
     snapshot_id: int
-    takes_back: bool = False
+    retracts: bool = False
 
     @property
     def row_count(self) -> int:
@@ -170,7 +170,7 @@ class Changes:
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
         """The rows that an overwrite removed (tables with a primary key only) and added."""
         gone = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
-        return [*(replace(split, takes_back=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
+        return [*(replace(split, retracts=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
 
     def _entries(self, snapshot: Snapshot, mode: str, kind: int = ADD) -> list[ManifestEntry]:
         name = snapshot.changelog_manifest_list if mode == CHANGELOG else snapshot.delta_manifest_list
@@ -184,14 +184,14 @@ class Changes:
         return out
 
     def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int) -> list[ChangeSplit]:
-        places: dict[bytes, dict[int, list[DataFileMeta]]] = {}
+        by_bucket: dict[bytes, dict[int, list[DataFileMeta]]] = {}
         skips_postponed = producer_of(self.schema) != "none"
         for entry in entries:
             if entry.bucket != POSTPONE_BUCKET or not skips_postponed:
-                places.setdefault(entry.partition, {}).setdefault(entry.bucket, []).append(entry.file)
+                by_bucket.setdefault(entry.partition, {}).setdefault(entry.bucket, []).append(entry.file)
         unaware = not self.schema.is_keyed and self.schema.num_buckets == DYNAMIC_BUCKET
         out = []
-        for partition, buckets in places.items():
+        for partition, buckets in by_bucket.items():
             for bucket, files in buckets.items():
                 ordered = sorted(files, key=lambda f: f.min_sequence_number) if unaware else files
                 out.append(ChangeSplit(partition, bucket, tuple(ordered), snapshot_id))
@@ -204,21 +204,21 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     That reader groups them by (partition, bucket, number of buckets) in a hash table. This function reproduces the
     order of the hash table, so changes of different buckets have the same order.
     """
-    places: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
+    by_bucket: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     slots = 16
     for entry in entries:
         # the hash table grows on the first access while it is over-full, not when it becomes over-full
-        if len(places) > slots * 3 // 4:
+        if len(by_bucket) > slots * 3 // 4:
             slots *= 2
-        places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
+        by_bucket.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
     # within one slot the newest entry is first
-    newest_first = list(reversed(places))
-    ordered = sorted(newest_first, key=lambda place: _slot(place, slots))
-    return [entry for place in ordered for entry in places[place]]
+    newest_first = list(reversed(by_bucket))
+    ordered = sorted(newest_first, key=lambda bucket_key: _slot(bucket_key, slots))
+    return [entry for bucket_key in ordered for entry in by_bucket[bucket_key]]
 
 
-def _slot(place: tuple[bytes, int, int], slots: int) -> int:
-    partition, bucket, total = place
+def _slot(bucket_key: tuple[bytes, int, int], slots: int) -> int:
+    partition, bucket, total = bucket_key
     # a serialised row begins with a prefix of four bytes
     return slot_of(31 * (31 * (31 + murmur_one(partition[4:])) + bucket) + total, slots)
 
@@ -233,7 +233,7 @@ def read_changes(
     schema = files.paths.schema
     needed = [*columns, *sorted((filter.columns if filter else frozenset()) - set(columns))]
     expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
-    names = _TAKEN_BACK if split.takes_back else _KINDS
+    names = _RETRACTED_KINDS if split.retracts else _KINDS
     for file in split.files:
         for batch in files.read(split.partition, split.bucket, file, needed, True):
             rows = pa.Table.from_batches([batch])

@@ -72,7 +72,7 @@ class DataFileReader:
         """
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
-        check_whole(file, written)
+        check_complete(file, written)
         sources = {f.id: f for f in written.fields}
         constants = _constants(partition, table)
         wanted = [
@@ -126,7 +126,7 @@ def merge_batch_rows(runs: Sequence[Sequence[DataFileMeta]], share: float = 1.0)
     return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, 1 << max(0, most.bit_length() - 1)))
 
 
-def check_whole(file: DataFileMeta, written: TableSchema) -> None:
+def check_complete(file: DataFileMeta, written: TableSchema) -> None:
     """Raises UnsupportedFeature for a data file that has only some columns of its schema.
 
     Tables with data evolution or BLOB columns have such files, whose rows are assembled from several files.

@@ -37,7 +37,7 @@ class DeletionVectorRef:
     """The number of deleted rows; None from older writers."""
 
 
-def vector_places(
+def vector_refs(
     entries: Iterable[IndexManifestEntry], paths: TablePaths
 ) -> dict[tuple[bytes, int], tuple[DeletionVectorRef, ...]]:
     """The vectors in index files, per (partition, bucket) of their data files."""

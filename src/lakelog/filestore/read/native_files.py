@@ -23,7 +23,7 @@ _SAME_EVERYWHERE: Final = frozenset(
 )
 """Types with the same values in every Parquet reader; TIME is a number of milliseconds in Spark."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*\.parquet")
-"""Names with the same meaning for every reader; Spark skips files that begin with _ or . and escapes others."""
+"""Names that every reader takes literally; Spark skips files that begin with _ or . and escapes others."""
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file."""

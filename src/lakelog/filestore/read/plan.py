@@ -86,12 +86,12 @@ def plan_splits(
     ``skips_level_zero``. ``vectors`` are the deletion vectors of the snapshot.
     """
     lowest = 1 if skips_level_zero(schema) else 0
-    places: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
+    by_bucket: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for entry in entries:
         if entry.bucket != POSTPONE_BUCKET and entry.file.level >= lowest:
-            places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
+            by_bucket.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
     out: dict[BucketKey, list[Split]] = {}
-    for (partition, bucket, total), files in sorted(places.items()):
+    for (partition, bucket, total), files in sorted(by_bucket.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
         made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
         held = (vectors or {}).get((partition, bucket), ())

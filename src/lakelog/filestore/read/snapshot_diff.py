@@ -36,14 +36,14 @@ def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int)
 
     Raises UnsupportedFeature if the number of buckets of a partition changed in between.
     """
-    places: dict[BucketKey, tuple[list[Split], list[Split]]] = {}
+    by_bucket: dict[BucketKey, tuple[list[Split], list[Split]]] = {}
     for side, splits in enumerate((before, after)):
         for split in splits:
-            places.setdefault((split.partition, split.bucket), ([], []))[side].append(split)
+            by_bucket.setdefault((split.partition, split.bucket), ([], []))[side].append(split)
     _check_same_buckets(before, after)
     return [
         DiffSplit(partition, bucket, tuple(old), tuple(new), snapshot_id)
-        for (partition, bucket), (old, new) in places.items()
+        for (partition, bucket), (old, new) in by_bucket.items()
         if _contents(old) != _contents(new)
     ]
 
@@ -103,7 +103,7 @@ def _side(
         _numbered(itertools.chain.from_iterable(reader.read(part, columns, filter) for part in chain), number)
         for chain in chains(splits, keys)
     ]
-    return runs[0] if len(runs) == 1 else merge_runs(runs, files.paths.schema.trimmed_primary_keys, _Same())
+    return runs[0] if len(runs) == 1 else merge_runs(runs, files.paths.schema.trimmed_primary_keys, _KeepNewest())
 
 
 def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
@@ -138,7 +138,7 @@ def _numbered(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[pa.Rec
         yield rows.add_column(at, pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), sequence)
 
 
-class _Same(MergeEngine):
+class _KeepNewest(MergeEngine):
     """Returns rows unchanged, because every key is unique."""
 
     sequence_fields: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.read.data_file_reader import (
     SYSTEM_COLUMNS,
     DataFileReader,
-    check_whole,
+    check_complete,
     merge_batch_rows,
     row_schema,
 )
@@ -216,7 +216,7 @@ def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
     """Raises UnsupportedFeature for live files with only some columns of their rows. Called in a plan."""
     for entry in entries:
         if entry.file.write_cols is not None:
-            check_whole(entry.file, schemas.get(entry.file.schema_id))
+            check_complete(entry.file, schemas.get(entry.file.schema_id))
 
 
 def attach_runs(
@@ -238,7 +238,7 @@ def attach_runs(
         return
     for (partition, bucket), runs in extra_runs.items():
         total = totals.get(partition, schema.num_buckets)
-        if not pruning.wants_place(partition, bucket, total):
+        if not pruning.wants_bucket(partition, bucket, total):
             continue
         held = splits.setdefault((partition, bucket), [])
         empty = Split(partition, bucket, total, (), schema.is_keyed, snapshot_id)

@@ -39,7 +39,7 @@ class Branches:
 
     def list(self) -> Sequence[str]:
         """The names of all branches except main."""
-        return [name for name in self.references.branches() if self._is_whole(name)]
+        return [name for name in self.references.branches() if self._is_complete(name)]
 
     def schema(self, name: str) -> TableSchema:
         """The newest schema of a branch. Raises NotFound, which suggests the closest branch."""
@@ -62,7 +62,7 @@ class Branches:
             raise InvalidRequest(
                 f"branch '{name}' cannot start from both tag '{tag}' and snapshot {snapshot_id}: give one of them"
             )
-        if self._is_whole(name):
+        if self._is_complete(name):
             if if_not_exists:
                 return
             raise AlreadyExists(f"branch '{name}' exists: choose another name, or delete it first")
@@ -189,7 +189,7 @@ class Branches:
                 "stop its writers and try again"
             )
 
-    def _is_whole(self, name: str) -> bool:
+    def _is_complete(self, name: str) -> bool:
         """Returns whether a branch is complete, which its oldest schema, written last, indicates."""
         oldest = self.schema_ids(MAIN_BRANCH)[:1]
         return set(oldest) <= set(self.schema_ids(name)) and bool(oldest)

@@ -75,9 +75,9 @@ class Tags:
             raise AlreadyExists(
                 f"tag '{name}' exists and points to snapshot {there.snapshot.id}: choose another name, or replace it"
             )
-        if not self._is_kept(found_id, name):
+        if not self._is_protected(found_id, name):
             io.delete(path)
-            raise self._gone(found_id)
+            raise self._snapshot_not_found(found_id)
         return tag_from_json(name, data)
 
     def replace(self, name: str, snapshot_id: int | None = None, retained: timedelta | None = None) -> Tag:
@@ -94,9 +94,9 @@ class Tags:
 
         def swap() -> None:
             self.references.io.write(root.path, data)
-            if not self._is_kept(found_id, name):
+            if not self._is_protected(found_id, name):
                 self.references.io.write(root.path, old_data)
-                raise self._gone(found_id)
+                raise self._snapshot_not_found(found_id)
 
         removal.remove((), self._files(root), removal.all_roots, before=swap)
         return tag_from_json(name, data)
@@ -169,11 +169,11 @@ class Tags:
             # an expired snapshot with a tag can be tagged again
             named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]
             if not named:
-                raise self._gone(snapshot_id) from None
+                raise self._snapshot_not_found(snapshot_id) from None
             data = snapshot_json_of(io.read(paths.tag(named[0])))
         return tag_to_json(data, _local_now(), kept)
 
-    def _is_kept(self, snapshot_id: int, name: str) -> bool:
+    def _is_protected(self, snapshot_id: int, name: str) -> bool:
         """Returns whether something other than this tag keeps a snapshot; called after the tag is written.
 
         Expiry deletes a snapshot before it lists the tags. If the snapshot still exists, expiry will see the tag.
@@ -181,7 +181,7 @@ class Tags:
         named = (tag.name for tag in self.list() if tag.snapshot.id == snapshot_id)
         return self._snapshots.exists(snapshot_id) or any(other != name for other in named)
 
-    def _gone(self, snapshot_id: int) -> NotFound:
+    def _snapshot_not_found(self, snapshot_id: int) -> NotFound:
         ids = self._snapshots.chain_ids()
         has = f"it has snapshots {ids[0]} to {ids[-1]}" if ids else "it has no snapshots"
         return NotFound(f"table {self.references.paths.root} has no snapshot {snapshot_id}; {has}")

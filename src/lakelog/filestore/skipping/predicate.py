@@ -76,7 +76,7 @@ class Predicate(ABC):
 
 
 @dataclass(frozen=True, init=False)
-class _Parts(Predicate):
+class _Compound(Predicate):
     """A condition made of other conditions."""
 
     parts: tuple[Predicate, ...]
@@ -92,7 +92,7 @@ class _Parts(Predicate):
         return type(self)(*(p.renamed(names) for p in self.parts))
 
 
-class And(_Parts):
+class And(_Compound):
     """True if all parts are true; always true without parts."""
 
     def may_match(self, bounds: Bounds) -> bool:
@@ -105,7 +105,7 @@ class And(_Parts):
         return Or(*(p.negated() for p in self.parts))
 
 
-class Or(_Parts):
+class Or(_Compound):
     """True if some part is true."""
 
     def may_match(self, bounds: Bounds) -> bool:

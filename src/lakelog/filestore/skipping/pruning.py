@@ -100,11 +100,11 @@ class Pruning:
 
     def wants_entry(self, entry: ManifestEntry) -> bool:
         """Returns whether a file's partition, bucket and key range match; the same for its ADD and its DELETE."""
-        if not self.wants_place(entry.partition, entry.bucket, entry.total_buckets):
+        if not self.wants_bucket(entry.partition, entry.bucket, entry.total_buckets):
             return False
         return self._on_key is None or self._on_key.may_match(self._key_bounds(entry.file))
 
-    def wants_place(self, partition: bytes, bucket: int, total_buckets: int) -> bool:
+    def wants_bucket(self, partition: bytes, bucket: int, total_buckets: int) -> bool:
         """Returns whether a bucket may have requested rows."""
         if self.buckets is not None and bucket not in self.buckets:
             return False

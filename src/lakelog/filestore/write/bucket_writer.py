@@ -61,8 +61,8 @@ class BucketWriter:
         self._appended: list[pa.Table] = []
         self._appended_bytes = 0
         self._limit = limit
-        self._made: list[DataFileMeta] = []
-        self._changelog_made: list[DataFileMeta] = []
+        self._written: list[DataFileMeta] = []
+        self._changelog_written: list[DataFileMeta] = []
         self._row_count = 0
 
     def write(
@@ -98,17 +98,17 @@ class BucketWriter:
     def finish(self) -> tuple[DataFileMeta, ...]:
         """Writes the buffered rows and returns the metadata of all files, in key order; empty without rows."""
         try:
-            self._made += self._files.write(self._rows())
+            self._written += self._files.write(self._rows())
             if self._emits_changelog:
-                self._changelog_made += self._changelog()
-            return tuple(self._made)
+                self._changelog_written += self._changelog()
+            return tuple(self._written)
         finally:
             self.close()
 
     @property
     def changelog_files(self) -> tuple[DataFileMeta, ...]:
         """The metadata of the changelog files that ``finish`` wrote, in key order."""
-        return tuple(self._changelog_made)
+        return tuple(self._changelog_written)
 
     def close(self) -> None:
         """Discards the unwritten rows."""
@@ -125,8 +125,8 @@ class BucketWriter:
             yield from table.to_batches()
 
     def _changelog(self) -> list[DataFileMeta]:
-        is_same = sum(file.row_count for file in self._made) == self._row_count
-        copies = copied_changelog(self._files, self._made) if is_same else None
+        is_same = sum(file.row_count for file in self._written) == self._row_count
+        copies = copied_changelog(self._files, self._written) if is_same else None
         return changelog_writer(self._files).write(self._memtable.sorted_batches()) if copies is None else copies
 
     def _append(self, rows: pa.Table) -> None:
@@ -138,7 +138,7 @@ class BucketWriter:
         self._appended.append(rows)
         self._appended_bytes += rows.nbytes
         if self._appended_bytes > self._limit:
-            self._made += self._files.write(self._rows())
+            self._written += self._files.write(self._rows())
             self._appended.clear()
             self._appended_bytes = 0
 

@@ -43,65 +43,67 @@ def changelog_style(options: Options, level: int) -> FileStyle:
     )
 
 
-def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> list[DataFileMeta] | None:
+def copied_changelog(data_writer: DataFileWriter, files: Sequence[DataFileMeta]) -> list[DataFileMeta] | None:
     """Changelog files as copies of data files; None if the options write the two in different styles.
 
     Called by a flush with unique keys, whose two kinds of files have the same rows. A copy is cheaper than encoding.
     """
-    options = Options(beside.paths.schema.options)
-    style, data = changelog_style(options, beside.level), data_style(options, beside.level)
+    options = Options(data_writer.paths.schema.options)
+    style, data = changelog_style(options, data_writer.level), data_style(options, data_writer.level)
     if replace(style, prefix=data.prefix, has_index=data.has_index) != data:
         return None
     out: list[DataFileMeta] = []
     for file in files:
-        ending = file.file_name.rpartition(beside.names.uuid)[2].partition(".")[2]
+        ending = file.file_name.rpartition(data_writer.names.uuid)[2].partition(".")[2]
         copy = replace(
             file,
-            file_name=beside.names.next(style.prefix, f".{ending}"),
+            file_name=data_writer.names.next(style.prefix, f".{ending}"),
             file_source=APPEND_SOURCE,
             extra_files=(),
             embedded_file_index=None,
             external_path=None,
         )
-        source, target = (beside.paths.data_file(beside.partition, beside.bucket, f) for f in (file, copy))
-        beside.io.write(target, beside.io.read(source))
+        source, target = (
+            data_writer.paths.data_file(data_writer.partition, data_writer.bucket, f) for f in (file, copy)
+        )
+        data_writer.io.write(target, data_writer.io.read(source))
         out.append(copy)
     return out
 
 
-def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
+def changelog_writer(data_writer: DataFileWriter) -> DataFileWriter:
     """A writer of changelog files with the same bucket, level and name counter as a writer of data files.
 
     Called by a flush (producer ``input``) and by compactions. Its ``write`` takes rows in key order, with several per
     key allowed. The caller adds the metadata to ``BucketFiles.changelog_files``. The format counts all as appended.
     """
     return DataFileWriter(
-        beside.io,
-        beside.paths,
-        beside.partition,
-        beside.bucket,
-        beside.level,
+        data_writer.io,
+        data_writer.paths,
+        data_writer.partition,
+        data_writer.bucket,
+        data_writer.level,
         APPEND_SOURCE,
-        beside.one_file,
-        changelog_style(Options(beside.paths.schema.options), beside.level),
-        beside.names,
+        data_writer.one_file,
+        changelog_style(Options(data_writer.paths.schema.options), data_writer.level),
+        data_writer.names,
     )
 
 
 class CompactionChanges:
     """The changelog of a compaction: collects the changes of keys, in key order, and writes them as changelog files.
 
-    ``beside`` is the writer of the compaction's data files.
+    ``data_writer`` is the writer of the compaction's data files.
     """
 
-    def __init__(self, beside: DataFileWriter) -> None:
-        self._writer = changelog_writer(beside)
-        self._compared = compared_columns(beside.paths.schema)
+    def __init__(self, data_writer: DataFileWriter) -> None:
+        self._writer = changelog_writer(data_writer)
+        self._compared = compared_columns(data_writer.paths.schema)
         self._held: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._made: list[DataFileMeta] = []
+        self._written: list[DataFileMeta] = []
 
-    def tell(self, before: pa.Table, after: pa.Table, has_before: Mask, has_after: Mask) -> None:
+    def add(self, before: pa.Table, after: pa.Table, has_before: Mask, has_after: Mask) -> None:
         """Adds the old and new rows of keys; see ``merge.changes.change_rows``."""
         rows = change_rows(before, after, has_before, has_after, self._compared)
         self._held += rows.to_batches()
@@ -112,8 +114,8 @@ class CompactionChanges:
     def finish(self) -> tuple[DataFileMeta, ...]:
         """Writes the buffered rows and returns the metadata of all files, in key order; empty without changes."""
         self._write()
-        return tuple(self._made)
+        return tuple(self._written)
 
     def _write(self) -> None:
         held, self._held, self._bytes = self._held, [], 0
-        self._made += self._writer.write(held)
+        self._written += self._writer.write(held)

@@ -21,20 +21,20 @@ class FileLock(CreateLock):
 
     @contextlib.contextmanager
     def held(self, path: str) -> Iterator[None]:
-        place = os.path.join(self.directory, f"lakelog-{slot_of(path)}.lock")
+        lock_file = os.path.join(self.directory, f"lakelog-{slot_of(path)}.lock")
         try:
             os.makedirs(self.directory, exist_ok=True)
-            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+            handle = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as why:
-            raise Unavailable(f"the lock '{place}' cannot be opened: {why.strerror}; check owner and mode") from why
+            raise Unavailable(f"the lock '{lock_file}' cannot be opened: {why.strerror}; check owner and mode") from why
         try:
-            _take(handle, place)
+            _take(handle, lock_file)
             yield
         finally:
             os.close(handle)
 
 
-def _take(handle: int, place: str) -> None:
+def _take(handle: int, lock_file: str) -> None:
     end = monotonic_s() + WAIT_S
     pause = 0.0005
     while True:
@@ -43,6 +43,8 @@ def _take(handle: int, place: str) -> None:
             return
         except BlockingIOError:
             if monotonic_s() > end:
-                raise Unavailable(f"other processes held the lock '{place}' for {WAIT_S:.0f} s: try again") from None
+                raise Unavailable(
+                    f"other processes held the lock '{lock_file}' for {WAIT_S:.0f} s: try again"
+                ) from None
         sleep(pause)
         pause = min(0.02, pause * 2)

@@ -66,7 +66,7 @@ class HdfsFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         client, name = self._place(path)
-        with self._errors(path), self._written_beside(client, path, data) as temporary:
+        with self._errors(path), self._temporary_file(client, path, data) as temporary:
             client.rename(temporary, name, overwrite=True)
 
     def create(self, path: str, data: bytes) -> bool:
@@ -74,7 +74,7 @@ class HdfsFileIO(FileIO):
         with self._errors(path):
             if _exists(client, name):
                 return False
-            with self._written_beside(client, path, data) as temporary:
+            with self._temporary_file(client, path, data) as temporary:
                 return self._rename(client, temporary, name, data)
 
     def open_output(self, path: str) -> pa.NativeFile:
@@ -159,7 +159,7 @@ class HdfsFileIO(FileIO):
         client.mkdirs(name, create_parent=True)
 
     @contextlib.contextmanager
-    def _written_beside(self, client: Client, path: str, data: bytes) -> Iterator[str]:
+    def _temporary_file(self, client: Client, path: str, data: bytes) -> Iterator[str]:
         """A durable temporary file with these bytes in the directory of the target; deleted at the end."""
         directory, _, last = split_hdfs(path)[1].rpartition("/")
         temporary = f"{directory}/.{last}.{new_attempt()}.tmp"
@@ -265,7 +265,7 @@ _LOCK = threading.Lock()
 
 
 def split_hdfs(path: str) -> tuple[str, str]:
-    """``hdfs://host:8020/a/b`` as (``hdfs://host:8020``, ``/a/b``). Raises InvalidRequest for what is no such URI."""
+    """``hdfs://host:8020/a/b`` as (``hdfs://host:8020``, ``/a/b``). Raises InvalidRequest for any other text."""
     scheme, found, rest = path.partition("://")
     host, _, name = rest.partition("/")
     if not found or not host:

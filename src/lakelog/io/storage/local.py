@@ -19,7 +19,7 @@ from lakelog.io.storage.file_io import FileIO, FileStatus, moved
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DELETE_TRIES = 5
-"""A directory to which somebody still writes is deleted so often at most, before that is an error."""
+"""Maximum attempts to delete a directory to which another process still writes."""
 _MOST_READ = 1 << 30
 """Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -67,28 +67,28 @@ class LocalFileIO(FileIO):
             return pa.OSFile(_local(path), "rb")
 
     def write(self, path: str, data: bytes) -> None:
-        with self._making(path), _written_beside(_local(path), data) as temporary:
+        with self._making(path), _temporary_file(_local(path), data) as temporary:
             os.replace(temporary, _local(path))
             _sync_directory(os.path.dirname(_local(path)))
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """As ``FileIO.write_all``; each directory is synchronised once."""
         for path, data in files.items():
-            with self._making(path), _written_beside(_local(path), data) as temporary:
+            with self._making(path), _temporary_file(_local(path), data) as temporary:
                 os.replace(temporary, _local(path))
         for directory in {os.path.dirname(_local(path)) for path in files}:
             with _os_errors(directory):
                 _sync_directory(directory)
 
     def write_hint(self, path: str, data: bytes) -> None:
-        with self._making(path), _written_beside(_local(path), data, is_durable=False) as temporary:
+        with self._making(path), _temporary_file(_local(path), data, is_durable=False) as temporary:
             os.replace(temporary, _local(path))
 
     def create(self, path: str, data: bytes) -> bool:
         target = _local(path)
         if os.path.exists(target):
             return False
-        with self._making(path), _written_beside(target, data) as temporary:
+        with self._making(path), _temporary_file(target, data) as temporary:
             if not _link(temporary, target):
                 return False
             try:
@@ -111,12 +111,12 @@ class LocalFileIO(FileIO):
 
     def list(self, path: str) -> list[FileStatus]:
         out = []
-        with _os_errors(path), _nothing_there(), os.scandir(_local(path)) as entries:
+        with _os_errors(path), _ignore_missing(), os.scandir(_local(path)) as entries:
             for entry in entries:
                 if not _is_text(entry.name):  # nothing in a table has such a name
                     continue
                 # a file may go between the listing and this look at it; a link may lead nowhere, or to itself
-                with _nothing_there():
+                with _ignore_missing():
                     found = entry.stat()
                     out.append(
                         FileStatus(
@@ -180,7 +180,7 @@ class LocalFileIO(FileIO):
 
     @contextlib.contextmanager
     def _making(self, path: str) -> Iterator[None]:
-        """Around the making of a file, in a directory that is there then. Raises what ``_os_errors`` says."""
+        """Context that creates a file, after its directory. Raises as ``_os_errors``."""
         with _os_errors(path):
             try:
                 self._make_directory(os.path.dirname(_local(path)))
@@ -191,7 +191,7 @@ class LocalFileIO(FileIO):
                 raise
 
     def _make_directory(self, directory: str) -> None:
-        """Makes a directory and those above it, but no more than what lies below the root."""
+        """Creates a directory and its missing parents below the root."""
         if os.path.isdir(directory):
             return
         if directory == self._root:
@@ -257,7 +257,7 @@ def _is_text(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _nothing_there() -> Iterator[None]:
+def _ignore_missing() -> Iterator[None]:
     """Suppresses the errors of a file that does not exist."""
     try:
         yield
@@ -282,7 +282,7 @@ def _os_errors(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _written_beside(target: str, data: bytes, is_durable: bool = True) -> Iterator[str]:
+def _temporary_file(target: str, data: bytes, is_durable: bool = True) -> Iterator[str]:
     """A temporary file with these bytes in the directory of the target, by default durable; deleted at the end."""
     directory, name = os.path.split(target)
     temporary = os.path.join(directory, f".{name}.{new_attempt()}.tmp")

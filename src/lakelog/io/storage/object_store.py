@@ -53,7 +53,7 @@ _RETRY: Final[dict[str, Any]] = {
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
-_ONCE: Final[dict[str, Any]] = {**_RETRY, "max_retries": 0}
+_NO_RETRY: Final[dict[str, Any]] = {**_RETRY, "max_retries": 0}
 """Options of a conditional put without retries, because a retry would find its own object and fail."""
 _CONFLICT_PAUSES_S: Final = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 """Seconds to wait after each conditional put that was rejected although there is no object."""
@@ -286,7 +286,7 @@ def _client(root: str, options: tuple[tuple[str, str], ...], once: bool) -> Any:
 
 
 def _new_client(root: str, options: Options, once: bool) -> Any:
-    retry = _ONCE if once else _RETRY
+    retry = _NO_RETRY if once else _RETRY
     client_options: dict[str, Any] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
     if not root.startswith(("s3://", "s3a://")):
         return _open_store(root, client_options=client_options, retry_config=retry)

@@ -21,7 +21,7 @@ _Batches = list[tuple[int, bytes]]
 """The number of records and the bytes of each batch."""
 
 
-class _Known(PendingAppend):
+class _Appended(PendingAppend):
     def __init__(self, first: int, count: int) -> None:
         self.end = first + count
         self._offsets = pa.array(np.arange(first, first + count, dtype=np.int64))
@@ -64,7 +64,7 @@ class EmbeddedAppender(LogAppender):
             self._file.check_end(bucket, appended.end)
         return [*made]
 
-    def _insert(self, bucket: int, batches: _Batches, now: int) -> _Known:
+    def _insert(self, bucket: int, batches: _Batches, now: int) -> _Appended:
         found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
         if found is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
@@ -79,7 +79,7 @@ class EmbeddedAppender(LogAppender):
             end += count
         if end > first:
             self._database.execute("update ends set next = ? where bucket = ?", (end, bucket))
-        return _Known(first, end - first)
+        return _Appended(first, end - first)
 
     def flush(self) -> None:
         """Does nothing, because every append is durable."""

@@ -92,7 +92,7 @@ class EmbeddedFile:
     def check_owner(self, is_committed: bool = True) -> None:
         """Raises InvalidRequest if the log has rows of another table, which was created with the same address.
 
-        Called behind a read. Remembers the answer if ``is_committed``.
+        Called after a read. Remembers the answer if ``is_committed``.
         """
         if self._is_own or not self._location.owner:
             return

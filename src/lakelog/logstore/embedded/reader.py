@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import monotonic_s, sleep
-from lakelog.io.collector import collector_held
+from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
 from lakelog.logstore.local_log import expired
@@ -119,7 +119,7 @@ class EmbeddedReader(LogReader):
                 break
         return parts
 
-    @collector_held()
+    @collector_paused()
     def _rows(self, bucket: int, start: int, end: int, limit: int) -> list[pa.Table]:
         asked = {"bucket": bucket, "start": start, "end": end, "limit": limit}
         rows = self._database.execute(_ROWS, asked).fetchall()

@@ -122,15 +122,15 @@ def converted(column: pa.Array, kind: pa.DataType, meaning: Meaning, name: str) 
 
 def from_objects(values: list[Any], kind: pa.DataType, meaning: Meaning, name: str) -> pa.Array:
     """A column of parsed JSON values of any mix of types, as ``converted``."""
-    places: dict[type, list[int]] = {}
-    for place, value in enumerate(values):
+    positions: dict[type, list[int]] = {}
+    for position, value in enumerate(values):
         if value is not None:
-            places.setdefault(type(value), []).append(place)
+            positions.setdefault(type(value), []).append(position)
     parts: list[pa.Array] = []
     order = np.full(len(values), -1, np.int64)
-    for sort, chosen in places.items():
+    for sort, chosen in positions.items():
         order[chosen] = np.arange(len(chosen)) + sum(len(part) for part in parts)
-        parts.append(_of_one_sort([values[place] for place in chosen], sort, kind, meaning, name))
+        parts.append(_of_one_sort([values[position] for position in chosen], sort, kind, meaning, name))
     if not parts:
         return pa.nulls(len(values), kind)
     return pa.concat_arrays(parts).take(pa.array(order, mask=order < 0))

@@ -50,7 +50,7 @@ class Changes:
 class _Group:
     """Records of one schema: their places among all, their payloads, and the fields of the schema (None: no schema)."""
 
-    places: np.ndarray
+    positions: np.ndarray
     payloads: pa.LargeBinaryArray
     fields: Mapping[str, Meaning] | None = None
     is_empty: bool = False
@@ -66,11 +66,11 @@ def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Enco
         own = _own(values, schema)
         if own is not None:
             return own
-    parts, places = [], []
+    parts, positions = [], []
     for group in _groups(values):
         parts.append(_read(group, schema, encodings))
-        places.append(group.places)
-    order = pa.array(np.argsort(np.concatenate(places), kind="stable"))
+        positions.append(group.positions)
+    order = pa.array(np.argsort(np.concatenate(positions), kind="stable"))
     before, after = (pa.concat_arrays([getattr(part, name) for part in parts]) for name in ("before", "after"))
     op = np.concatenate([part.op for part in parts])
     return Changes(before.take(order), after.take(order), op[order.to_numpy()])
@@ -82,7 +82,7 @@ def changed_rows(changes: Changes, schema: pa.Schema) -> pa.Table:
     there, here = (image.is_valid().to_numpy(zero_copy_only=False) for image in (before, after))
     adds = (op == _CREATE) | (op == _READ) | (op == _UPDATE)
     if (adds & ~here).any():
-        raise Corrupt("field 'after' is missing, which has the new row")
+        raise Corrupt("field 'after' (the new row) is missing")
     if ((op == _DELETE) & ~there).any():
         raise Corrupt(
             "field 'before' of a delete is missing: the source has to send at least the key (PostgreSQL: ALTER TABLE … "
@@ -128,8 +128,8 @@ def _own(values: pa.LargeBinaryArray, schema: pa.Schema) -> Changes | None:
 
 def _groups(values: pa.LargeBinaryArray) -> Iterator[_Group]:
     """The records by schema."""
-    places, is_canonical = np.arange(len(values)), False
-    while len(places):
+    positions, is_canonical = np.arange(len(values)), False
+    while len(positions):
         first = values[0].as_py()
         prefix = _prefix(first)
         envelope = None if prefix else parsed_object(first)
@@ -139,19 +139,19 @@ def _groups(values: pa.LargeBinaryArray) -> Iterator[_Group]:
         if prefix:
             chosen = pc.and_(pc.starts_with(values, prefix), pc.ends_with(values, b"}"))
             payloads = pc.binary_slice(values.filter(chosen), len(prefix), -1)
-            yield _group(places[chosen.to_numpy(zero_copy_only=False)], payloads, prefix)
+            yield _group(positions[chosen.to_numpy(zero_copy_only=False)], payloads, prefix)
         else:
             chosen = pc.invert(pc.starts_with(values, _START))
             if not chosen[0].as_py():
                 raise Corrupt(f"log value {first[:200]!r} has a field 'schema' and no field 'payload'")
-            yield _Group(places[chosen.to_numpy(zero_copy_only=False)], values.filter(chosen))
+            yield _Group(positions[chosen.to_numpy(zero_copy_only=False)], values.filter(chosen))
         rest = pc.invert(chosen)
-        values, places = values.filter(rest), places[rest.to_numpy(zero_copy_only=False)]
+        values, positions = values.filter(rest), positions[rest.to_numpy(zero_copy_only=False)]
 
 
-def _group(places: np.ndarray, payloads: pa.LargeBinaryArray, prefix: bytes) -> _Group:
+def _group(positions: np.ndarray, payloads: pa.LargeBinaryArray, prefix: bytes) -> _Group:
     name, fields = _described(prefix[len(_START) : -len(_PAYLOAD)])
-    return _Group(places, payloads, fields, name in _NO_CHANGES, has_envelope=True)
+    return _Group(positions, payloads, fields, name in _NO_CHANGES, has_envelope=True)
 
 
 @lru_cache(maxsize=256)
@@ -198,8 +198,8 @@ def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     ]
     kinds = [json_type(f.type, meaning) for f, meaning in zip(schema, meanings, strict=True)]
     if group.is_empty:
-        nothing = pa.nulls(len(group.places), pa.struct(list(schema)))
-        return Changes(nothing, nothing, np.full(len(group.places), _NOTHING))
+        nothing = pa.nulls(len(group.positions), pa.struct(list(schema)))
+        return Changes(nothing, nothing, np.full(len(group.positions), _NOTHING))
     read = None
     if all(kind is not None for kind in kinds):
         image = pa.struct([pa.field(f.name, kind) for f, kind in zip(schema, kinds, strict=True)])

@@ -94,7 +94,7 @@ class FilesAppender(LogAppender):
         token, tries, unknown, unanswered, reason = new_attempt(), 0, -1, 0, ""
         while True:
             newest = self._chain.newest()
-            if 0 <= unknown <= newest and self._is_there(unknown, token):
+            if 0 <= unknown <= newest and self._exists(unknown, token):
                 number = unknown
                 break
             unanswered = unanswered + 1 if unknown == newest + 1 else 0
@@ -118,8 +118,8 @@ class FilesAppender(LogAppender):
         self._segments = number + 1  # of all writers, because many make few of them
         return starts
 
-    def _is_there(self, number: int, token: str) -> bool:
-        """True if this append created the segment. Raises Unavailable if it expired: then nobody can know."""
+    def _exists(self, number: int, token: str) -> bool:
+        """True if this append created the segment. Raises Unavailable if it expired: the outcome is unknown."""
         with suppress(NotFound):
             found = self._chain.footer(number).token
             if number >= self._chain.floor.number:

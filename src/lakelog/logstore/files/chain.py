@@ -209,7 +209,7 @@ class SegmentChain:
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
         """Deletes the segments before ``cutoff_ms`` whose records all are below ``floors``, but not the newest one.
 
-        The floor moves first. Whoever creates a segment below it, because it was suspended, reads that and tries again.
+        The floor moves first. A suspended appender that then creates a segment below it reads the floor and retries.
         """
         floor, newest = self.floor, self.newest()
 

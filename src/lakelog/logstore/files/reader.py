@@ -61,9 +61,9 @@ class FilesReader(LogReader):
             try:
                 found = pa.concat_tables([found, self._fetch(floor, bucket, held, min(end, last), left)])
             except (NotFound, Corrupt):
-                self._check_held(bucket, held)
+                self._check_not_expired(bucket, held)
                 raise
-            self._check_held(bucket, held)
+            self._check_not_expired(bucket, held)
         low, high = np.searchsorted(found.column("offset").to_numpy(), [start, end])
         taken = found.slice(low, min(high - low, max_records))
         behind = low + taken.num_rows
@@ -100,7 +100,7 @@ class FilesReader(LogReader):
     def close(self) -> None:
         self._rest = None
 
-    def _check_held(self, bucket: int, start: int) -> None:
+    def _check_not_expired(self, bucket: int, start: int) -> None:
         """Raises OffsetExpired if records expired while they were read: others may have their numbers by then."""
         first = self._chain.floor.offsets[bucket]
         if start < first:

@@ -75,5 +75,5 @@ class FilesLogSystem(LogSystem):
 
 
 def _found(location: LogLocation) -> LogIdentity:
-    """The identity of the log that is there. Raises NotFound."""
+    """The identity of the existing log. Raises NotFound."""
     return read_identity(replace(location, log_id=""))

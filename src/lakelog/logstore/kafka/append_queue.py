@@ -129,9 +129,9 @@ class AppendQueue:
 
     def split(self, large: Unacknowledged) -> None:
         """Replaces a batch by two of half the records, with the same sequence numbers."""
-        place, whole = self.batches.index(large), large.batch
+        position, whole = self.batches.index(large), large.batch
         owners, start = deque(large.owners), 0
-        del self.batches[place]
+        del self.batches[position]
         self.bytes -= large.size
         for count in (whole.count // 2, whole.count - whole.count // 2):
             part = _slice(large.records, start, count)
@@ -143,9 +143,9 @@ class AppendQueue:
                 producer_epoch=whole.producer_epoch,
                 base_sequence=sequence,
             )
-            self.batches.insert(place, Unacknowledged(batch, part, _taken(owners, count)))
+            self.batches.insert(position, Unacknowledged(batch, part, _taken(owners, count)))
             self.bytes += len(batch.payload)
-            place, start = place + 1, start + count
+            position, start = position + 1, start + count
 
 
 def _joined(parts: list[Records]) -> Records:

@@ -165,7 +165,7 @@ class BatchAppender(TopicAppender):
         return self._producer
 
     def _send(self) -> None:
-        """Sends what may be sent: in each request one batch of each bucket."""
+        """Sends the batches that may be sent, one of each bucket per request."""
         while monotonic_s() >= self._retry_s:
             requests: dict[int, list[tuple[AppendQueue, Unacknowledged]]] = {}
             for queue in self._queues.values():

@@ -278,7 +278,7 @@ class BatchReader(TopicReader):
         return any(sent.answer.is_done for sent in self._sent.values())
 
     def _take_answers(self) -> None:
-        """Takes in what the brokers have answered; does not wait."""
+        """Receives the answers of the brokers; does not wait."""
         if self._sent:
             self._connections.poll(0, self._is_answered)
         for node in [node for node, sent in self._sent.items() if sent.answer.is_done]:

@@ -135,7 +135,7 @@ class Connections:
         return True
 
     def wait_for(self, answer: Answer, timeout_s: float) -> Any:
-        """Waits for an answer; returns its error, or None if it is there."""
+        """Waits for an answer; returns its error, or None after success."""
         if not self.poll(timeout_s, lambda: answer.is_done):
             return KafkaTimeoutError(f"no answer for {timeout_s:.0f} s")
         return answer.exception

@@ -24,9 +24,9 @@ def probe(location: LogLocation) -> LogServer:
     """Requests the brokers of a cluster and the settings of one; creates no topic. Raises as its use would."""
     with translated_errors(location):
         admin = AdminClient(client(location))
-        begun = monotonic_s()
+        started = monotonic_s()
         found = admin.list_topics(timeout=TIMEOUT_S)
-        millis = (monotonic_s() - begun) * 1000
+        millis = (monotonic_s() - started) * 1000
     brokers = len(found.brokers)
     facts = {"answers in": f"{millis:.0f} ms", "brokers": str(brokers), "topics": str(len(found.topics))}
     settings = _settings(admin, next(iter(found.brokers), 0))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from lakelog.io.clock import monotonic_s
-from lakelog.io.collector import collector_held
+from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.kafka.topic import (
     TIMEOUT_S,
@@ -183,7 +183,7 @@ class RecordReader(TopicReader):
         many = min(len(held), max_records)
         if many and end is not None and record_offset(held[many - 1]) >= end:
             many = sum(record_offset(message) < end for message in islice(held, many))
-        with collector_held():
+        with collector_paused():
             return records_table([held.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
@@ -260,7 +260,7 @@ class RecordReader(TopicReader):
 
     def _arrived(self) -> list[Message]:
         """The records that the client has fetched; does not wait."""
-        with collector_held():
+        with collector_paused():
             return self._consumer.consume(_MANY_HELD, 0)
 
     def _wait_for(self, bucket: int, end: int) -> None:

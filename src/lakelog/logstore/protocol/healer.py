@@ -1,4 +1,4 @@
-"""Healing of one bucket: reads the region and appends the planned corrections until none is left (RFC 2, step 3)."""
+"""Healing of one bucket: reads the region and appends the planned corrections until none remains (RFC 2, step 3)."""
 
 from __future__ import annotations
 

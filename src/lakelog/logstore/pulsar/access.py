@@ -40,7 +40,7 @@ _PLUGINS: Final = {"AuthenticationToken": "token", "AuthenticationBasic": "basic
 _ADMIN_PORTS: Final = {"pulsar": ("http", 8080), "pulsar+ssl": ("https", 8443)}
 
 _REFUSED: Final = (pulsar.AuthenticationError, pulsar.AuthorizationError, pulsar.ErrorGettingAuthenticationData)
-_GONE: Final = (pulsar.TopicNotFound,)
+_NOT_FOUND: Final = (pulsar.TopicNotFound,)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def error_of(location: LogLocation, failed: pulsar.PulsarException) -> LakelogEr
     """An error of the client as one of lakelog."""
     if isinstance(failed, _REFUSED):
         return InvalidOption(f"Pulsar at {location.address} refuses the credentials in 'properties.*' ({failed})")
-    if isinstance(failed, _GONE):
+    if isinstance(failed, _NOT_FOUND):
         return NotFound(f"topic '{location.topic}' does not exist on {location.address}: it was deleted")
     if isinstance(failed, pulsar.InvalidTopicName | pulsar.InvalidUrl | pulsar.InvalidConfiguration):
         return InvalidOption(f"Pulsar's client refuses the topic, the address or an option: {failed}")

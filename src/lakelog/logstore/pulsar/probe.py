@@ -11,9 +11,9 @@ from lakelog.logstore.pulsar.access import Access, Admin
 def probe(location: LogLocation) -> LogServer:
     """Requests the names and settings of a cluster; creates no topic. Raises as its use would."""
     admin = Admin(Access(location))
-    begun = monotonic_s()
+    started = monotonic_s()
     clusters = admin.get("clusters") or []
-    millis = (monotonic_s() - begun) * 1000
+    millis = (monotonic_s() - started) * 1000
     facts = {"answers in": f"{millis:.0f} ms", "clusters": ", ".join(clusters) or "none"}
     try:
         settings = admin.get("brokers/configuration/runtime") or {}

@@ -172,7 +172,7 @@ _Columns = tuple[np.ndarray, np.ndarray, pa.Array, pa.Array, pa.Array]
 
 
 def _by_columns(first: bytes, parts: Sequence[bytes], count: int) -> _Columns | None:
-    """The records of all parts, of which ``first`` is one; None if they are few or not alike."""
+    """The records of all parts including ``first``; None if they are few or have different shapes."""
     record, _ = parse_record(first, 0)
     keyed, headers = record.key is not None, len(record.headers)
     if headers > 1 or count <= _FEW:

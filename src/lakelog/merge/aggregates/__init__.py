@@ -10,27 +10,27 @@ from lakelog.merge.aggregate import Aggregate
 from lakelog.options.registry import Registry
 from lakelog.paimon.types.types import DataField
 
-_HERE: Final = "lakelog.merge.aggregates"
+_PACKAGE: Final = "lakelog.merge.aggregates"
 
 AGGREGATES: Final[Registry[Aggregate]] = Registry(
     "aggregate function",
     {
-        "sum": f"{_HERE}.sum:Sum",
-        "product": f"{_HERE}.product:Product",
-        "max": f"{_HERE}.extreme:Max",
-        "min": f"{_HERE}.extreme:Min",
-        "last_value": f"{_HERE}.first_last:LastValue",
-        "last_non_null_value": f"{_HERE}.first_last:LastNonNullValue",
-        "first_value": f"{_HERE}.first_last:FirstValue",
-        "first_non_null_value": f"{_HERE}.first_last:FirstNonNullValue",
-        "first_not_null_value": f"{_HERE}.first_last:FirstNonNullValue",
-        "listagg": f"{_HERE}.listagg:ListAgg",
-        "bool_and": f"{_HERE}.bools:BoolAnd",
-        "bool_or": f"{_HERE}.bools:BoolOr",
-        "collect": f"{_HERE}.collect:Collect",
-        "merge_map": f"{_HERE}.merge_map:MergeMap",
-        "nested_update": f"{_HERE}.nested_update:NestedUpdate",
-        "primary-key": f"{_HERE}.primary_key:PrimaryKey",
+        "sum": f"{_PACKAGE}.sum:Sum",
+        "product": f"{_PACKAGE}.product:Product",
+        "max": f"{_PACKAGE}.extreme:Max",
+        "min": f"{_PACKAGE}.extreme:Min",
+        "last_value": f"{_PACKAGE}.first_last:LastValue",
+        "last_non_null_value": f"{_PACKAGE}.first_last:LastNonNullValue",
+        "first_value": f"{_PACKAGE}.first_last:FirstValue",
+        "first_non_null_value": f"{_PACKAGE}.first_last:FirstNonNullValue",
+        "first_not_null_value": f"{_PACKAGE}.first_last:FirstNonNullValue",
+        "listagg": f"{_PACKAGE}.listagg:ListAgg",
+        "bool_and": f"{_PACKAGE}.bools:BoolAnd",
+        "bool_or": f"{_PACKAGE}.bools:BoolOr",
+        "collect": f"{_PACKAGE}.collect:Collect",
+        "merge_map": f"{_PACKAGE}.merge_map:MergeMap",
+        "nested_update": f"{_PACKAGE}.nested_update:NestedUpdate",
+        "primary-key": f"{_PACKAGE}.primary_key:PrimaryKey",
     },
 )
 """Aggregate functions by the value of option ``fields.<column>.aggregate-function``."""

@@ -123,7 +123,7 @@ class PartialUpdate(MergeEngine):
         group = self._group_of.get(column)
         if column in self.schema.primary_keys or (group is not None and column in group.fields):
             return _NEWEST
-        name = self._given_function(column)
+        name = self._configured_function(column)
         if group is None and name not in (None, "last_non_null_value"):
             raise InvalidOption(
                 f"aggregate function '{name}' of column '{column}' needs a sequence group with merge engine "
@@ -131,13 +131,13 @@ class PartialUpdate(MergeEngine):
             )
         return name or ("last_non_null_value" if group is None else "last_value")
 
-    def _given_function(self, column: str) -> str | None:
+    def _configured_function(self, column: str) -> str | None:
         own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
         return own or self._options.get_typed(DEFAULT_AGGREGATE)
 
     def _is_aggregated(self, column: str) -> bool:
         """True if a column of a group also accepts older rows."""
-        return column not in self._group_of[column].fields and self._given_function(column) is not None
+        return column not in self._group_of[column].fields and self._configured_function(column) is not None
 
     def _check_nulls(self, name: str, column: pa.Array) -> None:
         if column.null_count and not self._groups and not self.schema.field(name).type.nullable:

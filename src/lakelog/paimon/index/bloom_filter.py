@@ -121,8 +121,8 @@ def hash_texts(values: pa.Array) -> Hashes:
     content = np.frombuffer(data or b"", dtype=np.uint8)
     out = np.empty(len(wide), dtype=np.uint64)
     for length, rows in _by_length(np.diff(bounds)):
-        places = bounds[rows][:, None] + np.arange(length)
-        out[rows] = _hash_equal_lengths(content[places] if length else np.empty((len(rows), 0), np.uint8))
+        positions = bounds[rows][:, None] + np.arange(length)
+        out[rows] = _hash_equal_lengths(content[positions] if length else np.empty((len(rows), 0), np.uint8))
     return out
 
 

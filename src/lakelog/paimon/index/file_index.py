@@ -11,7 +11,7 @@ from lakelog.errors import Corrupt
 
 BLOOM_FILTER: Final = "bloom-filter"
 INDEX_SUFFIX: Final = ".index"
-"""How the name of an index file ends, behind that of its data file."""
+"""Suffix of an index file's name, after the name of its data file."""
 
 _MAGIC: Final = 1493475289347502
 _VERSION: Final = 1

@@ -1,4 +1,4 @@
-"""Minimum, maximum and null count of columns, and what may be concluded from them (format sheet 4.2)."""
+"""Minimum, maximum and null count of columns, and conclusions from them (format sheet 4.2)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _cut_low(value: Any, length: int) -> Any:
 
 
 def _cut_high(value: Any, length: int) -> Any:
-    """A value not smaller and not longer than ``length``, or None when there is none."""
+    """An upper bound of a value with at most ``length`` characters; None if none exists."""
     if not isinstance(value, str | bytes) or len(value) <= length:
         return value
     return _next_text(value[:length]) if isinstance(value, str) else _next_bytes(value[:length])

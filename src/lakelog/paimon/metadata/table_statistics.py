@@ -1,4 +1,4 @@
-"""The statistics file of a table: what ANALYZE has found, as JSON (format sheet 12)."""
+"""The statistics file of a table: the result of ANALYZE as JSON (format sheet 12)."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _BYTES: Final = ("BINARY", "VARBINARY")
 _STAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
 
 COMPACT_DECIMAL: Final = 18
-"""Decimals up to this precision lie in their 8 bytes."""
+"""Maximum precision of decimals that are stored in their 8 bytes."""
 COMPACT_TIMESTAMP: Final = 3
 
 _EXACT: Final = Context(prec=76)

@@ -38,7 +38,7 @@ def partition_types(schema: TableSchema) -> tuple[DataType, ...]:
 def partition_dir(values: Sequence[object], schema: TableSchema) -> str:
     """``'k1=v1/k2=v2/'`` below the table's directory, ``''`` for a table without partitions.
 
-    Called where files are written and read; the values in the manifest are what counts, the directory only follows.
+    Called for writes and reads. The manifest's values are authoritative; the directory is only derived from them.
     Honours ``partition.default-name`` and ``partition.legacy-name``. Raises UnsupportedFeature for a type without a
     text form that other engines agree on.
     """

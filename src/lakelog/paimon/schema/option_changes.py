@@ -45,7 +45,7 @@ IMMUTABLE: Final = frozenset(
         "pk-clustering-override",
     }
 )
-"""Options that cannot change once the table has a snapshot: what is written depends on them."""
+"""Options that cannot change after the first snapshot, because the written files depend on them."""
 
 _NEVER: Final = ("type", PRIMARY_KEY.key, PARTITION.key)
 """Options that cannot change even before the first snapshot."""

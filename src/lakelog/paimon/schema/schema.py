@@ -32,7 +32,7 @@ DYNAMIC_BUCKET: Final = -1
 POSTPONE_BUCKET: Final = -2
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
-"""Names of columns that lakelog adds to rows; Spark does not tell upper from lower case."""
+"""Names of columns that lakelog adds to rows; Spark ignores their case."""
 _KEY_ROOTS: Final = ("VARIANT", "BLOB")
 KEY_PREFIX: Final = "_KEY_"
 KEY_ID_OFFSET: Final = 1073741823

@@ -52,7 +52,7 @@ def java_float(value: float, shortest: np.floating) -> str:
 
 
 def utf8(column: pa.Array) -> pa.Array:
-    """Bytes as text; what is no UTF-8 becomes replacement characters."""
+    """Bytes as text; invalid UTF-8 becomes replacement characters."""
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:

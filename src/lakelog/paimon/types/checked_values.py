@@ -1,4 +1,4 @@
-"""Values that were read from a metadata file: what is not as the format says is Corrupt, with the name of the file."""
+"""Checked values of metadata files: a value that violates the format raises Corrupt with the file's name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Readable(Protocol):
 
 
 def read_as(io: Readable, path: str, parse: Callable[[bytes], T]) -> T:
-    """The value of a file. Raises NotFound, Corrupt naming the file, and what the storage raises."""
+    """The value of a file. Raises NotFound, Corrupt naming the file, and the errors of the storage."""
     data = io.read(path)
     with sound(path):
         return parse(data)

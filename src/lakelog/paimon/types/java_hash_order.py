@@ -1,4 +1,4 @@
-"""The order in which a Java hash map gives its keys: what the format's tables show where they show a map."""
+"""The iteration order of a Java hash map, in which the format's tables show maps."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The dashboard: pages, a JSON API behind them, a terminal. Port 1630, this machine only, unless told otherwise."""
+"""The dashboard: pages, their JSON API, and a terminal. Default: port 1630, on this machine only."""

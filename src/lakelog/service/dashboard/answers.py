@@ -27,12 +27,12 @@ from lakelog.errors import (
 from lakelog.service.dashboard.render import render
 from lakelog.service.dashboard.security.identity.identity import Identity
 
-_KEPT_S: Final = 0.5
-_KEPT_BYTES: Final = 1 << 20
+_CACHE_S: Final = 0.5
+_CACHED_BYTES: Final = 1 << 20
 _SHARED: Final = re.compile(
     r"/((log|optimizing|catalogs|tables/.+)?|api/v1/(logs|optimizing|catalogs|tables|plots)(/.+)?)(?<!/tail)"
 )
-"""Paths whose answer depends on the role alone, but for the frame of a page. Settings and terminals are not shared."""
+"""Paths whose answers depend on the role only, except for a page's frame. Settings and terminals are not shared."""
 _Key = tuple[str, str, bytes, str]
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _STATUS: Final = (
@@ -64,10 +64,11 @@ class _Answer:
         return is_last
 
     @property
-    def may_be_kept(self) -> bool:
+    def is_cacheable(self) -> bool:
         """True if the answer is small and may be kept for half a second."""
         return (
-            self.messages[0]["status"] == 200 and sum(len(one.get("body", b"")) for one in self.messages) < _KEPT_BYTES
+            self.messages[0]["status"] == 200
+            and sum(len(one.get("body", b"")) for one in self.messages) < _CACHED_BYTES
         )
 
 
@@ -111,8 +112,8 @@ class Answers:
 
         async def noted(message: Message) -> None:
             if answer.add(message):
-                if answer.may_be_kept:
-                    loop.call_later(_KEPT_S, self._drop, key, answer)
+                if answer.is_cacheable:
+                    loop.call_later(_CACHE_S, self._drop, key, answer)
                 else:
                     self._drop(key, answer)
             await send(message)
@@ -150,29 +151,29 @@ def answer_lakelog_error(request: Request, failure: Exception) -> Response:
     """Handles an error of lakelog; the answer has its text."""
     assert isinstance(failure, LakelogError)
     status = next((code for kind, code in _STATUS if isinstance(failure, kind)), 500)
-    return told(request, status, str(failure))
+    return error_response(request, status, str(failure))
 
 
 def answer_http_error(request: Request, failure: Exception) -> Response:
     """Handles an unknown route or method, and a request that is not allowed."""
     assert isinstance(failure, HTTPException)
-    return told(request, failure.status_code, str(failure.detail))
+    return error_response(request, failure.status_code, str(failure.detail))
 
 
 def answer_wrong_request(request: Request, failure: Exception) -> Response:
     """Handles an invalid parameter or body."""
     assert isinstance(failure, RequestValidationError)
     wrong = (f"'{'.'.join(map(str, one['loc'][1:]))}': {one['msg'].lower()}" for one in failure.errors())
-    return told(request, 400, f"invalid request: {'; '.join(wrong)}")
+    return error_response(request, 400, f"invalid request: {'; '.join(wrong)}")
 
 
 def answer_other_error(request: Request, failure: Exception) -> Response:
     """Handles an unexpected exception: it is logged, and the answer has no details."""
     _LOG.error("%s %s failed", request.method, request.url.path, exc_info=failure)
-    return told(request, 500, "the dashboard failed; see its log")
+    return error_response(request, 500, "the dashboard failed; see its log")
 
 
-def told(request: Request, status: int, why: str) -> Response:
+def error_response(request: Request, status: int, why: str) -> Response:
     """One sentence, as a page for browsers and as JSON for programs."""
     is_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
     if is_page and "hx-request" not in request.headers:

@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from lakelog.service.dashboard import formatting as words
 from lakelog.service.dashboard.security.identity.identity import Identity
 
-_HERE: Final = Path(__file__).parent
-STATIC: Final = _HERE / "static"
+_ROOT: Final = Path(__file__).parent
+STATIC: Final = _ROOT / "static"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ _MENU: Final = (
 
 
 def _environment() -> Environment:
-    loader = FileSystemLoader(_HERE / "templates")
+    loader = FileSystemLoader(_ROOT / "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

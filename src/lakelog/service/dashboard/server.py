@@ -29,7 +29,7 @@ from lakelog.service.dashboard.security.middleware.connections import LimitedLis
 from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
-from lakelog.service.dashboard.time_series import FigureHistory
+from lakelog.service.dashboard.time_series import StatsHistory
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
 
@@ -88,7 +88,7 @@ class DashboardServer:
             cleanup.callback(previews.close)
             state = settings.state.expanduser()
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
-            history = FigureHistory(state / "figures.sqlite")
+            history = StatsHistory(state / "figures.sqlite")
             cleanup.callback(history.close)
             users = Users(settings.users_file) if settings.users_file else None
             if users is not None:
@@ -144,7 +144,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell = started
+        self._on_start = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts to serve."""
@@ -152,7 +152,7 @@ class _Server(uvicorn.Server):
         for listener in sockets or ():
             listener.listen(_CONNECTIONS)  # the kernel queues those that come faster than they are accepted
         if self.started:
-            self._tell()
+            self._on_start()
 
 
 def _most_connections() -> int:

@@ -1,4 +1,4 @@
-"""Time series of tables for the plots: one row per look, with a lower resolution for older rows."""
+"""Time series of tables for the plots: one row per inspection, with a lower resolution for older rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEEP_MS: Final = 60 * 24 * _HOUR_MS
 _CLEAN_EVERY: Final = 2_000
 
 _METADATA: Final = MetaData()
-_FIGURES: Final = Table(
+_SAMPLES: Final = Table(
     "figures",
     _METADATA,
     Column("name", String, primary_key=True),
@@ -67,7 +67,7 @@ _TOTALS: Final = Table(
 
 @dataclass(frozen=True)
 class Sample:
-    """The figures of one look; None for those that a table does not have, such as a log. Ages and waits in ms."""
+    """The metrics of one inspection; None if the table lacks the subject, such as a log. Ages and waits are in ms."""
 
     name: str
     time_ms: int
@@ -88,7 +88,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Total:
-    """The figures of all tables together; ``good``, ``fair`` and ``bad`` count them by health."""
+    """The totals of all tables; ``good``, ``fair`` and ``bad`` count them by health."""
 
     time_ms: int
     bytes: float
@@ -135,7 +135,7 @@ TOTAL_PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 _RATES: Final = ("throughput",)
 
 
-class FigureHistory:
+class StatsHistory:
     """A SQLite file of the dashboard with mode 0600. If it is deleted, only the plots lose their past."""
 
     def __init__(self, path: Path) -> None:
@@ -152,7 +152,7 @@ class FigureHistory:
         if not samples:
             return
         with self._lock, self._engine.begin() as connection:
-            connection.execute(insert(_FIGURES).prefix_with("OR REPLACE"), [_row(sample) for sample in samples])
+            connection.execute(insert(_SAMPLES).prefix_with("OR REPLACE"), [_row(sample) for sample in samples])
             self._added += len(samples)
             if self._added >= _CLEAN_EVERY:
                 self._added = 0
@@ -165,7 +165,7 @@ class FigureHistory:
 
     def plot(self, name: str, plot: str, since_ms: int, points: int = 400) -> Plot:
         """A plot of one table since a time, with at most ``points`` per line. Raises InvalidRequest."""
-        return self._plot(_FIGURES, PLOTS, plot, [_FIGURES.c.name == name], since_ms, points)
+        return self._plot(_SAMPLES, PLOTS, plot, [_SAMPLES.c.name == name], since_ms, points)
 
     def total_plot(self, plot: str, since_ms: int, points: int = 400) -> Plot:
         """A plot of all tables since a time. Raises InvalidRequest."""
@@ -200,7 +200,7 @@ class FigureHistory:
 
     def _thin(self, connection: Any) -> None:
         now = now_ms()
-        for table, keys in ((_FIGURES, [_FIGURES.c.name]), (_TOTALS, [])):
+        for table, keys in ((_SAMPLES, [_SAMPLES.c.name]), (_TOTALS, [])):
             time = table.c.time_ms
             connection.execute(delete(table).where(time < now - _KEEP_MS))
             for older_ms, step_ms in _THINNED:

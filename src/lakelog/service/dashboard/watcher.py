@@ -1,4 +1,4 @@
-"""Inspects all tables periodically, so that pages have their figures at once."""
+"""Inspects all tables periodically, so that pages show their metrics at once."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from typing import Final
 from lakelog.errors import NotFound, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import Lake
-from lakelog.service.dashboard.looks import Looks
-from lakelog.service.dashboard.time_series import FigureHistory, Sample, Total
+from lakelog.service.dashboard.inspections import Inspections
+from lakelog.service.dashboard.time_series import Sample, StatsHistory, Total
 from lakelog.table.health.health import FAIR, GOOD, TableHealth, unreadable_health
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _LIST_S: Final = 10.0
-_LOOK_S: Final = 10.0
-_SEEN_LOOK_S: Final = 1.0
+_EVERY_S: Final = 10.0
+_WATCHED_EVERY_S: Final = 1.0
 _SEEN_FOR_S: Final = 30.0
 """Seconds after a request for which a table counts as watched: two refreshes of an open page."""
 _SHARE: Final = 0.1
-"""Share of one thread's time for looks without a watcher; expensive looks are made less often."""
+"""Share of one thread's time for tables that no page shows; expensive inspections are made less often."""
 _THREADS: Final = 8
 _LATE_S: Final = 30.0
-"""Seconds after which a look is late: nobody waits for it, and its previous result is no longer shown."""
+"""Seconds after which an inspection is late: pages stop waiting, and its previous result is no longer shown."""
 _PAGE_S: Final = 5.0
-"""Maximum seconds that a page waits for a look."""
+"""Maximum seconds that a page waits for an inspection."""
 _ROUND_S: Final = 0.2
 _STOP_S: Final = 3.0
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A table at its last look (``looked_ms``, ms since 1970), and the look's duration in seconds."""
+    """A table at its last inspection (``looked_ms``, ms since 1970), and the duration in seconds."""
 
     name: str
     looked_ms: int
     health: TableHealth
-    took_s: float = 0.0
+    duration_s: float = 0.0
 
 
 class Watcher:
-    """Holds the last look at each table of all catalogs. Thread-safe.
+    """Holds the last inspection of each table of all catalogs. Thread-safe.
 
-    ``checks`` return the problems of processes that were started for the dashboard, ``stages`` what they are doing. A
-    table whose look takes longer than ``late_s`` counts as unreadable until it returns.
+    ``checks`` return the problems of processes that were started for the dashboard, ``stages`` their current steps. If
+    an inspection takes longer than ``late_s``, the table counts as unreadable until it returns.
     """
 
     def __init__(
         self,
         lake: Lake,
-        history: FigureHistory,
+        history: StatsHistory,
         checks: Mapping[str, Callable[[], str]] | None = None,
         late_s: float = _LATE_S,
         stages: Mapping[str, Callable[[], str]] | None = None,
@@ -67,24 +67,24 @@ class Watcher:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
-        self._looks = Looks(self._look, _THREADS, late_s)
+        self._inspections = Inspections(self._inspect, _THREADS, late_s)
         self._samples: list[Sample] = []
         self._fault = ""
         self._round_s = monotonic_s()
 
     def start(self) -> None:
-        """Starts the looks. Called when the server starts."""
+        """Starts the inspections. Called when the server starts."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends after the running looks, except those that take long."""
+        """Ends after the running inspections, except long ones."""
         self._stopped.set()
         self._thread.join(_STOP_S)
-        self._looks.wait_for_all(_STOP_S)
+        self._inspections.wait_for_all(_STOP_S)
 
     def all(self) -> tuple[Sequence[Watched], int]:
         """The inspected tables by name, and the number of all tables."""
-        late = self._looks.late()
+        late = self._inspections.late()
         with self._lock:
             names, found = self._names, {**self._found, **{name: _late(name, age) for name, age in late.items()}}
         return [found[name] for name in names if name in found], len(names)
@@ -94,32 +94,32 @@ class Watcher:
         with self._lock:
             found = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
             fault, age = self._fault, monotonic_s() - self._round_s
-        if age > self._looks.late_s and self._thread.is_alive():
+        if age > self._inspections.late_s and self._thread.is_alive():
             fault = f"a listing of tables has not ended for {age:.0f} s"
         if fault:
             found["dashboard"] = f"figures of tables may be old: {fault}"
         return {name: why for name, check in self._checks.items() if (why := check())} | found
 
     def stages(self) -> dict[str, str]:
-        """Process of the dashboard → what it is doing, and since when."""
+        """Process of the dashboard → its current step, and the time since its start."""
         return {name: stage for name, of in self._stages.items() if (stage := of())}
 
     def need(self, name: str) -> Watched:
-        """The newest look at a table, made now if the last one is older than a second. Raises NotFound."""
+        """The newest inspection of a table, made now if the last one is older than a second. Raises NotFound."""
         now = monotonic_s()
         with self._lock:
             self._seen[name] = now
             found, due = self._found.get(name), self._due.get(name, 0.0)
-        if found is not None and now_ms() - found.looked_ms < _SEEN_LOOK_S * 1000:
+        if found is not None and now_ms() - found.looked_ms < _WATCHED_EVERY_S * 1000:
             return found
-        if (age := self._looks.late().get(name)) is not None:
+        if (age := self._inspections.late().get(name)) is not None:
             return _late(name, age)
-        if found is not None and found.took_s > _SEEN_LOOK_S:  # the next refresh shows the new look
+        if found is not None and found.duration_s > _WATCHED_EVERY_S:  # the next refresh shows the new one
             with self._lock:
                 self._due[name] = min(due, now)
             return found
         try:
-            return self._looks.start(name).result(_PAGE_S)
+            return self._inspections.start(name).result(_PAGE_S)
         except TimeoutError:
             return found or _late(name, _PAGE_S)
 
@@ -128,7 +128,7 @@ class Watcher:
         with self._lock:
             if name in self._found:
                 now = monotonic_s()
-                self._due[name] = min(self._due[name], now + _SEEN_LOOK_S)
+                self._due[name] = min(self._due[name], now + _WATCHED_EVERY_S)
                 self._seen[name] = now
 
     def _run(self) -> None:
@@ -139,22 +139,22 @@ class Watcher:
                 if now - listed_s >= _LIST_S:
                     listed_s = now
                     self._list()
-                is_all = self._looks.start_some(self._due_names(now))
+                is_all = self._inspections.start_some(self._due_names(now))
                 self._keep_samples()
                 found, known = self.all()
-                if now - summed_s >= _LOOK_S and found and len(found) == known:
+                if now - summed_s >= _EVERY_S and found and len(found) == known:
                     summed_s = now
                     self.history.add_total(total_of([one.health for one in found]))
-            except Exception as failure:  # it is shown together with figures of other rounds
-                _LOG.exception("a round of looks failed")
+            except Exception as failure:  # it is shown together with metrics of other rounds
+                _LOG.exception("a round of inspections failed")
                 self._fault = f"{type(failure).__name__}: {failure}"
-                self._stopped.wait(_SEEN_LOOK_S)
+                self._stopped.wait(_WATCHED_EVERY_S)
                 continue
             self._fault = ""
             if is_all:
                 self._stopped.wait(_ROUND_S)
             else:
-                self._looks.wait_for_one(_ROUND_S)
+                self._inspections.wait_for_any(_ROUND_S)
 
     def _keep_samples(self) -> None:
         with self._lock:
@@ -171,19 +171,19 @@ class Watcher:
                 names += [name for name in self._names if name.startswith(f"{catalog}.")]
         with self._lock:
             self._names, self._trouble = names, trouble
-            for gone in set(self._found) - set(names):
-                self._found.pop(gone)
-                self._due.pop(gone, None)
+            for dropped in set(self._found) - set(names):
+                self._found.pop(dropped)
+                self._due.pop(dropped, None)
 
     def _due_names(self, now: float) -> list[str]:
-        """The tables whose look is due: watched ones first, then those that have waited longest."""
+        """The tables whose inspection is due: watched ones first, then those that have waited longest."""
         with self._lock:
             self._seen = {name: at for name, at in self._seen.items() if now - at < _SEEN_FOR_S}
             due = [name for name in self._names if self._due.get(name, 0.0) <= now]
             due.sort(key=lambda name: (name not in self._seen, self._due.get(name, 0.0)))
         return due
 
-    def _look(self, name: str) -> Watched:
+    def _inspect(self, name: str) -> Watched:
         began = monotonic_s()
         try:
             health = self.lake.health(name)
@@ -191,16 +191,16 @@ class Watcher:
         except NotFound:
             raise
         except Exception as failure:  # a table with an unexpected failure is shown as broken, not omitted
-            _LOG.exception("looking at %s failed", name)
+            _LOG.exception("inspection of %s failed", name)
             health = unreadable_health(name, failure)
             sample = sample_of(health)
-        took = monotonic_s() - began
-        found = Watched(name, now_ms(), health, took)
+        duration_s = monotonic_s() - began
+        found = Watched(name, now_ms(), health, duration_s)
         with self._lock:
             self._found[name] = found
             self._samples.append(sample)
-            every, beside = (_SEEN_LOOK_S, 1) if name in self._seen else (_LOOK_S, len(self._names))
-            self._due[name] = monotonic_s() + max(every, took * beside / _SHARE)
+            every, sharers = (_WATCHED_EVERY_S, 1) if name in self._seen else (_EVERY_S, len(self._names))
+            self._due[name] = monotonic_s() + max(every, duration_s * sharers / _SHARE)
         return found
 
 
@@ -210,7 +210,7 @@ def _late(name: str, age_s: float) -> Watched:
 
 
 def sample_of(health: TableHealth) -> Sample:
-    """The sample of a look for the plots; unknown figures are gaps."""
+    """The sample of an inspection for the plots; unknown values are gaps."""
     name, figures = health.table, health.figures
     if figures is None:
         return Sample(name, now_ms(), score=health.score)
@@ -240,7 +240,7 @@ def sample_of(health: TableHealth) -> Sample:
 
 
 def total_of(healths: Sequence[TableHealth]) -> Total:
-    """The sample of all tables for the overview's plots; sums leave unknown figures out."""
+    """The sample of all tables for the overview's plots; sums leave out unknown values."""
     known = [figures for health in healths if (figures := health.figures) is not None]
     waiting = [
         figures.looked_ms - figures.log.waiting_ms for figures in known if figures.log and figures.log.waiting_ms

@@ -143,7 +143,7 @@ class DemoProgress:
 
 @dataclass(frozen=True)
 class DemoReport:
-    """The figures of a finished demo.
+    """The results of a finished demo.
 
     ``rows_per_second`` is the rate of the burst at the end, written and read at the same time. ``log_latency_ms`` is
     Spark to log to Spark, ``tail_latency_ms`` Spark to log to ``tail()``, ``file_latency_ms`` until a batch read sees

@@ -45,7 +45,7 @@ _LEAD_MINUTES: Final = 120
 """Time before its scheduled departure at which a flight appears; no flight left more than 43 minutes early."""
 
 _FILE_NAME: Final = "flight-changes-1.arrow"
-_NOT_YET: Final[dict[str, pl.DataType]] = {
+_UNKNOWN_BEFORE: Final[dict[str, pl.DataType]] = {
     "departed": pl.Datetime("us", "UTC"),
     "arrived": pl.Datetime("us", "UTC"),
     "dep_delay": pl.Float64(),
@@ -93,7 +93,7 @@ def read_flights() -> pl.DataFrame:
 
 def compute_changes(flights: pl.DataFrame) -> pa.Table:
     """Turns flights (as from ``read_flights``) into their changes (CHANGES_SCHEMA), ordered by event time."""
-    scheduled = _before(flights, "scheduled", list(_NOT_YET))
+    scheduled = _before(flights, "scheduled", list(_UNKNOWN_BEFORE))
     departed = _before(flights, "departed", ["arrived", "arr_delay"])
     arrived = flights.with_columns(pl.lit("arrived").alias("status"))
 
@@ -115,7 +115,7 @@ def compute_changes(flights: pl.DataFrame) -> pa.Table:
 def _before(flights: pl.DataFrame, status: str, unknown: list[str]) -> pl.DataFrame:
     """The flights in an earlier status, when some columns were not known yet."""
     return flights.with_columns(
-        pl.lit(status).alias("status"), *(pl.lit(None, _NOT_YET[name]).alias(name) for name in unknown)
+        pl.lit(status).alias("status"), *(pl.lit(None, _UNKNOWN_BEFORE[name]).alias(name) for name in unknown)
     )
 
 

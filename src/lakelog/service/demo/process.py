@@ -19,7 +19,7 @@ from lakelog.table.health.formatting import format_age
 _SECONDS: Final = 1_200
 _RATE: Final = 500
 _STOP_S: Final = 20
-_LAST_WORDS: Final = 500
+_OUTPUT_CHARS: Final = 500
 _SLOW_S: Final = 45.0
 _PROGRESS: Final = re.compile(r"^ *(\d+) s  (.+?): sent ", re.MULTILINE)
 """A line of the demo: seconds since the queries began, and the stage."""
@@ -52,7 +52,7 @@ class DemoProcess:
         if not code:
             return ""
         self._ended = self._ended or monotonic_s()
-        words = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
+        words = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_OUTPUT_CHARS:]
         seconds = self._ended - self._began
         why = f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written"
         return f"{why}: {words}; to see what Java and Spark need here, run: lakelog doctor"

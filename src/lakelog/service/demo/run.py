@@ -144,7 +144,7 @@ class _Run:
             yield self.progress("the rest of the year, as fast as it goes" if now_ms() > self._measured_to else stage)
 
     def progress(self, stage: str) -> DemoProgress:
-        """The current figures."""
+        """The current state."""
         top = self._delays.filter(pl.col("flights") > 0).sort("flights", descending=True).head(8)
         return DemoProgress(
             stage=stage,

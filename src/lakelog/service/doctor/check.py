@@ -82,14 +82,14 @@ class CheckContext:
 
 
 class Check(ABC):
-    """Checks one part. Registered in ``CHECKS``; leaves nothing behind."""
+    """Checks one part. Registered in ``CHECKS``; leaves no files or tables."""
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
     """The checked part, for the progress line."""
 
     @abstractmethod
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         """Its findings. A LakelogError becomes a failure with the error's own advice."""
 
     def passed(self, found: str) -> Finding:

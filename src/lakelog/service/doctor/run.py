@@ -24,7 +24,7 @@ def examine(
     for check in [CHECKS.create(name) for name in only or CHECKS]:
         progress(check.TITLE)
         try:
-            yield from check.look(around)
+            yield from check.run(around)
         except LakelogError as why:
             yield Finding(check.NAME, FAIL, _line(type(why).__name__), _line(why))
         except Exception as why:

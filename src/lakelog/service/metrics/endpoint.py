@@ -23,7 +23,7 @@ from lakelog.io.metrics import Sample
 from lakelog.options.metric import COUNTER, HISTOGRAM, Metric
 from lakelog.options.metrics import METRICS
 from lakelog.service.loopback import is_loopback
-from lakelog.service.metrics.table_gauges import Figures, collect_from_children
+from lakelog.service.metrics.table_gauges import SampleSource, collect_from_children
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def serve(
     collect_from_children()
     registry = CollectorRegistry()
     registry.register(LakelogCollector(lakes))
-    made = type("Handler", (_Handler,), {"registry": registry, "token": token, "only_here": is_loopback(host)})
+    made = type("Handler", (_Handler,), {"registry": registry, "token": token, "is_local_only": is_loopback(host)})
     try:
         server = _Server((host, port), made)
         if tls is not None:
@@ -145,20 +145,20 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     registry: ClassVar[CollectorRegistry]
     token: ClassVar[str | None]
-    only_here: ClassVar[bool]
+    is_local_only: ClassVar[bool]
     timeout = _PATIENCE_S
     server_version = "lakelog"
     sys_version = ""
 
     def do_GET(self) -> None:
         """Answers with the metrics: to clients with the token, and on loopback to requests for this host's name."""
-        if self.only_here and not is_loopback(_host_of(self.headers.get("Host", ""))):
+        if self.is_local_only and not is_loopback(_host_of(self.headers.get("Host", ""))):
             # DNS rebinding: a foreign page whose name resolves to this address
             return self._answer(HTTPStatus.FORBIDDEN, "this endpoint is for this machine: ask 127.0.0.1 or localhost\n")
         if self.token is not None and not self._has_token(self.token):
             return self._answer(HTTPStatus.UNAUTHORIZED, "send the token as 'Authorization: Bearer …'\n")
         if self.path.partition("?")[0] != PATH:
-            return self._answer(HTTPStatus.NOT_FOUND, f"the figures are at {PATH}\n")
+            return self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n")
         encode, kind = choose_encoder(self.headers.get("Accept", ""))
         return self._answer(HTTPStatus.OK, encode(self.registry), kind)
 
@@ -199,11 +199,11 @@ class LakelogCollector(Collector):
     """
 
     def __init__(self, lakes: Sequence[Lake] = ()) -> None:
-        self._figures = Figures(lakes)
+        self._source = SampleSource(lakes)
 
     def collect(self) -> Iterable[Family]:
         """One family for each metric that has a value."""
-        return families(self._figures.samples())
+        return families(self._source.samples())
 
     def describe(self) -> Iterable[Family]:
         """The families without values, so that the registration reads no table."""

@@ -33,41 +33,41 @@ from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.metrics import METER, Sample, Step
 from lakelog.options.metric import COUNTER, HISTOGRAM, Metric
 from lakelog.options.metrics import METRICS
-from lakelog.service.metrics.table_gauges import Figures, collect_from_children
+from lakelog.service.metrics.table_gauges import SampleSource, collect_from_children
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake
 
 _SCOPE: Final = "lakelog"
-_SAME_S: Final = 1.0
-"""Seconds for which the instruments of one collection get the same figures."""
+_CACHE_S: Final = 1.0
+"""Seconds for which the instruments of one collection get the same samples."""
 
 
-class _Moment:
+class _SampleCache:
     """The metrics, read once for all instruments of a collection."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures, self._read, self._held = figures, float("-inf"), list[Sample]()
+    def __init__(self, source: SampleSource) -> None:
+        self._source, self._read, self._held = source, float("-inf"), list[Sample]()
 
     def samples(self, metric: Metric) -> list[Sample]:
-        if monotonic_s() - self._read > _SAME_S:
-            self._held, self._read = self._figures.samples(), monotonic_s()
+        if monotonic_s() - self._read > _CACHE_S:
+            self._held, self._read = self._source.samples(), monotonic_s()
         return [sample for sample in self._held if sample.metric == metric]
 
 
 class WithHistograms(MetricExporter):
     """Adds the histograms to the data of another exporter, because OpenTelemetry has no observable ones."""
 
-    def __init__(self, exporter: MetricExporter, moment: _Moment) -> None:
+    def __init__(self, exporter: MetricExporter, cache: _SampleCache) -> None:
         super().__init__(preferred_temporality=exporter._preferred_temporality)
-        self._exporter, self._moment, self._begun_ns = exporter, moment, now_ms() * 1_000_000
+        self._exporter, self._cache, self._begun_ns = exporter, cache, now_ms() * 1_000_000
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
         """Sends the data and the current histograms."""
         found = [
             OtelMetric(metric.otel, metric.help, metric.otel_unit, self._histogram(samples))
             for metric in METRICS.values()
-            if metric.kind == HISTOGRAM and (samples := self._moment.samples(metric))
+            if metric.kind == HISTOGRAM and (samples := self._cache.samples(metric))
         ]
         held = list(metrics_data.resource_metrics) or [ResourceMetrics(_resource(), [], "")]
         held[0] = ResourceMetrics(held[0].resource, _with(held[0].scope_metrics, found), held[0].schema_url)
@@ -102,20 +102,20 @@ class WithHistograms(MetricExporter):
 class OtelExport:
     """A running export of metrics and spans, created by ``lakelog.metrics.export``. ``with`` closes it."""
 
-    def __init__(self, moment: _Moment, readers: Sequence[MetricReader], spans: SpanProcessor | None) -> None:
+    def __init__(self, cache: _SampleCache, readers: Sequence[MetricReader], spans: SpanProcessor | None) -> None:
         self._provider = MeterProvider(readers, _resource(), shutdown_on_exit=True)
         meter = self._provider.get_meter(_SCOPE)
         for metric in METRICS.values():
             if metric.kind == HISTOGRAM:
                 continue
             make = meter.create_observable_counter if metric.kind == COUNTER else meter.create_observable_gauge
-            make(metric.otel, [_asking(moment, metric)], metric.otel_unit, metric.help)
+            make(metric.otel, [_asking(cache, metric)], metric.otel_unit, metric.help)
         self._tracers: TracerProvider | None = None
         self._end: Callable[[], None] = _nothing
         if spans is not None:
             self._tracers = TracerProvider(resource=_resource())
             self._tracers.add_span_processor(spans)
-            self._end = METER.listen(self._told)
+            self._end = METER.listen(self._count_step)
 
     def flush(self) -> None:
         """Sends the current metrics and spans."""
@@ -130,7 +130,7 @@ class OtelExport:
         if self._tracers is not None:
             self._tracers.shutdown()
 
-    def _told(self, step: Step) -> None:
+    def _count_step(self, step: Step) -> None:
         if self._tracers is None:
             return
         begun = step.begun_ms * 1_000_000
@@ -152,15 +152,15 @@ class OtelExport:
 def export(lakes: Sequence[Lake], every_s: float = 60.0, spans: bool = True) -> OtelExport:
     """Starts the export by OTLP over HTTP; see ``Metrics.export``."""
     collect_from_children()
-    moment = _Moment(Figures(lakes))
-    exporter = WithHistograms(OTLPMetricExporter(), moment)
+    cache = _SampleCache(SampleSource(lakes))
+    exporter = WithHistograms(OTLPMetricExporter(), cache)
     reader = PeriodicExportingMetricReader(exporter, export_interval_millis=every_s * 1000)
-    return OtelExport(moment, [reader], BatchSpanProcessor(OTLPSpanExporter()) if spans else None)
+    return OtelExport(cache, [reader], BatchSpanProcessor(OTLPSpanExporter()) if spans else None)
 
 
 def export_by(lakes: Sequence[Lake], readers: Sequence[MetricReader], spans: SpanProcessor | None) -> OtelExport:
     """Passes the metrics to OpenTelemetry's readers, without histograms, and the spans to a processor."""
-    return OtelExport(_Moment(Figures(lakes)), readers, spans)
+    return OtelExport(_SampleCache(SampleSource(lakes)), readers, spans)
 
 
 def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[ScopeMetrics]:
@@ -172,9 +172,9 @@ def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[Sc
     return [*others, ScopeMetrics(own.scope, [*own.metrics, *more], own.schema_url)]
 
 
-def _asking(moment: _Moment, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _asking(cache: _SampleCache, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def answer(_: CallbackOptions) -> Iterable[Observation]:
-        for sample in moment.samples(metric):
+        for sample in cache.samples(metric):
             yield Observation(sample.value, dict(zip(metric.labels, sample.labels, strict=True)))
 
     return answer

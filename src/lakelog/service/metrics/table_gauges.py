@@ -21,17 +21,17 @@ from lakelog.logstore.clients import close_clients
 from lakelog.options import metrics as m
 from lakelog.options.environment import METRICS_DIR
 from lakelog.table.health.health import TableHealth
-from lakelog.table.health.stats import LogFigures
+from lakelog.table.health.stats import LogStats
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake
 
 
 _LOG: Final = logging.getLogger("lakelog.metrics")
-_SAME_S: Final = 5.0
-"""Seconds for which a look's figures are returned again, so that several scrapers cost no more than one."""
+_CACHE_S: Final = 5.0
+"""Seconds for which the samples of a collection are reused, so that several scrapers cost no more than one."""
 _PATIENCE_S: Final = 8.0
-"""Maximum seconds of a wait for a look; then the previous figures are returned (Prometheus waits 10 s)."""
+"""Maximum seconds of a wait for a collection; then the previous samples are returned (Prometheus waits 10 s)."""
 _THREADS: Final = 8
 
 
@@ -41,38 +41,38 @@ class TableStates:
     def __init__(self, lakes: Sequence[Lake]) -> None:
         self._lakes = tuple(lakes)
         self._lock = threading.Lock()
-        self._held: dict[str, tuple[Sample, ...]] = {}
-        self._looked = float("-inf")
-        self._look: Future[None] | None = None
-        self._threads = ThreadPoolExecutor(_THREADS + 1, "lakelog-metrics-look") if lakes else None
+        self._samples: dict[str, tuple[Sample, ...]] = {}
+        self._collected_s = float("-inf")
+        self._collection: Future[None] | None = None
+        self._threads = ThreadPoolExecutor(_THREADS + 1, "lakelog-metrics-collect") if lakes else None
 
     def samples(self) -> list[Sample]:
-        """The samples of a look that is at most a few seconds old; for slow tables those of the previous look."""
+        """The samples of a collection that is at most a few seconds old; for slow tables those of the previous one."""
         if self._threads is None:
             return []
         with self._lock:
-            if (self._look is None or self._look.done()) and monotonic_s() - self._looked > _SAME_S:
-                self._look = self._threads.submit(self._look_at_all)
-            look = self._look
-        if look is not None:
-            wait([look], _PATIENCE_S)
+            if (self._collection is None or self._collection.done()) and monotonic_s() - self._collected_s > _CACHE_S:
+                self._collection = self._threads.submit(self._collect_all)
+            collection = self._collection
+        if collection is not None:
+            wait([collection], _PATIENCE_S)
         with self._lock:
-            return [sample for samples in self._held.values() for sample in samples]
+            return [sample for samples in self._samples.values() for sample in samples]
 
-    def _look_at_all(self) -> None:
+    def _collect_all(self) -> None:
         try:
             seen: set[str] = set()
-            asked: list[Future[None]] = []
+            running: list[Future[None]] = []
             for lake in self._lakes:
                 for key, name in self._names(lake):
                     seen.add(key)
                     if name is not None and self._threads is not None:
-                        asked.append(self._threads.submit(self._look_at, lake, name))
-            wait(asked)
+                        running.append(self._threads.submit(self._collect_table, lake, name))
+            wait(running)
             with self._lock:
-                self._held = {key: samples for key, samples in self._held.items() if key in seen}
+                self._samples = {key: samples for key, samples in self._samples.items() if key in seen}
         finally:
-            self._looked = monotonic_s()
+            self._collected_s = monotonic_s()
 
     def _names(self, lake: Lake) -> Iterator[tuple[str, str | None]]:
         """The subjects: catalogs (without a table name), and tables."""
@@ -82,28 +82,28 @@ class TableStates:
                 names = lake.list_tables(catalog=catalog)
             except LakelogError as why:
                 _LOG.warning("catalog %s cannot be listed: %s", catalog, why)
-            self._hold(key, (Sample(m.CATALOG_UP, (catalog,), float(names is not None)),))
+            self._store(key, (Sample(m.CATALOG_UP, (catalog,), float(names is not None)),))
             yield key, None
             for name in names or ():
                 yield name, name
 
-    def _look_at(self, lake: Lake, name: str) -> None:
-        begun = monotonic_s()
+    def _collect_table(self, lake: Lake, name: str) -> None:
+        started = monotonic_s()
         try:
             health = lake.health(name)
             if health.figures is None:
                 _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
             found = tuple(health_samples(health))
         except NotFound:  # dropped in the meantime
-            self._hold(name, ())
+            self._store(name, ())
             return
         finally:
             close_clients()  # otherwise each thread would hold a client for each log
-        self._hold(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - begun)))
+        self._store(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - started)))
 
-    def _hold(self, key: str, samples: tuple[Sample, ...]) -> None:
+    def _store(self, key: str, samples: tuple[Sample, ...]) -> None:
         with self._lock:
-            self._held[key] = samples
+            self._samples[key] = samples
 
 
 def health_samples(health: TableHealth) -> Iterator[Sample]:
@@ -141,7 +141,7 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
             yield from _log_samples(table, log, figures.looked_ms)
 
 
-def _log_samples(table: str, log: LogFigures, now_ms: int) -> Iterator[Sample]:
+def _log_samples(table: str, log: LogStats, now_ms: int) -> Iterator[Sample]:
     if log.newest_ms is not None:
         yield Sample(m.FRESHNESS, (table, "log"), _seconds(now_ms, log.newest_ms))
     yield Sample(m.OLDEST_WAITING, (table,), _seconds(now_ms, log.waiting_ms))
@@ -165,24 +165,24 @@ if TYPE_CHECKING:
     from lakelog.lake import Lake
 
 
-_MADE: Final[list[str]] = []
+_CREATED: Final[list[str]] = []
 """The directory that this process has created for its children, if any."""
 
 
 def collect_from_children() -> str:
     """Creates, once, a directory through which new child processes pass their counts on; returns it."""
-    given = os.environ.get(METRICS_DIR)
-    if given:
-        os.makedirs(given, exist_ok=True)
-        return given
+    inherited = os.environ.get(METRICS_DIR)
+    if inherited:
+        os.makedirs(inherited, exist_ok=True)
+        return inherited
     directory = tempfile.mkdtemp(prefix="lakelog-metrics-")
-    _MADE.append(directory)
+    _CREATED.append(directory)
     os.environ[METRICS_DIR] = directory
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
 
-class Figures:
+class SampleSource:
     """All current samples; created once per exporter."""
 
     def __init__(self, lakes: Sequence[Lake] = ()) -> None:

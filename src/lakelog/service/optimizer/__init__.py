@@ -1,1 +1,1 @@
-"""Keeps the tables of a lake healthy: looks at what they need, runs it within budgets, records every run."""
+"""Automatic maintenance of tables: finds the needs of each table, runs them within budgets, records every run."""

@@ -1,4 +1,4 @@
-"""The optimizer: looks at tables every so often and runs what they need, in threads of this process or on Spark."""
+"""The optimizer: inspects tables at intervals and runs the needed maintenance, in this process or on Spark."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.maintenance.run_history import FAILED, NOTHING, WAITS, Run, Runs
 
 _LOG = logging.getLogger("lakelog.optimizer")
-_LOOK_S: Final = 1.0
-"""A loop that waits looks at its clock this often."""
+_POLL_S: Final = 1.0
+"""Maximum seconds of a wait; a loop checks its clock after it."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: ``begun`` and ``ended`` runs, ``progress`` of one (buckets done and all), ``trouble``
-    with a table or a catalog (``text``), ``looked`` at all tables.
+    """An event. ``kind`` is ``begun`` or ``ended`` (a run), ``progress`` (its completed and total buckets), ``trouble``
+    (a table or catalog cannot be inspected, with the reason in ``text``), or ``looked`` (all tables are inspected).
     """
 
     kind: str
@@ -41,9 +41,10 @@ class Event:
 
 @dataclass(frozen=True)
 class OptimizerState:
-    """What an optimizer of this process does now. ``waiting``: the needs that wait, the next one first, and why.
+    """The current state of an optimizer of this process.
 
-    ``troubles``: tables that could not be looked at, and why.
+    ``waiting`` are the waiting needs with their reasons, the next one first. ``troubles`` are the tables that could not
+    be inspected, with the reasons.
     """
 
     tables: int
@@ -55,9 +56,9 @@ class OptimizerState:
 
 
 class Optimizer:
-    """Looks after the tables of a lake until it is stopped; any number of them may look after the same tables.
+    """Maintains the tables of a lake until it is stopped. Several optimizers may maintain the same tables.
 
-    ``listen`` is called with each event, from any thread. ``executor`` is where compactions run, None: in this process.
+    ``listen`` is called with each event, from any thread. ``executor`` runs compactions (None: this process).
     """
 
     def __init__(
@@ -78,35 +79,35 @@ class Optimizer:
         self._has_looked = False
 
     def plan(self) -> tuple[Observation, ...]:
-        """Looks at all tables and says what each needs; runs nothing."""
-        return tuple(self._watch.look(self._stopped.is_set))
+        """Inspects all tables and returns the needs of each; runs nothing."""
+        return tuple(self._watch.inspect_all(self._stopped.is_set))
 
     def once(self) -> tuple[Run, ...]:
-        """Looks at all tables once and runs what they need, each need once; the runs, in the order of their ends."""
+        """Inspects all tables once and runs each need once. Returns the runs in the order of their ends."""
         self._ended.clear()
         with ThreadPoolExecutor(self.settings.parallel, "lakelog-optimizer") as threads:
-            self._look()
+            self._inspect_all()
             while not self._stopped.is_set() and (self._begin(threads, again=False) or self._running):
-                self._wait(_LOOK_S)
+                self._wait(_POLL_S)
         return tuple(self._ended)
 
     def serve(self) -> None:
-        """Looks and runs until ``stop``; then waits for the runs at work, which end at their next safe point."""
+        """Inspects and runs until ``stop``; then waits for the active runs, which end at their next safe point."""
         with ThreadPoolExecutor(self.settings.parallel, "lakelog-optimizer") as threads:
-            next_look = clock.monotonic_s()
+            next_round = clock.monotonic_s()
             while not self._stopped.is_set():
-                if clock.monotonic_s() >= next_look:
-                    self._look(threads)
-                    next_look = clock.monotonic_s() + self.settings.interval_s
+                if clock.monotonic_s() >= next_round:
+                    self._inspect_all(threads)
+                    next_round = clock.monotonic_s() + self.settings.interval_s
                 self._begin(threads, again=True)
-                self._wait(min(_LOOK_S, next_look - clock.monotonic_s()))
+                self._wait(min(_POLL_S, next_round - clock.monotonic_s()))
 
     def stop(self) -> None:
-        """Lets ``serve`` and ``once`` come to an end, from any thread or signal handler; returns at once."""
+        """Ends ``serve`` and ``once``. Returns at once; may be called from any thread or signal handler."""
         self._stopped.set()
 
     def state(self) -> OptimizerState:
-        """What it does now."""
+        """The current state."""
         with self._changed:
             now = clock.monotonic_s()
             return OptimizerState(
@@ -118,12 +119,12 @@ class Optimizer:
                 self._stopped.is_set(),
             )
 
-    def _look(self, threads: ThreadPoolExecutor | None = None) -> None:
-        """Looks at all tables; with ``threads``, runs go on meanwhile, unless it is the first look.
+    def _inspect_all(self, threads: ThreadPoolExecutor | None = None) -> None:
+        """Inspects all tables. With ``threads``, runs start during the inspection, except during the first one.
 
-        The first one has to see all needs before the most urgent is known.
+        The first inspection must find all needs before the most urgent one is known.
         """
-        for found in self._watch.look(self._stopped.is_set):
+        for found in self._watch.inspect_all(self._stopped.is_set):
             self._take(found)
             if threads is not None and self._has_looked:
                 self._begin(threads, again=True)
@@ -143,7 +144,7 @@ class Optimizer:
             self._schedule.offer(found.table, found.needs, clock.monotonic_s())
 
     def _begin(self, threads: ThreadPoolExecutor, again: bool) -> bool:
-        """Begins what may begin now; whether there was anything. ``again``: tables are looked at behind their runs."""
+        """Starts all runs that may start now; True if there were any. ``again`` inspects tables after their runs."""
         begun = False
         while not self._stopped.is_set():
             with self._changed:
@@ -162,7 +163,7 @@ class Optimizer:
         run, started = self._running[job.table], clock.monotonic_s()
         try:
             run = self._recorded(job, run, started)
-        except Exception as why:  # whatever it is: the slot has to be free again
+        except Exception as why:  # any error must free the slot
             run = replace(run, outcome=FAILED, detail=f"{type(why).__name__}: {why}")
         finally:
             close_clients()
@@ -176,7 +177,7 @@ class Optimizer:
         _LOG.log(level, "table %s: %s %s in %.1f s: %s", run.table, run.kind, run.outcome, run.seconds, run.detail)
         self._say(Event("ended", job.table, run))
         if again and not self._stopped.is_set():
-            for found in self._watch.look_at([job.table]):
+            for found in self._watch.inspect([job.table]):
                 self._take(found)
             close_clients()
 
@@ -200,7 +201,7 @@ class Optimizer:
         return run
 
     def _keep(self, runs: Runs, run: Run) -> None:
-        """Records how a run ended; one that did nothing is forgotten; nothing is written for a table that is gone."""
+        """Records the outcome of a run. Deletes it for a run without effect, and writes nothing for a dropped table."""
         try:
             self._lake.table(run.table)
             if run.outcome in (NOTHING, WAITS):
@@ -211,16 +212,16 @@ class Optimizer:
             _LOG.info("table %s: its run of %s cannot be recorded: %s", run.table, run.kind, why)
 
     def _wait(self, seconds: float) -> None:
-        """Returns when a run has ended, it was stopped, or some time is over.
+        """Returns when a run has ended, the optimizer was stopped, or the time is over.
 
-        A signal handler can take no lock, so it only sets the event; this looks at it.
+        A signal handler must not take a lock, so it only sets the event, which this method checks.
         """
         with self._changed:
-            self._changed.wait(max(0.01, min(_LOOK_S, seconds)))
+            self._changed.wait(max(0.01, min(_POLL_S, seconds)))
 
     @property
     def _loud(self) -> int:
-        """The level of what must not be missed; a listener tells it already."""
+        """The log level of failures; a listener already reports them to the user."""
         return logging.WARNING if self._listen is None else logging.INFO
 
     def _say(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Runs one need of one table, and says what came of it."""
+"""Runs one need of one table and returns its outcome."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 @dataclass(frozen=True)
 class RunContext:
-    """How a need is to be run: where compactions run, how much they may read, and who is told.
+    """The context of a run: the executor and byte limit of compactions, and a progress callback.
 
-    ``is_stopped`` is asked at every safe point whether to leave the rest. ``most_bytes`` and ``may_exceed``: see
+    If ``is_stopped`` returns True at a safe point, the run leaves the rest. For ``most_bytes`` and ``may_exceed`` see
     ``Job``.
     """
 
@@ -47,7 +47,7 @@ class RunContext:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of a run: fields of ``Run``."""
+    """The outcome of a run: fields of ``Run``."""
 
     outcome: str
     detail: str = ""
@@ -59,10 +59,10 @@ class RunResult:
 
 
 def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
-    """Runs one kind of maintenance on a table; what fails is told in the answer, nothing of it is half done.
+    """Runs one kind of maintenance on a table. The result reports a failure, which leaves no partial effect.
 
-    Compactions take the lease of each bucket, all else one lease of the table and the kind: of several processes one
-    does it, and the others hear ``waits``.
+    Compactions take the lease of each bucket, other kinds one lease of the table and the kind. If several processes
+    try, one runs it, and the others return ``waits``.
     """
     try:
         if kind in (COMPACTION, FULL_COMPACTION):
@@ -78,12 +78,12 @@ def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
 @contextlib.contextmanager
 def _alone(table: DynamicTable, kind: str) -> Iterator[bool]:
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer")
-    lease = leases.take_place(kind)
+    lease = leases.take_task(kind)
     if lease is None:
         yield False
         return
     try:
-        with leases.kept(lease):
+        with leases.renewing(lease):
             yield True
     finally:
         leases.release(lease)
@@ -105,7 +105,7 @@ def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
     left = len(tasks) - done.buckets - done.busy - done.lost if work.is_stopped() else 0
     return RunResult(
         _outcome(done, failure, left > 0),
-        failure or _told(done, left, len(planned) - len(tasks)),
+        failure or _outcome_text(done, left, len(planned) - len(tasks)),
         None if done.snapshot is None else done.snapshot.id,
         done.files_before,
         done.files_after,
@@ -115,7 +115,7 @@ def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
 
 
 def _within(tasks: list[BucketTask], work: RunContext) -> list[BucketTask]:
-    """As many of the tasks, in their order, as the bytes allow."""
+    """The first tasks within the byte limit."""
     if work.most_bytes is None:
         return tasks
     out: list[BucketTask] = []
@@ -138,7 +138,7 @@ def _outcome(done: CompactionSummary, failure: str | None, is_stopped: bool) -> 
     return WAITS if done.busy or done.lost else NOTHING
 
 
-def _told(done: CompactionSummary, left: int, later: int) -> str:
+def _outcome_text(done: CompactionSummary, left: int, later: int) -> str:
     parts = [(done.buckets, "compacted"), (done.busy, "left to another compactor"), (left, "left for the next run")]
     parts += [(done.lost, "changed by another commit meanwhile"), (later, "wait for bytes of the next hour")]
     texts = [f"{count} {'bucket' if count == 1 else 'buckets'} {what}" for count, what in parts if count > 0]

@@ -1,4 +1,4 @@
-"""Which run comes next: the most urgent need first, fair between tables, within the budgets. Pure: told the time."""
+"""Selection of the next run: the most urgent need first, fair between tables, within the budgets. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lakelog.table.maintenance.run_history import DONE, FAILED, STOPPED
 
 _HOUR_S: Final = 3600.0
 _AGING_S: Final = 60.0
-"""Waiting so long makes a need one point more urgent, so that it runs however many urgent ones come."""
+"""Seconds of waiting that raise the urgency of a need by one point, so that it runs in spite of more urgent ones."""
 _MOST_DELAY_S: Final = 3600.0
 _MOST_IDLE_DELAY_S: Final = 300.0
-"""The longest delay after failures, and after runs that found nothing they could do."""
+"""Maximum delays after failures, and after runs without effect."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A need of a table that is to run; ``most_bytes`` is what a compaction may read (None: no limit).
+    """A need of a table that is due to run. A compaction may read ``most_bytes`` (None: no limit).
 
-    ``may_exceed``: a single bucket may be larger than that, for else it would wait for ever.
+    With ``may_exceed``, a single larger bucket may run too, because otherwise it would never run.
     """
 
     table: str
@@ -40,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A need that does not run now, and why; ``seconds`` until it may (None: until something else ends)."""
+    """A need that does not run now, and the reason. It may run in ``seconds``, or if None after another run ends."""
 
     table: str
     need: Action
@@ -50,23 +50,23 @@ class Waiting:
 
 @dataclass
 class ByteBudget:
-    """Bytes of the last hour, of at most ``limit`` (None: any)."""
+    """The bytes that were read in the last hour, at most ``limit`` (None: no limit)."""
 
     limit: int | None
     _spent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def left(self, now_s: float) -> int | None:
-        """What may be read now; None without a limit."""
+        """The bytes that may be read now; None without a limit."""
         return None if self.limit is None else min(self.limit, max(0, self.limit - self.spent(now_s)))
 
     def spent(self, now_s: float) -> int:
-        """What was read in the last hour."""
+        """The bytes that were read in the last hour."""
         while self._spent and self._spent[0][0] <= now_s - _HOUR_S:
             self._spent.popleft()
         return sum(count for _, count in self._spent)
 
     def spend(self, count: int, now_s: float) -> None:
-        """Counts bytes that were read, or are about to be; a negative number gives back."""
+        """Adds bytes that were read or are reserved; a negative number returns bytes."""
         if count:
             self._spent.append((now_s, count))
 
@@ -83,9 +83,9 @@ class _Delay:
 
 
 class Scheduler:
-    """The needs of all tables, what runs, and what has to wait. All times are seconds of one monotonic clock.
+    """The needs, active runs and delays of all tables. All times are seconds of one monotonic clock.
 
-    ``salt`` orders tables of the same rank: several processes begin with different ones.
+    ``salt`` orders tables of equal rank, so that several processes start with different tables.
     """
 
     def __init__(self, settings: OptimizerSettings, salt: str = "") -> None:
@@ -99,7 +99,7 @@ class Scheduler:
         self._reserved: dict[str, int] = {}
 
     def offer(self, table: str, needs: Sequence[Action], now_s: float) -> None:
-        """Takes what a look has found a table to need, instead of what the one before has."""
+        """Replaces the needs of a table by those of its newest inspection."""
         wanted = {need.kind: need for need in needs if need.kind in self._settings.kinds}
         self._needs[table] = wanted
         for kind in wanted:
@@ -109,14 +109,14 @@ class Scheduler:
             self._delays.pop(key, None)
 
     def keep(self, tables: Collection[str]) -> None:
-        """Forgets all other tables: they are gone."""
+        """Forgets all other tables, because they no longer exist."""
         for table in [table for table in self._needs if table not in tables]:
             self.offer(table, (), 0.0)
             self._needs.pop(table)
             self._served.pop(table, None)
 
     def next(self, now_s: float) -> Job | None:
-        """The run to begin now; None when nothing may."""
+        """The run to start now; None if none may start."""
         if len(self.running) >= self._settings.parallel:
             return None
         ready = [job for job in self._jobs() if self._hindrance(job, now_s) is None]
@@ -127,7 +127,7 @@ class Scheduler:
         return Job(found.table, found.need, left, left is None or left == self.budget.limit)
 
     def begin(self, job: Job, now_s: float) -> None:
-        """A run has begun."""
+        """Records the start of a run, and reserves its bytes."""
         self.running[job.table] = job
         self._served[job.table] = now_s
         left = job.need.bytes if job.most_bytes is None else min(job.need.bytes, job.most_bytes)
@@ -135,7 +135,7 @@ class Scheduler:
         self.budget.spend(left, now_s)
 
     def end(self, job: Job, outcome: str, read: int, now_s: float, why: str = "") -> None:
-        """A run has ended with an outcome of ``Run`` and has read so many bytes."""
+        """Records the end of a run with an outcome of ``Run``, and the number of bytes that it has read."""
         self.running.pop(job.table, None)
         self.budget.spend(read - self._reserved.pop(job.table, 0), now_s)
         self._needs.get(job.table, {}).pop(job.need.kind, None)
@@ -149,7 +149,7 @@ class Scheduler:
         self._delays[job.key] = _Delay(now_s + delay, times, why or outcome)
 
     def waiting(self, now_s: float) -> tuple[Waiting, ...]:
-        """The needs that do not run now, the next one first, and why."""
+        """The needs that do not run now with their reasons, the next one first."""
         jobs = sorted(self._jobs(), key=lambda job: self._rank(job, now_s), reverse=True)
         out = []
         for job in jobs:
@@ -161,7 +161,7 @@ class Scheduler:
         return tuple(out)
 
     def frees_in(self, now_s: float) -> float | None:
-        """Seconds until a need may run that a time holds back; None when none is."""
+        """Seconds until a delayed need may run; None if none is delayed."""
         times = [found[1] for job in self._jobs() if (found := self._hindrance(job, now_s)) is not None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
@@ -169,13 +169,13 @@ class Scheduler:
         return [Job(table, need) for table, needs in self._needs.items() for need in needs.values()]
 
     def _rank(self, job: Job, now_s: float) -> tuple[float, float, int]:
-        """The more urgent first; of equals the table that was served least recently."""
+        """The rank by urgency, then by the time since the table's last run."""
         aged = (now_s - self._since.get(job.key, now_s)) // _AGING_S
         served = self._served.get(job.table, float("-inf"))
         return min(100.0, job.need.urgency + aged), -served, zlib.crc32(f"{self._salt}{job.table}".encode())
 
     def _hindrance(self, job: Job, now_s: float) -> tuple[str, float | None] | None:
-        """Why a job may not begin, however many runs are at work, and for how many seconds."""
+        """The reason why a job may not start, apart from the limit of parallel runs, and the remaining seconds."""
         running = self.running.get(job.table)
         if running is not None:
             return f"{running.need.kind} of the table is at work", None

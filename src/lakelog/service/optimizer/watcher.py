@@ -1,4 +1,4 @@
-"""Which tables there are, and what each needs now; one that cannot be looked at is left alone for a while."""
+"""The existing tables and their current needs; after a failed inspection, a table is skipped for a while."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_DELAY_S: Final = 3600.0
 
 @dataclass(frozen=True)
 class Observation:
-    """What a look at a table has found; ``trouble`` is why it could not be looked at."""
+    """The result of a table's inspection; ``trouble`` is the reason if it failed."""
 
     table: str
     needs: tuple[Action, ...] = ()
@@ -28,48 +28,48 @@ class Observation:
 
 
 class TableWatcher:
-    """Looks at the tables of all catalogs of a lake, or at those that the settings name."""
+    """Inspects the tables of all catalogs of a lake, or those that the settings name."""
 
     def __init__(self, lake: Lake, settings: OptimizerSettings) -> None:
         self._lake, self._settings = lake, settings
         self._lock = threading.Lock()
         self._troubles: dict[str, tuple[int, float, str]] = {}
         self._names: dict[str, tuple[str, ...]] = {}
-        """Catalog → its tables when it was listed last."""
+        """Catalog → its tables in the last listing."""
 
     @property
     def names(self) -> frozenset[str]:
-        """The tables that there are, as far as the last listing of each catalog knows."""
+        """The existing tables, by the last listing of each catalog."""
         with self._lock:
             return frozenset(name for names in self._names.values() for name in names)
 
     @property
     def count(self) -> int:
-        """How many tables there are."""
+        """Number of existing tables."""
         return len(self.names)
 
     @property
     def troubles(self) -> tuple[tuple[str, str], ...]:
-        """The tables and catalogs that could not be looked at, and why."""
+        """The tables and catalogs whose inspection failed, with the reasons."""
         with self._lock:
             return tuple(sorted((name, why) for name, (_, _, why) in self._troubles.items()))
 
-    def look(self, is_stopped: Callable[[], bool]) -> Iterator[Observation]:
-        """Looks at all tables, but for those whose trouble is too fresh; ends early when it is stopped."""
+    def inspect_all(self, is_stopped: Callable[[], bool]) -> Iterator[Observation]:
+        """Inspects all tables except recently failed ones; ends early if it is stopped."""
         yield from self._list()
         names = self.names
         for name in sorted(names):
             if is_stopped():
                 return
-            yield from self.look_at([name])
+            yield from self.inspect([name])
         with self._lock:
             self._troubles = {name: found for name, found in self._troubles.items() if name in {*names, *self._names}}
 
-    def look_at(self, names: Iterable[str]) -> list[Observation]:
-        """Looks at some tables; nothing of one that is gone, or whose trouble is too fresh."""
+    def inspect(self, names: Iterable[str]) -> list[Observation]:
+        """Inspects some tables; omits dropped and recently failed ones."""
         out = []
         for name in names:
-            if self._is_left_alone(name):
+            if self._is_backing_off(name):
                 continue
             try:
                 table = self._lake.table(name).logical
@@ -77,9 +77,9 @@ class TableWatcher:
                 if table.options.need(OPTIMIZER_ENABLED):
                     health = table_health(table)
                     found = Observation(name, health.needs, health.waits)
-            except NotFound as gone:
-                if name in self._settings.tables or self._is_there(name):
-                    out.append(self._trouble(name, gone))
+            except NotFound as dropped:
+                if name in self._settings.tables or self._exists(name):
+                    out.append(self._trouble(name, dropped))
                 continue
             except Exception as why:
                 out.append(self._trouble(name, why))
@@ -90,7 +90,7 @@ class TableWatcher:
         return out
 
     def _list(self) -> Iterator[Observation]:
-        """Lists the tables anew; a catalog that does not answer keeps those that it had."""
+        """Lists the tables; if a catalog does not answer, its last listing stays."""
         if self._settings.tables:
             with self._lock:
                 self._names = {"": self._settings.tables}
@@ -99,7 +99,7 @@ class TableWatcher:
         with self._lock:
             self._names = {name: found for name, found in self._names.items() if name in catalogs}
         for catalog in catalogs:
-            if self._is_left_alone(catalog):
+            if self._is_backing_off(catalog):
                 continue
             try:
                 found: Sequence[str] = self._lake.list_tables(catalog=catalog)
@@ -110,15 +110,15 @@ class TableWatcher:
                 self._names[catalog] = tuple(found)
                 self._troubles.pop(catalog, None)
 
-    def _is_there(self, name: str) -> bool:
-        """Whether a table can be opened: what was not found was a file of it."""
+    def _exists(self, name: str) -> bool:
+        """Returns whether a table can be opened; then the missing object was one of its files."""
         try:
             self._lake.table(name)
         except Exception:
             return False
         return True
 
-    def _is_left_alone(self, name: str) -> bool:
+    def _is_backing_off(self, name: str) -> bool:
         with self._lock:
             return name in self._troubles and clock.monotonic_s() < self._troubles[name][1]
 
@@ -128,15 +128,16 @@ class TableWatcher:
             delay = min(_MOST_DELAY_S, self._settings.interval_s * 2 ** min(times - 1, 20))
             text = f"{type(why).__name__}: {str(why).strip()[:2000]}"
             self._troubles[name] = (times, clock.monotonic_s() + delay, text)
-        return Observation(name, trouble=f"{text}; looked at again in {delay:.0f} s")
+        return Observation(name, trouble=f"{text}; next attempt in {delay:.0f} s")
 
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """``tables`` (none: all of every catalog) and ``kinds`` of maintenance that it looks after.
+    """The maintained ``tables`` (empty: all of every catalog) and ``kinds`` of maintenance, and the limits.
 
-    Every ``interval_s`` it looks at them; ``parallel`` runs at most are at work at once, each ends at the next safe
-    point after ``run_s``; compactions read at most ``bytes_per_hour`` (None: no limit). Each process counts for itself.
+    The optimizer inspects the tables every ``interval_s``. At most ``parallel`` runs are active, and each ends at the
+    next safe point after ``run_s``. Compactions read at most ``bytes_per_hour`` (None: no limit). The limits apply to
+    each process.
     """
 
     tables: tuple[str, ...] = ()

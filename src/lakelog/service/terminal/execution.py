@@ -91,13 +91,13 @@ class Execution:
         database: str | None,
         limits: Limits,
         cancel: Callable[[Execution], None],
-        told: Callable[[Execution, StatementState | None], None],
+        listener: Callable[[Execution, StatementState | None], None],
     ) -> None:
         self.id, self.text = id, text
         self.catalog, self.database = catalog, database
         self.submitted_ms, self._submitted_s = now_ms(), monotonic_s()
         self._log, self._now = EventLog(limits.max_rows), _Now()
-        self._cancel, self._told = cancel, told
+        self._cancel, self._listener = cancel, listener
         self._lock = threading.RLock()
         self._over = threading.Event()
 
@@ -250,7 +250,7 @@ class Execution:
             elapsed_ms=elapsed,
             error=None if error is None else Failure(**error),
         )
-        self._told(self, one)
+        self._listener(self, one)
         if not self._now.foreground:
             self._now.statements[one.number] = one
             self._end_if_over()
@@ -273,7 +273,7 @@ class Execution:
         if now.error is None:
             now.error = next((one.error for one in now.statements.values() if one.error is not None), None)
         if not any(one.state in _OVER for one in now.statements.values()):
-            self._told(self, None)
+            self._listener(self, None)
         error = None if now.error is None else now.error.to_dict()
         self._add("ended", None, {"state": state, "elapsed_ms": now.elapsed_ms, "error": error})
         self._over.set()

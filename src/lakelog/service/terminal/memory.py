@@ -43,8 +43,8 @@ class ProcessTree:
 
 
 def _own_part(process: psutil.Process) -> int:
-    told = process.memory_full_info()
-    return int(getattr(told, "pss", told.rss))
+    usage = process.memory_full_info()
+    return int(getattr(usage, "pss", usage.rss))
 
 
 def _sum(processes: list[psutil.Process], ask: Callable[[psutil.Process], int]) -> int:

@@ -20,10 +20,12 @@ from lakelog.service.terminal.protocol.config import Limits, TerminalConfig
 from lakelog.service.terminal.protocol.error_report import Failure
 from lakelog.service.terminal.worker_process import WorkerProcess
 
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 _MIB: Final = 1 << 20
 _CANCELLED: Final = "Cancelled"
-_AGAIN: Final = "the next statement starts a new process; temporary views, streams and USE of this process are lost"
+_NEW_PROCESS: Final = (
+    "the next statement starts a new process; temporary views, streams and USE of this process are lost"
+)
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class Terminal:
             return
         is_new = self._worker is None
         if self._worker is None:
-            self._worker = WorkerProcess(self.config, self._hear, self._gone)
+            self._worker = WorkerProcess(self.config, self._hear, self._on_worker_end)
             self._memory, self._died = 0, None
             threading.Thread(target=self._watch, args=(self._worker,), name="terminal watch", daemon=True).start()
         execution = self._waiting.popleft()
@@ -221,7 +223,7 @@ class Terminal:
             return data
         return {**data, "state": FAILED, "error": reason.to_dict()}
 
-    def _gone(self, worker: WorkerProcess) -> None:
+    def _on_worker_end(self, worker: WorkerProcess) -> None:
         """Handles the end of the process: its statements have failed, waiting ones run in a new process."""
         with self._lock:
             if worker is not self._worker:
@@ -230,8 +232,8 @@ class Terminal:
             failure = self._died or Failure(
                 "ProcessEnded",
                 f"the process of the terminal ended; most likely Spark had not enough memory (its heap has "
-                f"{self.config.limits.heap_bytes // _MIB} MiB): select fewer rows or columns; {_AGAIN}\n"
-                f"{worker.last_words[-1000:]}".strip(),
+                f"{self.config.limits.heap_bytes // _MIB} MiB): select fewer rows or columns; {_NEW_PROCESS}\n"
+                f"{worker.last_output[-1000:]}".strip(),
             )
             self._current = None
             self._idle_since = monotonic_s()
@@ -261,7 +263,7 @@ class Terminal:
     def _watch(self, worker: WorkerProcess) -> None:
         """Watches memory and time while the worker belongs to this terminal."""
         pause = threading.Event()
-        while not pause.wait(_LOOK_S):
+        while not pause.wait(_POLL_S):
             with self._lock:
                 if worker is not self._worker:
                     return
@@ -271,13 +273,13 @@ class Terminal:
                 self._kill(worker, _too_much(self._memory, limits))
                 return
             if current is not None:
-                self._look_at_time(worker, current)
+                self._check_time(worker, current)
             elif monotonic_s() - self._idle_since > limits.idle_s and not self.streams():
                 self._kill(worker, Failure("Idle", "the process had nothing to do"))
                 return
-            self._look_at_cancelled(worker)
+            self._check_cancelled(worker)
 
-    def _look_at_time(self, worker: WorkerProcess, current: Execution) -> None:
+    def _check_time(self, worker: WorkerProcess, current: Execution) -> None:
         since, limits = current.statement_since_s, self.config.limits
         if since is None or monotonic_s() - since <= limits.statement_s or current.id in self._reasons:
             return
@@ -288,7 +290,7 @@ class Terminal:
         )
         self._cancel(current)
 
-    def _look_at_cancelled(self, worker: WorkerProcess) -> None:
+    def _check_cancelled(self, worker: WorkerProcess) -> None:
         """Ends the process if a cancelled statement does not end in time."""
         for number, since in list(self._cancelled_s.items()):
             found = self._known.get(number)
@@ -298,7 +300,8 @@ class Terminal:
                 self._kill(
                     worker,
                     Failure(
-                        "Cancelled", f"it did not stop by itself, so the process of the terminal was ended; {_AGAIN}"
+                        "Cancelled",
+                        f"it did not stop by itself, so the process of the terminal was ended; {_NEW_PROCESS}",
                     ),
                 )
                 return
@@ -344,7 +347,7 @@ def _too_much(taken: int, limits: Limits) -> Failure:
         "MemoryLimit",
         f"the process of the terminal took {taken // _MIB} MiB of memory, more than its limit of "
         f"{limits.memory_bytes // _MIB} MiB, and was ended: select fewer rows or columns, aggregate in the query, or "
-        f"have the limit raised; {_AGAIN}",
+        f"have the limit raised; {_NEW_PROCESS}",
     )
 
 

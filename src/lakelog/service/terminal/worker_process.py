@@ -25,7 +25,7 @@ TREES: Final[Registry[Any]] = Registry(
 )
 
 _MODULE: Final = "lakelog.service.terminal.worker.main"
-_TOLD_LINES: Final = 40
+_OUTPUT_LINES: Final = 40
 _END_S: Final = 5.0
 
 
@@ -57,7 +57,7 @@ class WorkerProcess:
         self.pid = self._process.pid
         self._limit = config.limits.memory_bytes
         self._tree = tree(self.pid)
-        self._last_words: deque[str] = deque(maxlen=_TOLD_LINES)
+        self._last_output: deque[str] = deque(maxlen=_OUTPUT_LINES)
         self._killed = threading.Lock()
         self._pipe = Pipe(_opened(self._process.stdout), _opened(self._process.stdin))
         for name, work in (("stderr", self._drain), ("stdout", self._listen)):
@@ -75,12 +75,12 @@ class WorkerProcess:
         return taken
 
     @property
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of its stderr."""
-        return "\n".join(self._last_words)
+        return "\n".join(self._last_output)
 
     def stop(self) -> None:
-        """Asks it to end, and kills it after a while. Streams stop, and their decided epochs are sealed."""
+        """Requests its end, and kills it after a timeout. Streams stop, and their decided epochs are sealed."""
         self._pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
@@ -102,7 +102,7 @@ class WorkerProcess:
 
     def _drain(self) -> None:
         for line in _opened(self._process.stderr):
-            self._last_words.append(line.decode("utf-8", "replace").rstrip()[:500])
+            self._last_output.append(line.decode("utf-8", "replace").rstrip()[:500])
 
 
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:

@@ -26,7 +26,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
-from lakelog.spark.engine.streaming_query import checkpoint_beside
+from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
@@ -35,7 +35,7 @@ from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_wr
 from lakelog.spark.runtime.types import columns_of, options_of, spark_schema
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
-from lakelog.spark.session.session import is_spread, register, session_here
+from lakelog.spark.session.session import any_session, is_spread, register
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import laid_out
 from lakelog.spark.write.remote_write import write_remote
@@ -76,7 +76,7 @@ class SparkEngine:
         with_connector: bool = False,
     ) -> None:
         self._tables, self._catalog = tables, catalog
-        self.spark = spark if spark is not None else session_here(settings, with_connector)
+        self.spark = spark if spark is not None else any_session(settings, with_connector)
         self._streamed: dict[str, DynamicTable] = {}
         self._planned, self._views = BatchScanPlanner(self.spark), TempViews()
         self.update_catalogs()
@@ -84,8 +84,8 @@ class SparkEngine:
 
     def update_catalogs(self) -> None:
         """Updates the catalogs that ``format("lakelog")`` knows."""
-        register(self.spark, self._tables.places, self._catalog)
-        self._planned.cached.keep_catalogs(self._tables.places)
+        register(self.spark, self._tables.configs, self._catalog)
+        self._planned.cached.keep_catalogs(self._tables.configs)
 
     def is_spark_relation(self, name: str) -> bool:
         """True if Spark knows a temporary view or table of this name."""
@@ -190,7 +190,7 @@ class SparkEngine:
             return self._overwrite(frame, target, partition)
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
-            return self.start_stream(target, frame, checkpoint_beside(target, digest))
+            return self.start_stream(target, frame, default_checkpoint(target, digest))
         return self.write(target, frame)
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
@@ -270,8 +270,9 @@ class SparkEngine:
         """Starts the streaming write of a frame into a table."""
         self._check(table)
         self._streamed[table.path] = table
-        place = checkpoint or checkpoint_beside(table, new_uuid())
-        writer = frame.writeStream.format("lakelog").options(**options_of(table)).option("checkpointLocation", place)
+        directory = checkpoint or default_checkpoint(table, new_uuid())
+        writer = frame.writeStream.format("lakelog").options(**options_of(table))
+        writer = writer.option("checkpointLocation", directory)
         return writer.outputMode("append").start(table.address)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
@@ -311,7 +312,7 @@ class SparkEngine:
     ) -> Any:
         """Starts a query that writes a frame into the log first."""
         _check_realtime(table)
-        return start_write(table, frame, checkpoint or checkpoint_beside(table, new_uuid()), real_time)
+        return start_write(table, frame, checkpoint or default_checkpoint(table, new_uuid()), real_time)
 
     def executor(self, wanted: bool = False) -> SparkExecutor | None:
         """The session's executors, for compactions.

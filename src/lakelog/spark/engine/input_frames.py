@@ -29,7 +29,7 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
 
 _WORD: Final = re.compile(r"\w+")
-_MADE: Final = re.compile(
+_CREATED_VIEW: Final = re.compile(
     r"\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?"
     r"(?:\w+\s*\.\s*)?`?(\w+)",
     re.IGNORECASE,
@@ -115,7 +115,7 @@ class TempViews:
 
     def made(self, text: str) -> None:
         """Called with each text that Spark has run; stores the words of a text that creates a view."""
-        found = _MADE.match(text)
+        found = _CREATED_VIEW.match(text)
         if found is not None:
             self._words[found[1].lower()] = _words(text)
 

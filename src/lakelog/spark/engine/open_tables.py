@@ -14,7 +14,7 @@ class OpensTables(Protocol):
     """Opens tables by name in the catalogs of a session."""
 
     @property
-    def places(self) -> Mapping[str, CatalogConfig]:
+    def configs(self) -> Mapping[str, CatalogConfig]:
         """The catalogs, by their names in identifiers."""
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:

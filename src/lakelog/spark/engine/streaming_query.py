@@ -99,7 +99,7 @@ def _text(failure: Any) -> str | None:
     return None if failure is None else str(failure)
 
 
-def checkpoint_beside(table: DynamicTable, name: str) -> str:
+def default_checkpoint(table: DynamicTable, name: str) -> str:
     """A checkpoint in the table's directory, accessible to Spark. Raises InvalidRequest for an object store."""
     if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
         raise InvalidRequest(

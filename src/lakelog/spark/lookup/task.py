@@ -59,12 +59,12 @@ class LookupTask:
                 held.append(batch.take(pa.array(waiting)))
             yield from self._joined(batch, matches, np.setdiff1d(every, waiting))
             if sum(h.num_rows for h in held) >= _MOST_HELD:
-                yield from self._again(table, pa.concat_batches(held), attempts)
+                yield from self._retry(table, pa.concat_batches(held), attempts)
                 held = []
         if held and table is not None:
-            yield from self._again(table, pa.concat_batches(held), attempts)
+            yield from self._retry(table, pa.concat_batches(held), attempts)
 
-    def _again(self, table: LookupTable, batch: pa.RecordBatch, attempts: int) -> Iterator[pa.RecordBatch]:
+    def _retry(self, table: LookupTable, batch: pa.RecordBatch, attempts: int) -> Iterator[pa.RecordBatch]:
         """Retries the lookup of rows without a match, a few times."""
         delay = self.spec.table.options.need(LOOKUP_RETRY_DELAY).total_seconds()
         for attempt in range(1, attempts + 1):

@@ -28,7 +28,7 @@ MakeFrame = Callable[[Scan, Sequence[Split]], DataFrame]
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedTable:
     """The cached rows of a table's splits; None until the first query plans them."""
 
     level: StorageLevel
@@ -55,7 +55,7 @@ class CachedTables:
 
     def __init__(self, make: MakeFrame) -> None:
         self._make = make
-        self._kept: dict[str, _Kept] = {}
+        self._cached: dict[str, _CachedTable] = {}
         self._lock = threading.Lock()
 
     def cache(self, scan: TableScan, level: str) -> DataFrame:
@@ -74,35 +74,37 @@ class CachedTables:
             raise InvalidRequest(f"unknown storageLevel '{level}'; Spark has: {', '.join(sorted(known))}")
         self.uncache(scan.table.address)
         with self._lock:
-            self._kept[scan.table.address] = _Kept(known[level.upper()])
+            self._cached[scan.table.address] = _CachedTable(known[level.upper()])
         frame = self.frame(scan)
         return self.cache(scan, level) if frame is None else frame  # None: another thread has released it
 
     def uncache(self, address: str | None) -> None:
         """Releases the rows of a table and its branches, of all tables without an address; others stay."""
         with self._lock:
-            given_up = [one for one in self._kept if address is None or one == address or one.startswith(f"{address}$")]
-            found = [self._kept.pop(one) for one in given_up]
+            given_up = [
+                one for one in self._cached if address is None or one == address or one.startswith(f"{address}$")
+            ]
+            found = [self._cached.pop(one) for one in given_up]
         for kept in found:
             kept.let_go()
 
     def keep_catalogs(self, names: Collection[str]) -> None:
         """Releases the rows of tables in other catalogs than these."""
         with self._lock:
-            scans = {address: kept.scan for address, kept in self._kept.items() if kept.scan is not None}
+            scans = {address: kept.scan for address, kept in self._cached.items() if kept.scan is not None}
         for address, scan in scans.items():
             if scan.table.location.identifier.catalog not in names:
                 self.uncache(address)
 
     def frame(self, scan: TableScan) -> DataFrame | None:
         """The columns of a scan from memory, or to be cached on read; None for a table that is not cached."""
-        if scan.table.address not in self._kept or not _is_plain(scan):
+        if scan.table.address not in self._cached or not _is_plain(scan):
             return None
         assert isinstance(scan, Scan)
         whole = replace(scan, columns=None, filter=None)
         splits = tuple(whole.plan())
         with self._lock:
-            kept = self._kept.get(scan.table.address)
+            kept = self._cached.get(scan.table.address)
             if kept is None:
                 return None
             if not kept.holds(whole, splits):
@@ -110,7 +112,7 @@ class CachedTables:
                 # Spark caches equal plans once; a release by one table would affect another with the same rows.
                 own = sf.expr(f"'{new_uuid()}' <> ''")
                 frame = self._make(whole, splits).where(own).persist(kept.level)
-                kept = self._kept[scan.table.address] = _Kept(kept.level, whole, splits, frame)
+                kept = self._cached[scan.table.address] = _CachedTable(kept.level, whole, splits, frame)
         assert kept.frame is not None
         # Dropping a view also drops Spark's cached rows of its plan, so no view may have exactly this plan.
         every = kept.frame.where(sf.lit(True))
@@ -156,7 +158,8 @@ def _known(spark: SparkSession, schema: TableSchema, keys: Sequence[str], counts
     values = [decode_partition(partition, schema) for partition in counts]
     types = arrow_schema(schema.select(keys))
     columns = [
-        pa.array([row[place] for row in values], types.field(key).type) for place, key in zip(at, keys, strict=True)
+        pa.array([row[position] for row in values], types.field(key).type)
+        for position, key in zip(at, keys, strict=True)
     ]
     rows = pa.record_batch([*columns, pa.array(list(counts.values()), pa.int64())], names=[*keys, COUNTED])
     whole = spark_schema(pa.schema([*types, pa.field(COUNTED, pa.int64())]))

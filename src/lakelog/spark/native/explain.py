@@ -114,7 +114,9 @@ def _how(split: Split, source: Source, native: frozenset[str], others: str) -> s
 
 def _line(scan: Scan, split: Split, how: str) -> str:
     schema = scan.table.schema
-    place = partition_path(split.partition, schema, "NULL") if schema.partition_keys else ""
-    place = "/".join([*([place] if place else []), f"bucket-{split.bucket}"])
+    directory = partition_path(split.partition, schema, "NULL") if schema.partition_keys else ""
+    directory = "/".join([*([directory] if directory else []), f"bucket-{split.bucket}"])
     runs = f" and {len(split.inline_runs)} runs" if split.inline_runs else ""
-    return f"  {place}: {len(split.files)} files{runs}, {split.row_count} rows, {format_bytes(split.file_size)}: {how}"
+    return (
+        f"  {directory}: {len(split.files)} files{runs}, {split.row_count} rows, {format_bytes(split.file_size)}: {how}"
+    )

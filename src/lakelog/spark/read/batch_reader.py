@@ -49,10 +49,9 @@ def splits_of(text: str) -> tuple[Split, ...]:
 
 
 class _SplitUnpickler(pickle.Unpickler):
-    """Creates splits and what they consist of, because a pickle of other classes can run any code.
+    """Unpickles splits and their parts only, because a pickle of other classes can run any code.
 
-    Whoever may write a Spark option, in SQL too, may write this one.
-    """
+    Any user who may write a Spark option, in SQL too, may write this one."""
 
     def find_class(self, module: str, name: str) -> type:
         if (module, name) not in _CLASSES:

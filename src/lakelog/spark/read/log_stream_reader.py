@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from lakelog.errors import NotFound, OffsetExpired
-from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.filestore.read.plan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
@@ -119,7 +119,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         try:
             with self._scan.table.explained():
                 end = self._next_part(position) if position.full is not None else self._next_records(start, position)
-                self._scan.table.check_identity(LOOK_EVERY_S)
+                self._scan.table.check_identity(IDENTITY_CHECK_S)
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise

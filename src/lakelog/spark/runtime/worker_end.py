@@ -35,7 +35,7 @@ class _End:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.last: Callable[[], None] = lambda: None
-        self.at_work = False
+        self.is_running = False
         self._asked = self._begun = False
 
     def hang_up(self, _: int, __: FrameType | None) -> None:
@@ -51,7 +51,7 @@ class _End:
 
     def when_idle(self) -> None:
         """Ends this process if the end was requested and no block runs."""
-        if self._asked and not self.at_work and not self._begun:
+        if self._asked and not self.is_running and not self._begun:
             self.exit(0)
 
     def exit(self, status: int) -> NoReturn:
@@ -86,11 +86,11 @@ def ending_later(last: Callable[[], None]) -> Iterator[None]:
         _SIGNAL(signal.SIGHUP, _END.hang_up)
         signal.signal = _END.keep
         os._exit = _END.exit
-    _END.last, _END.at_work = last, True
+    _END.last, _END.is_running = last, True
     try:
         yield
     finally:
-        _END.at_work = False
+        _END.is_running = False
         _END.when_idle()
 
 

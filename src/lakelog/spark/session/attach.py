@@ -95,8 +95,8 @@ def _formatted(spark: SparkSession, text: str, values: Mapping[str, Any]) -> Ite
     if not values:
         yield text
         return
-    place = "pyspark.sql.connect" if is_remote() else "pyspark.sql"
-    formatter = importlib.import_module(f"{place}.sql_formatter").SQLStringFormatter(spark)
+    module = "pyspark.sql.connect" if is_remote() else "pyspark.sql"
+    formatter = importlib.import_module(f"{module}.sql_formatter").SQLStringFormatter(spark)
     try:
         formatted = formatter.format(text, **values)
         with _with_frames(spark, formatter._temp_views if is_remote() else ()):

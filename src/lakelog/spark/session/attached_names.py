@@ -1,4 +1,4 @@
-"""Spark's own methods that take the name of a table, in a session that a lake is attached to.
+"""Spark's methods that take a table name, in a session with an attached lake.
 
 ``spark.table``, ``read.table``, ``readStream.table``, ``writeStream.toTable``, ``insertInto``, ``saveAsTable``,
 ``writeTo``, ``mergeInto``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they do with a catalog's,

@@ -68,15 +68,15 @@ class LakelogDataSource(DataSource):
                 "the table is missing: name it in load(), save() or start(), as 'db.table' or a table's directory"
             )
         identifier = None if "/" in path else identifier_of(path)
-        place = self._place(given, path, identifier)
+        config = self._config_of(given, path, identifier)
         own = {k: v for k, v in given.items() if is_storage_option(k)}
-        storage = {**({} if place is None else place.storage), **own}
+        storage = {**({} if config is None else config.storage), **own}
         hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
-        known = None if place is None or WAREHOUSE in given else place.catalog
+        known = None if config is None or WAREHOUSE in given else config.catalog
         if identifier is None:
-            is_known = place is not None and _lies_in(path, place.warehouse)
+            is_known = config is not None and _lies_in(path, config.warehouse)
             return open_by_path(path, hints, scope, storage, known if is_known else None)
-        warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
+        warehouse = given.get(WAREHOUSE) or (None if config is None else config.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"the warehouse of '{path}' is missing: use lakelog.connect(spark, warehouse=…), or "
@@ -84,7 +84,7 @@ class LakelogDataSource(DataSource):
             )
         return open_by_name(warehouse, identifier, hints, scope, storage, known)
 
-    def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
+    def _config_of(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
         """The named catalog, else the one that contains a directory, else the first. Raises NotFound."""
         name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
         if name and WAREHOUSE not in given:

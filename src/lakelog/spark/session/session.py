@@ -97,7 +97,7 @@ def session_at(master: str | None = None, remote: str | None = None, app_name: s
         raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
 
 
-def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
+def any_session(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
     """Starts a local session, with Spark's Kafka connector if it is available or requested.
 
     Raises InvalidOption for a directory without the connector's jars, Unavailable if Spark cannot start with it.
@@ -124,8 +124,8 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     on Spark Connect (lakelog must be installed on the server).
     """
     _take_own_python(spark)
-    places = {name: place.of_tables() for name, place in catalogs.items()}
-    members = {"catalogs": places, "first": first, "counts": counts_directory(), "__module__": "__main__"}
+    configs = {name: place.of_tables() for name, place in catalogs.items()}
+    members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)

@@ -120,7 +120,7 @@ class LakelogWriter(DataSourceArrowWriter):
             _commit(self._table, self._writer, results, no_other_tries)
             self.counts = WrittenRows.of(results).as_changes
         if not no_other_tries:
-            self._job.remove_lost(self._table, results)
+            self._job.remove_uncommitted(self._table, results)
         expire_best_effort(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -14,7 +14,7 @@ from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.table.write.clustering import ORDER, ClusteringJob, ZOrder
 
-_PLACE: Final = "_lakelog_place"
+_CURVE_COLUMN: Final = "_lakelog_place"
 _SAMPLE: Final = 100_000
 """Number of sample rows from which the driver learns the distribution of values; each column takes some megabytes."""
 
@@ -29,7 +29,7 @@ def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     columns = frame.columns
     by = [column_of(name) for name in layout.columns]
     if layout.strategy != ORDER:
-        place = _PLACE
+        place = _CURVE_COLUMN
         while place in columns:
             place += "_"
         frame = frame.select(*map(column_of, columns), _places(frame, files, by).alias(place))

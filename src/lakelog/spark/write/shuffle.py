@@ -60,11 +60,11 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
         tasks = min(tasks, math.ceil(guessed / _TASK_BYTES))
         if tasks < 2 or _task_count(frame) <= _welcome_runs(table.options):
             return frame
-    place = sf.col(_BUCKET).cast("bigint")
+    task_number = sf.col(_BUCKET).cast("bigint")
     if schema.partition_keys:
-        place = place + sf.hash(*(column_of(k) for k in schema.partition_keys)).cast("bigint")
+        task_number = task_number + sf.hash(*(column_of(k) for k in schema.partition_keys)).cast("bigint")
     numbered = with_bucket(frame, table, _BUCKET)
-    return numbered.repartitionById(tasks, sf.pmod(place, sf.lit(tasks)).cast("int")).select(*_columns(frame))
+    return numbered.repartitionById(tasks, sf.pmod(task_number, sf.lit(tasks)).cast("int")).select(*_columns(frame))
 
 
 def _task_count(frame: DataFrame) -> int:

@@ -61,7 +61,7 @@ class Alteration:
     """One change, and the token of the text for error messages about it."""
 
     change: SchemaChange
-    place: Token
+    start_token: Token
 
 
 def read_alterations(cursor: TokenStream) -> list[Alteration]:
@@ -107,10 +107,10 @@ def _check_is_column(cursor: TokenStream) -> None:
 
 
 def _path(cursor: TokenStream, what: str = "a column name") -> tuple[tuple[str, ...], Token]:
-    place = cursor.peek()
+    start_token = cursor.peek()
     name = cursor.name(what, _MOST_PARTS)
-    assert place is not None
-    return name.parts, place
+    assert start_token is not None
+    return name.parts, start_token
 
 
 def _position(cursor: TokenStream) -> Position | None:
@@ -135,7 +135,7 @@ def _comment_and_position(cursor: TokenStream) -> tuple[str | None, Position | N
 
 
 def _read_add(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
-    path, place = _path(cursor)
+    path, start_token = _path(cursor)
     if cursor.at_words("AS") or cursor.at_words("METADATA"):
         cursor.fail(f"column '{path[-1]}' is computed, which is not supported; compute it in the query or in a view")
     kind = parse_type(cursor, dialect)
@@ -145,7 +145,7 @@ def _read_add(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
             "in Spark the default of a new column also fills old rows, here it does not: add the column, then SET "
             "DEFAULT"
         )
-    yield Alteration(AddColumn(path, kind, comment, position), place)
+    yield Alteration(AddColumn(path, kind, comment, position), start_token)
 
 
 def _read_adds(cursor: TokenStream) -> Iterator[Alteration]:
@@ -160,8 +160,8 @@ def _read_drops(cursor: TokenStream) -> Iterator[Alteration]:
 
 
 def _read_drop(cursor: TokenStream, if_exists: bool) -> Iterator[Alteration]:
-    path, place = _path(cursor)
-    yield Alteration(DropColumn(path, if_exists), place)
+    path, start_token = _path(cursor)
+    yield Alteration(DropColumn(path, if_exists), start_token)
 
 
 def _read_modifies(cursor: TokenStream) -> Iterator[Alteration]:
@@ -171,35 +171,35 @@ def _read_modifies(cursor: TokenStream) -> Iterator[Alteration]:
 
 def _read_modify(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
     """Flink's ``MODIFY name type [NOT NULL] [COMMENT '…'] [FIRST | AFTER other]``."""
-    path, place = _path(cursor)
-    yield from _changed_column(cursor, path, place, dialect, nullable_too=True)
+    path, start_token = _path(cursor)
+    yield from _changed_column(cursor, path, start_token, dialect, nullable_too=True)
 
 
 def _changed_column(
-    cursor: TokenStream, path: tuple[str, ...], place: Token, dialect: Dialect, nullable_too: bool
+    cursor: TokenStream, path: tuple[str, ...], start_token: Token, dialect: Dialect, nullable_too: bool
 ) -> Iterator[Alteration]:
     kind = parse_type(cursor, dialect)
     comment, position = _comment_and_position(cursor)
-    yield Alteration(ChangeType(path, kind, keep_nullable=not nullable_too and kind.nullable), place)
+    yield Alteration(ChangeType(path, kind, keep_nullable=not nullable_too and kind.nullable), start_token)
     if comment is not None:
-        yield Alteration(ChangeComment(path, comment), place)
+        yield Alteration(ChangeComment(path, comment), start_token)
     if position is not None:
-        yield Alteration(ChangePosition(path, position), place)
+        yield Alteration(ChangePosition(path, position), start_token)
 
 
 def _read_change(cursor: TokenStream) -> Iterator[Alteration]:
     """``CHANGE [COLUMN] old new type …`` (Hive's), or the actions of ALTER COLUMN."""
     cursor.accept_words("COLUMN")
-    path, place = _path(cursor)
+    path, start_token = _path(cursor)
     token = cursor.peek()
     if token is None or token.is_word(*_ACTIONS):
-        yield from _actions(cursor, path, place)
+        yield from _actions(cursor, path, start_token)
         return
     new_name = cursor.name_part("the new name of the column")
     changed = (*path[:-1], new_name)
     if new_name != path[-1]:
-        yield Alteration(RenameColumn(path, new_name), place)
-    yield from _changed_column(cursor, changed, place, Dialect.SPARK, nullable_too=False)
+        yield Alteration(RenameColumn(path, new_name), start_token)
+    yield from _changed_column(cursor, changed, start_token, Dialect.SPARK, nullable_too=False)
 
 
 _ACTIONS = ("TYPE", "COMMENT", "FIRST", "AFTER", "SET", "DROP")
@@ -209,13 +209,13 @@ def _read_alter(cursor: TokenStream) -> Iterator[Alteration]:
     """``ALTER [COLUMN] a TYPE bigint, b COMMENT '…'``."""
     cursor.accept_words("COLUMN")
     while True:
-        path, place = _path(cursor)
-        yield from _actions(cursor, path, place)
+        path, start_token = _path(cursor)
+        yield from _actions(cursor, path, start_token)
         if not cursor.accept_symbol(","):
             return
 
 
-def _actions(cursor: TokenStream, path: tuple[str, ...], place: Token) -> Iterator[Alteration]:
+def _actions(cursor: TokenStream, path: tuple[str, ...], start_token: Token) -> Iterator[Alteration]:
     change: SchemaChange
     at = cursor.at
     while True:
@@ -240,24 +240,24 @@ def _actions(cursor: TokenStream, path: tuple[str, ...], place: Token) -> Iterat
             )
         else:
             return
-        yield Alteration(change, place)
+        yield Alteration(change, start_token)
 
 
 def _read_rename(cursor: TokenStream) -> Iterator[Alteration]:
     """``RENAME [COLUMN] a TO b``; RENAME TO is the table's, read by the statement."""
     cursor.accept_words("COLUMN")
     _check_is_column(cursor)
-    path, place = _path(cursor)
+    path, start_token = _path(cursor)
     cursor.expect_words("TO")
-    yield Alteration(RenameColumn(path, cursor.name_part("the new name of the column")), place)
+    yield Alteration(RenameColumn(path, cursor.name_part("the new name of the column")), start_token)
 
 
 def _read_set(cursor: TokenStream) -> Iterator[Alteration]:
-    place = cursor.peek()
+    start_token = cursor.peek()
     for key, value in cursor.options().items():
         change = ChangeTableComment(value) if key == _COMMENT else SetOption(key, value)
-        assert place is not None
-        yield Alteration(change, place)
+        assert start_token is not None
+        yield Alteration(change, start_token)
 
 
 def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:

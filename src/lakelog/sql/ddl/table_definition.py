@@ -86,13 +86,13 @@ class TableDefinition:
         external = cursor.accept_words("EXTERNAL")
         if not cursor.accept_words("TABLE"):
             return None  # CREATE OR REPLACE VIEW
-        place = cursor.peek()
+        start_token = cursor.peek()
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.name()
         if _is_spark_table(cursor):
             return None
         if or_replace and if_not_exists:
-            cursor.fail("REPLACE and IF NOT EXISTS contradict each other: leave one of them out", place)
+            cursor.fail("REPLACE and IF NOT EXISTS contradict each other: leave one of them out", start_token)
         if external:
             cursor.fail(
                 "EXTERNAL is not supported: a lakelog table is always in its warehouse; leave the word out", modifier
@@ -189,7 +189,7 @@ def _why_not(cursor: TokenStream) -> str | None:
 
 def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
     """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]``."""
-    place = cursor.peek()
+    start_token = cursor.peek()
     if cursor.accept_words("CONSTRAINT"):
         cursor.name_part("the name of the constraint")
         why_not = _why_not(cursor)
@@ -198,7 +198,7 @@ def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
     cursor.expect_words("PRIMARY", "KEY")
     key = cursor.names_in_parentheses("a column of the primary key")
     _skip_enforced(cursor)
-    return _with_key(cursor, found, key, place)
+    return _with_key(cursor, found, key, start_token)
 
 
 def _skip_enforced(cursor: TokenStream) -> None:
@@ -208,14 +208,14 @@ def _skip_enforced(cursor: TokenStream) -> None:
     cursor.accept_words("RELY")
 
 
-def _with_key(cursor: TokenStream, found: _Clauses, key: tuple[str, ...], place: Token | None) -> _Clauses:
+def _with_key(cursor: TokenStream, found: _Clauses, key: tuple[str, ...], start_token: Token | None) -> _Clauses:
     if found.primary_key is not None:
-        cursor.fail("the table has a primary key already; name all its columns in one primary key (a, b)", place)
+        cursor.fail("the table has a primary key already; name all its columns in one primary key (a, b)", start_token)
     return replace(found, primary_key=key)
 
 
 def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
-    place = cursor.peek()
+    start_token = cursor.peek()
     name = cursor.name_part("a column name")
     if _accept_proctime(cursor):
         return replace(found, proctimes=(*found.proctimes, name))
@@ -231,7 +231,7 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
             comment = cursor.text_literal(f"the comment of column '{name}'")
         elif cursor.accept_words("PRIMARY", "KEY"):
             _skip_enforced(cursor)
-            found = _with_key(cursor, found, (name,), place)
+            found = _with_key(cursor, found, (name,), start_token)
         elif cursor.accept_words("DEFAULT"):
             default = parse_default(cursor)
         elif cursor.at_words("METADATA") or cursor.at_words("GENERATED"):
@@ -244,10 +244,10 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
 
 def _accept_proctime(cursor: TokenStream) -> bool:
     """Moves over Flink's ``AS PROCTIME()``: the time of reading, which is no value of the row."""
-    place = cursor.at
+    start_token = cursor.at
     if cursor.accept_words("AS", "PROCTIME") and cursor.accept_symbol("(") and cursor.accept_symbol(")"):
         return True
-    cursor.at = place
+    cursor.at = start_token
     return False
 
 
@@ -255,9 +255,11 @@ def _read_watermark(cursor: TokenStream) -> list[tuple[str, str]]:
     """Flink's ``WATERMARK FOR column AS column [- INTERVAL '5' SECOND]`` as options of the table."""
     column = cursor.name_part("the column of the event time")
     cursor.expect_words("AS")
-    place = cursor.peek()
+    start_token = cursor.peek()
     if cursor.name_part("the same column") != column:
-        cursor.fail(f"a watermark is the newest '{column}', less an interval: write AS {column} - INTERVAL …", place)
+        cursor.fail(
+            f"a watermark is the newest '{column}', less an interval: write AS {column} - INTERVAL …", start_token
+        )
     found = [(WATERMARK_COLUMN.key, column)]
     if cursor.accept_symbol("-"):
         cursor.expect_words("INTERVAL")
@@ -309,19 +311,19 @@ def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect)
     cursor.expect_symbol("(")
     keys: list[str] = []
     while True:
-        place = cursor.peek()
+        start_token = cursor.peek()
         keys.append(cursor.name_part("a partition column"))
         if cursor.at_symbol("("):
             cursor.fail(
                 f"a partition is the value of a column: '{keys[-1]}(…)' is not supported; "
                 "add a column that holds this value and partition by it",
-                place,
+                start_token,
             )
         if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
             kind = parse_type(cursor, dialect)
             comment = cursor.text_literal("a comment") if cursor.accept_words("COMMENT") else None
             if any(column.name.lower() == keys[-1].lower() for column in found.columns):
-                cursor.fail(f"column '{keys[-1]}' is already in the column list: write only its name here", place)
+                cursor.fail(f"column '{keys[-1]}' is already in the column list: write only its name here", start_token)
             found = replace(found, columns=(*found.columns, Column(keys[-1], kind, comment)))
         if cursor.accept_symbol(")"):
             return replace(found, partition_keys=tuple(keys))

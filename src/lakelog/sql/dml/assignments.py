@@ -22,10 +22,10 @@ def read_assignments(cursor: TokenStream, target: DmlTarget, *stops: str) -> dic
     """Reads ``column = expression, …`` as path → text of the value; the target's name may prefix a path."""
     out: dict[Path, str] = {}
     while True:
-        place = cursor.peek()
+        start_token = cursor.peek()
         path = read_path(cursor, target)
         if any(_overlap(path, other) for other in out):
-            cursor.fail(f"column '{'.'.join(path)}' is set twice", place)
+            cursor.fail(f"column '{'.'.join(path)}' is set twice", start_token)
         cursor.expect_symbol("=", f" after column '{'.'.join(path)}'")
         out[path] = read_fragment(cursor, f"a value for column '{'.'.join(path)}'", *stops, comma=True)
         if not cursor.accept_symbol(","):

@@ -1,4 +1,4 @@
-"""EXPLAIN of statements that change rows: ports that note what a statement would write, and write nothing.
+"""EXPLAIN of statements that change rows: ports that record the planned writes without writing.
 
 The statement itself runs on them, so that what is explained is what would be done.
 """
@@ -40,7 +40,7 @@ _MOST_PARTITIONS: Final = 20
 
 @dataclass(frozen=True)
 class Write:
-    """What a statement would write: text for the user, and the plan that finds the rows, if any is read."""
+    """The planned writes of a statement as text, and the plan of the query that finds the rows, if any."""
 
     text: str
     plan: QueryPlan | None
@@ -71,7 +71,7 @@ class ExplainingSession(SessionContext):
         return table
 
     def note(self, table: DynamicTable, what: str, partitions: str, plan: QueryPlan | None = None) -> None:
-        """Notes what the statement would write."""
+        """Records the planned writes."""
         lines = [
             f"{self._verb} of table {table.name}, {_shape(table)}",
             f"  writes: {what if table.emits_files else 'nothing to the files'}",

@@ -114,8 +114,8 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
 
     Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
     """
-    is_told = isinstance(session.engine, ExplainingEngine)
-    if not isinstance(change, Merge) or change.touched() is None or is_told:
+    is_explained = isinstance(session.engine, ExplainingEngine)
+    if not isinstance(change, Merge) or change.touched() is None or is_explained:
         yield change
         return
     plan = _planned(session, f"SELECT * FROM {change.source}")

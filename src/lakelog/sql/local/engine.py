@@ -38,7 +38,7 @@ from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 from lakelog.table.write.table_writer import TableWriter, batches_of
 
 _KEYS_IN_FILTER = 10_000
-"""Maximum number of keys of a MERGE's source that are looked for in the statistics of files."""
+"""Maximum number of keys of a MERGE's source by which files are pruned."""
 
 
 class LocalEngine:

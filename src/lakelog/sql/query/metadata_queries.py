@@ -58,7 +58,7 @@ def counted_read(query: QueryText, reference: Reference, schema: TableSchema) ->
     if any(isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count) for node in inside):
         return None
     columns = _partition_columns(select, schema)
-    if columns is None or not all(map(_keeps_its_name, select.expressions)):
+    if columns is None or not all(map(_has_stable_name, select.expressions)):
         return None
     edits = tuple(Edit(call.start, call.end, _sum(count)) for call, count in zip(calls, counts, strict=True))
     return CountedRead(columns, edits)
@@ -129,18 +129,18 @@ def _partition_columns(select: exp.Select, schema: TableSchema) -> tuple[str, ..
         name = column.name.lower()
         if name in own:
             used.add(own[name])
-        elif name not in aliases or column.table or not _is_behind(column, select):
+        elif name not in aliases or column.table or not _is_in_output_clause(column, select):
             return None
     return tuple(name for name in schema.partition_keys if name in used)
 
 
-def _is_behind(column: exp.Column, select: exp.Select) -> bool:
+def _is_in_output_clause(column: exp.Column, select: exp.Select) -> bool:
     """Returns whether a column is in the SELECT's own ORDER BY or HAVING, where output names are visible."""
     clause = column.find_ancestor(exp.Order, exp.Having)
     return clause is not None and clause.parent is select
 
 
-def _keeps_its_name(projection: exp.Expr) -> bool:
+def _has_stable_name(projection: exp.Expr) -> bool:
     """Returns whether a projection keeps its name if its counts become sums."""
     return isinstance(projection, exp.Alias | exp.Count) or projection.find(exp.Count) is None
 

@@ -129,14 +129,14 @@ class QueryText:
         at = last + 1
         travel = self.tokens[at].start if self._at_time_travel(at) else None
         if self._is_word(at, "TABLESAMPLE"):
-            at = self._behind_parentheses(at + 1)
+            at = self._after_parentheses(at + 1)
             if self._is_word(at, "REPEATABLE"):
-                at = self._behind_parentheses(at + 1)
+                at = self._after_parentheses(at + 1)
             ends.append(self.tokens[at - 1].end)
         alias_at = None if has_alias else ends[-1]
         if has_alias:
             at += 1 if self._is_word(at, "AS") else 0
-            at = self._behind_parentheses(at + 1)
+            at = self._after_parentheses(at + 1)
             ends.append(self.tokens[min(at, len(self.tokens)) - 1].end)
         return Reference(name, alias_at, tuple(ends), travel, node)
 
@@ -151,7 +151,7 @@ class QueryText:
             and self._is_word(at + 2, "OF")
         )
 
-    def _behind_parentheses(self, at: int) -> int:
+    def _after_parentheses(self, at: int) -> int:
         """The index after ``( … )`` if it begins at an index, else the index itself."""
         if at >= len(self.tokens) or not self.tokens[at].is_symbol("("):
             return at
@@ -194,7 +194,7 @@ class QueryText:
         return self._is_word(at, "TABLE") and (begins or self._is_word(at - 1, *_SET_WORDS))
 
     def _is_definition(self, index: int) -> bool:
-        behind = self._behind_parentheses(index + 1)
+        behind = self._after_parentheses(index + 1)
         return self._is_word(behind, "AS") and behind + 1 < len(self.tokens) and self.tokens[behind + 1].is_symbol("(")
 
     def _name_at(self, at: int) -> tuple[Name, int] | None:
@@ -209,12 +209,12 @@ class QueryText:
     def _alias_at(self, at: int) -> int | None:
         """The index after an alias that begins at an index; None without an alias."""
         if self._is_word(at, "AS"):
-            return self._behind_parentheses(at + 2)
+            return self._after_parentheses(at + 2)
         if at < len(self.tokens) and (
             self.tokens[at].kind is Kind.QUOTED
             or (self.tokens[at].kind is Kind.WORD and self.tokens[at].text.upper() not in _NO_ALIAS)
         ):
-            return self._behind_parentheses(at + 1)
+            return self._after_parentheses(at + 1)
         return None
 
 

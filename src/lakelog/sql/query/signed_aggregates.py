@@ -26,7 +26,7 @@ _ADDED: Final = f"{ROW_KIND_COLUMN} in ('+I', '+U')"
 _SIGN: Final = f"case when {_ADDED} then 1 else -1 end"
 _ROWS: Final = f"coalesce(sum({_SIGN}), 0)"
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MEAN")
-_BEHIND_GROUP: Final = ("HAVING", "ORDER", "SORT", "LIMIT", "OFFSET")
+_AFTER_GROUP_BY: Final = ("HAVING", "ORDER", "SORT", "LIMIT", "OFFSET")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _having(query: QueryText, select: exp.Select) -> tuple[Edit, ...]:
         return ()
     tokens = query.tokens
     group = next(i for i, t in enumerate(tokens) if t.is_word("GROUP"))
-    ends = [i for i in range(group, len(tokens)) if tokens[i].is_word(*_BEHIND_GROUP)]
+    ends = [i for i in range(group, len(tokens)) if tokens[i].is_word(*_AFTER_GROUP_BY)]
     exists = f"{_ROWS} <> 0"
     if not ends:
         return (Edit(tokens[-1].end, tokens[-1].end, f" having {exists}"),)

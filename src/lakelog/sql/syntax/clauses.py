@@ -45,10 +45,10 @@ def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClau
     values: dict[str, str | None] = {}
     names: list[str] = []
     while not names or cursor.accept_symbol(","):
-        place = cursor.peek()
+        start_token = cursor.peek()
         name = cursor.name_part("a partition column")
         if name.lower() in names:
-            cursor.fail(f"column '{name}' is named twice", place)
+            cursor.fail(f"column '{name}' is named twice", start_token)
         names.append(name.lower())
         if cursor.accept_symbol("="):
             values[name] = _value(cursor)

@@ -35,7 +35,7 @@ def literal_value(column: DataField, node: exp.Expr) -> Literal:
         given = _plain(node)
         try:
             if given is not None:
-                return _READERS[kind.root](given, kind) if kind.root in _READERS else _whole(given, kind)
+                return _READERS[kind.root](given, kind) if kind.root in _READERS else _integer(given, kind)
         except (ValueError, InvalidOperation):
             pass
         example = f"write a value such as {_EXAMPLES.get(kind.root, '1')}"
@@ -65,7 +65,7 @@ def _plain(node: exp.Expr) -> Literal | None:
     return None
 
 
-def _whole(given: Literal, kind: AtomicType) -> int:
+def _integer(given: Literal, kind: AtomicType) -> int:
     if kind.root not in BITS or not isinstance(given, str | Decimal):
         raise ValueError(kind.root)
     number, limit = Decimal(given), 1 << (BITS[kind.root] - 1)

@@ -66,7 +66,7 @@ class Edit:
 
 
 def edited(script: str, edits: Iterable[Edit], start: int, end: int) -> str:
-    """``script[start:end]`` with the edits that lie in it; they do not overlap."""
+    """``script[start:end]`` with its edits, which do not overlap."""
     out, at = [], start
     for edit in sorted((e for e in edits if e.lies_in(start, end)), key=lambda e: (e.start, e.end)):
         out += [script[at : edit.start], edit.text]

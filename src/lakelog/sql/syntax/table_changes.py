@@ -140,7 +140,7 @@ class TimeTravel:
 def read_time_travel(
     source: SourceText, tokens: Sequence[Token], start: int, millis_of: Callable[[str], int]
 ) -> TimeTravel:
-    """The clause that begins at this place.
+    """The clause that begins at this position.
 
     A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an
     offset), or a function or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises

@@ -1,4 +1,4 @@
-"""Walks over the tokens of one statement: what the parser of every statement is written with."""
+"""Cursor over the tokens of one statement, which the parsers of all statements use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelog.sql.syntax.source_text import SourceText
 
 @dataclass(frozen=True)
 class Name:
-    """A name of one to three parts, ``table``, ``db.table`` or ``catalog.db.table``, and its place."""
+    """A name of one to three parts, ``table``, ``db.table`` or ``catalog.db.table``, and its position."""
 
     parts: tuple[str, ...]
     start: int

@@ -50,7 +50,7 @@ _WHAT_WORKS = (
 
 def parse_type(cursor: TokenStream, dialect: Dialect) -> DataType:
     """Reads a type and any ``NOT NULL`` after it. Raises UnsupportedStatement for an unknown type."""
-    place = cursor.peek()
+    start_token = cursor.peek()
     word = cursor.name_part("a type").upper()
     found: DataType | None
     if word in _PLAIN:
@@ -63,7 +63,7 @@ def parse_type(cursor: TokenStream, dialect: Dialect) -> DataType:
         found = _sized_type(cursor, word, dialect) or _time_type(cursor, word, dialect)
         found = found or _nested_type(cursor, word, dialect)
     if found is None:
-        cursor.fail(f"unsupported type '{word.lower()}'; these work: {_WHAT_WORKS}", place)
+        cursor.fail(f"unsupported type '{word.lower()}'; these work: {_WHAT_WORKS}", start_token)
     if cursor.accept_words("NOT", "NULL"):
         return found.with_nullable(False)
     cursor.accept_words("NULL")
@@ -74,10 +74,10 @@ def _argument(cursor: TokenStream, what: str, low: int, high: int) -> int | None
     """The number in ``(n)``, None if there is no parenthesis."""
     if not cursor.accept_symbol("("):
         return None
-    place = cursor.peek()
+    start_token = cursor.peek()
     number = cursor.integer(what)
     if not low <= number <= high:
-        cursor.fail(f"{what} must be between {low} and {high}, not {number}", place)
+        cursor.fail(f"{what} must be between {low} and {high}, not {number}", start_token)
     cursor.expect_symbol(")", f" after {what}")
     return number
 
@@ -103,13 +103,13 @@ def _sized_type(cursor: TokenStream, word: str, dialect: Dialect) -> DataType | 
 def _decimal(cursor: TokenStream) -> DataType:
     if not cursor.accept_symbol("("):
         return AtomicType("DECIMAL", precision=10, scale=0)
-    place = cursor.peek()
+    start_token = cursor.peek()
     precision = cursor.integer("the precision of decimal")
     scale = cursor.integer("the scale of decimal") if cursor.accept_symbol(",") else 0
     if not (1 <= precision <= 38 and scale <= precision):
         cursor.fail(
             f"decimal({precision}, {scale}): the precision must be 1 to 38, and the scale no larger than the precision",
-            place,
+            start_token,
         )
     cursor.expect_symbol(")", " after the scale of decimal")
     return AtomicType("DECIMAL", precision=precision, scale=scale)

@@ -72,7 +72,7 @@ class Committer:
                 self._check_not_ended(sealed)
                 warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
                 if sealed is not None and epoch <= sealed.epoch:
-                    self._heal_behind(sealed)
+                    self._heal_replay(sealed)
                     self._check_same(epoch, None, results)
                     return None
                 record = found.find(self.writer, epoch)
@@ -133,7 +133,7 @@ class Committer:
                 if is_made and record.number <= self._state.chain:
                     self.table.decided.forget([record])
                 self._check_not_ended(sealed)
-                self._heal_behind(sealed)
+                self._heal_replay(sealed)
                 return None, False
             if not 0 < record.number <= self._state.chain:
                 return record, is_made
@@ -156,7 +156,7 @@ class Committer:
         if known is not None and known.run is not None and known.run.id == run_id:
             self.run = known.run  # Spark now commits in another process
             return
-        met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.streaming_beside(self.writer)}
+        met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.other_streaming(self.writer)}
         met |= {w: epoch for w, epoch in staged.items() if w != self.writer and epoch >= 0}
         self.run = StreamingRun(run_id, now_ms(), met)
 
@@ -164,7 +164,7 @@ class Committer:
         """Raises InvalidRequest if an earlier streaming query also writes this keyed table (``check_alone``)."""
         table = self.table
         if self.run is not None and table.schema.is_keyed and not table.options.need(CONCURRENT_WRITERS):
-            check_alone(table.name, self.writer, self.run, self._state.streaming_beside(self.writer))
+            check_alone(table.name, self.writer, self.run, self._state.other_streaming(self.writer))
 
     def verified(self) -> WriterState | None:
         """The last decided and healed epoch, with its offsets; a seal may include it."""
@@ -311,7 +311,7 @@ class Committer:
             raise self._fenced()
         return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
 
-    def _heal_behind(self, sealed: WriterState) -> None:
+    def _heal_replay(self, sealed: WriterState) -> None:
         """Takes back the rows that a replay of a sealed epoch has appended before it was recognised.
 
         If the log has rows of a later epoch, another process is ahead, and its own healing sees these rows, too.

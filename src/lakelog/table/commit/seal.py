@@ -303,8 +303,8 @@ def level0_files(
         return assign_files(table, runs, latest)
     total, other = table.schema.num_buckets, totals or {}
 
-    def written(place: BucketKey) -> BucketFiles:
-        return write_level0_files(table, *place, other.get(place[0], total), runs[place])
+    def written(bucket_key: BucketKey) -> BucketFiles:
+        return write_level0_files(table, *bucket_key, other.get(bucket_key[0], total), runs[bucket_key])
 
     if len(runs) < _MANY_BUCKETS:
         return AssignedFiles(tuple(map(written, sorted(runs))))

@@ -31,13 +31,16 @@ class Sealer:
     """Seals the epochs of one streaming writer in the background, each ``commit.interval``, even if none follow.
 
     It runs in the Python process in which Spark commits, together with the worker that compacts the table. If either
-    fails, the next ``notify`` raises the error. ``beside`` is called after each seal.
+    fails, the next ``notify`` raises the error. ``after_seal`` is called after each seal.
     """
 
     def __init__(
-        self, committer: Committer, worker: CompactionWorker | None = None, beside: Callable[[DynamicTable], None] = _no
+        self,
+        committer: Committer,
+        worker: CompactionWorker | None = None,
+        after_seal: Callable[[DynamicTable], None] = _no,
     ) -> None:
-        self._committer, self._beside = committer, beside
+        self._committer, self._after_seal = committer, after_seal
         self._worker = worker_for(committer.table) if worker is None else worker
         self._wake = threading.Event()
         self._failure: Exception | None = None
@@ -85,7 +88,7 @@ class Sealer:
                     return
                 if self.seal_now() is not None and compacts:
                     self._worker.notify(table)
-                self._beside(table)
+                self._after_seal(table)
             except Exception as failure:
                 _LOG.warning("sealing table %s failed: %s", table.name, failure, extra=fields(table=table.name))
                 self._failure = failure
@@ -113,13 +116,13 @@ def seal_all() -> None:
 threading._register_atexit(seal_all)  # type: ignore[attr-defined]
 
 
-def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> Sealer:
-    """The sealer of a committer in this process, which calls ``beside`` after its seals."""
+def sealer_for(committer: Committer, after_seal: Callable[[DynamicTable], None]) -> Sealer:
+    """The sealer of a committer in this process, which calls ``after_seal`` after its seals."""
     with _SEALERS_LOCK:
         key = (os.getpid(), committer.table.identity.key, committer.writer)
         found = _SEALERS.get(key)
         if found is None:
-            found = _SEALERS[key] = Sealer(committer, beside=beside)
+            found = _SEALERS[key] = Sealer(committer, after_seal=after_seal)
         return found
 
 

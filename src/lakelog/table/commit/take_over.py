@@ -24,7 +24,7 @@ from lakelog.table.model.registrations import Lease, Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _LOG = logging.getLogger("lakelog.seal")
-_LOOK_AFTER: Final = 0.5
+_RECHECK_SHARE: Final = 0.5
 """Fraction of the timeout that a process waits before it checks a table's leases again."""
 _LOOKED: dict[str, float] = {}
 """Table path → time of this process's last check."""
@@ -87,7 +87,7 @@ def take_over_best_effort(table: DynamicTable) -> None:
     if table.log is None or not table.emits_log:
         return
     with _LOCK:
-        wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _LOOK_AFTER
+        wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _RECHECK_SHARE
         if monotonic_s() < _LOOKED.get(table.path, float("-inf")) + wait_s:
             return
         _LOOKED[table.path] = monotonic_s()

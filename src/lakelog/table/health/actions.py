@@ -16,7 +16,7 @@ from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_TRIGGER
 from lakelog.table.health.commands import call_statement, shell_command, table_in_sql
 from lakelog.table.health.formatting import counted, format_age, format_bytes
-from lakelog.table.health.stats import STREAM, LogFigures, TableStats
+from lakelog.table.health.stats import STREAM, LogStats, TableStats
 
 HEALING: Final = "healing"
 COMPACTION: Final = "compaction"
@@ -42,7 +42,7 @@ _INVISIBLE: Final = 85
 _STOPPED: Final = 80
 """Urgency of a compaction that streaming writers wait for."""
 _FEW: Final = 10
-_AT_REST_MS: Final = 600_000
+_IDLE_MS: Final = 600_000
 """Age of the newest snapshot after which the table is at rest, and even a small expiry is worthwhile."""
 _LATE: Final = 3
 """Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
@@ -140,8 +140,8 @@ def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None
     if not history.expirable and not history.unfinished_removals:
         return None
     limit = options.need(SNAPSHOT_EXPIRE_LIMIT)
-    is_at_rest = now_ms - (history.newest_ms or 0) > _AT_REST_MS
-    if history.expirable < min(_FEW, limit) and not is_at_rest and not history.unfinished_removals:
+    is_idle = now_ms - (history.newest_ms or 0) > _IDLE_MS
+    if history.expirable < min(_FEW, limit) and not is_idle and not history.unfinished_removals:
         return None
     more = "at least " if history.expirable >= limit else ""
     reason = f"{more}{history.expirable} of {counted(history.kept, 'snapshot')} exceed the table's retention"
@@ -215,7 +215,7 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
         yield from _log_waits(name, figures.log, options, now_ms)
 
 
-def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Iterator[Blocker]:
+def _log_waits(name: str, log: LogStats, options: Options, now_ms: int) -> Iterator[Blocker]:
     timeout, interval = options.need(WRITER_TIMEOUT).total_seconds(), options.need(COMMIT_INTERVAL).total_seconds()
     late = _ms(_LATE * interval)
     for writer in log.writers:

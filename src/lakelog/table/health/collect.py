@@ -20,8 +20,8 @@ from lakelog.paimon.rows.display import partition_text
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
-from lakelog.table.health.stats import BucketStats, DeadRun, LogFigures, SnapshotFigures, TableStats
-from lakelog.table.maintenance.compaction_lease import place_of
+from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats
+from lakelog.table.maintenance.compaction_lease import bucket_task
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
@@ -54,40 +54,40 @@ class _Files:
     """The live files of one snapshot by bucket, and the index files with the deletion vectors of each."""
 
     schema: TableSchema
-    by_place: Mapping[BucketKey, Sequence[ManifestEntry]]
+    by_bucket: Mapping[BucketKey, Sequence[ManifestEntry]]
     vectors: Mapping[BucketKey, Sequence[IndexManifestEntry]]
     compactors: Mapping[str, str]
 
     @staticmethod
     def of(table: DynamicTable, snapshot: Snapshot | None) -> _Files:
-        by_place: dict[BucketKey, list[ManifestEntry]] = {}
+        by_bucket: dict[BucketKey, list[ManifestEntry]] = {}
         for entry in table.store.live_entries(snapshot):
-            by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+            by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = {} if snapshot is None else table.store.vector_files(snapshot)
         held = leases_of(table).held()
-        compactors = {one.place: f"{one.machine.partition('/')[0]}, process {one.process}" for one in held}
-        return _Files(table.schema, dict(sorted(by_place.items())), vectors, compactors)
+        compactors = {one.task: f"{one.machine.partition('/')[0]}, process {one.process}" for one in held}
+        return _Files(table.schema, dict(sorted(by_bucket.items())), vectors, compactors)
 
     @property
     def live(self) -> Iterator[ManifestEntry]:
-        return (entry for held in self.by_place.values() for entry in held)
+        return (entry for held in self.by_bucket.values() for entry in held)
 
-    def task(self, place: BucketKey, full: bool = False) -> CompactionTask | None:
+    def task(self, bucket_key: BucketKey, full: bool = False) -> CompactionTask | None:
         """The task of a compaction in a bucket; None if the bucket's files have no assigned bucket yet."""
-        if place[1] == POSTPONE_BUCKET:
+        if bucket_key[1] == POSTPONE_BUCKET:
             return None
-        return pick_compaction(self.by_place[place], self.schema, full, self.vectors.get(place, ()))
+        return pick_compaction(self.by_bucket[bucket_key], self.schema, full, self.vectors.get(bucket_key, ()))
 
     def figures(self) -> tuple[BucketStats, ...]:
-        return tuple(self._figures(place) for place in self.by_place)
+        return tuple(self._bucket_stats(bucket_key) for bucket_key in self.by_bucket)
 
-    def _figures(self, place: BucketKey) -> BucketStats:
-        files = [entry.file for entry in self.by_place[place]]
-        task, target = self.task(place), target_file_size(self.schema)
+    def _bucket_stats(self, bucket_key: BucketKey) -> BucketStats:
+        files = [entry.file for entry in self.by_bucket[bucket_key]]
+        task, target = self.task(bucket_key), target_file_size(self.schema)
         due = () if task is None else task.files
         return BucketStats(
-            partition_text(place[0], self.schema),
-            place[1],
+            partition_text(bucket_key[0], self.schema),
+            bucket_key[1],
             len(files),
             sum(f.file_size for f in files),
             sum(f.row_count for f in files),
@@ -96,21 +96,21 @@ class _Files:
             sum(is_small(f, target) for f in files),
             len(due),
             sum(f.file_size for f in due),
-            self.compactors.get(place_of(*place), ""),
+            self.compactors.get(bucket_task(*bucket_key), ""),
         )
 
 
-def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> SnapshotFigures:
+def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> SnapshotStats:
     store = table.store
     tags = store.tags.list()
     runs = Runs(table.io, table.path)
     dead = next((run for run in runs.list(1) if run.outcome == DIED), None)
     dead_run = None if dead is None else DeadRun(dead.kind, dead.host, dead.process)
     if newest is None:
-        return SnapshotFigures(tags=len(tags), created_ms=_created(table), dead_run=dead_run)
+        return SnapshotStats(tags=len(tags), created_ms=_created(table), dead_run=dead_run)
     free, wanted, holder = expirable_snapshots(table)
     first = store.earliest_snapshot_id()
-    return SnapshotFigures(
+    return SnapshotStats(
         newest.id,
         newest.time_millis,
         _last_write(table, newest),
@@ -121,9 +121,10 @@ def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> S
         len(tags),
         len(store.tags.over()),
         _old_partitions(table, files),
-        FullCompactions().is_due(table) and any(files.task(place, True) is not None for place in files.by_place),
+        FullCompactions().is_due(table)
+        and any(files.task(bucket_key, True) is not None for bucket_key in files.by_bucket),
         sum(not status.is_dir for status in table.io.list(store.paths.removals)),
-        runs.last_done_ms(ORPHAN_CLEANING),
+        runs.last_completed_ms(ORPHAN_CLEANING),
         dead_run,
         _created(table),
     )
@@ -153,10 +154,10 @@ def _old_partitions(table: DynamicTable, files: _Files) -> int:
     return len(pick_old_partitions(files.live, table.schema, rule, now))
 
 
-def _log(table: DynamicTable) -> LogFigures | None:
+def _log(table: DynamicTable) -> LogStats | None:
     if table.log is None:
         return None
     try:
         return collect_log_stats(table)
     except LakelogError as why:
-        return LogFigures(trouble=f"{type(why).__name__}: {why}")
+        return LogStats(trouble=f"{type(why).__name__}: {why}")

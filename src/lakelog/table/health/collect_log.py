@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakelog.errors import NotFound, OffsetExpired
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
-from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
+from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketStats, LogStats, ReaderStats, WriterStats
 from lakelog.table.log.bad_records import noted_bad_records
 from lakelog.table.log.register import NamedReader, NamedReaders
 from lakelog.table.log.scan import LogScan
@@ -27,26 +27,26 @@ _FIRST_RECORDS: Final = 64
 _ROWS: Final = pa.array([DATA, CORRECTION])
 
 
-def collect_log_stats(table: DynamicTable) -> LogFigures:
+def collect_log_stats(table: DynamicTable) -> LogStats:
     """The metrics of a table's log. Reads at most a few records of each bucket. Raises Unavailable, NotFound."""
-    moment, reader = capture(table), LogScan(table).reader
+    log_view, reader = capture(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
-    buckets = tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends))
+    buckets = tuple(_bucket(reader, log_view, readers, bucket) for bucket in sorted(log_view.ends))
     lags = any(bucket.lag for bucket in buckets)
-    return LogFigures(
+    return LogStats(
         buckets,
-        tuple(_writer(moment.epochs, name, writer, lags) for name, writer in sorted(moment.writers.items())),
-        tuple(_reader(reader, moment, found) for found in readers),
-        any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.unowned.items()),
-        bad_records=_held(noted_bad_records(table), moment),
-        unpublished_ms=_unpublished_ms(table, moment) if table.publishes else None,
+        tuple(_writer(log_view.epochs, name, writer, lags) for name, writer in sorted(log_view.writers.items())),
+        tuple(_reader(reader, log_view, found) for found in readers),
+        any(offset < log_view.ends.get(bucket, 0) for bucket, offset in log_view.unowned.items()),
+        bad_records=_still_stored(noted_bad_records(table), log_view),
+        unpublished_ms=_unpublished_ms(table, log_view) if table.publishes else None,
     )
 
 
-def _unpublished_ms(table: DynamicTable, moment: LogView) -> int | None:
+def _unpublished_ms(table: DynamicTable, log_view: LogView) -> int | None:
     """The commit time of the oldest snapshot whose changes are not, or not only, in the log."""
-    link, snapshot = PublishedLinks.of(table).last(), moment.snapshot
-    is_clean = not link.attempt and all(end <= link.since.get(b, 0) for b, end in moment.ends.items())
+    link, snapshot = PublishedLinks.of(table).last(), log_view.snapshot
+    is_clean = not link.attempt and all(end <= link.since.get(b, 0) for b, end in log_view.ends.items())
     if snapshot is None or (is_clean and link.is_at(snapshot)):
         return None
     with contextlib.suppress(NotFound):
@@ -54,23 +54,23 @@ def _unpublished_ms(table: DynamicTable, moment: LogView) -> int | None:
     return snapshot.time_millis
 
 
-def _held(records: Iterable[str], moment: LogView) -> tuple[str, ...]:
+def _still_stored(records: Iterable[str], log_view: LogView) -> tuple[str, ...]:
     """The records (as bucket-offset) that are still in the log."""
     places = ((name, *name.split("-")) for name in records)
-    return tuple(name for name, bucket, offset in places if int(offset) >= moment.firsts.get(int(bucket), 0))
+    return tuple(name for name, bucket, offset in places if int(offset) >= log_view.firsts.get(int(bucket), 0))
 
 
-def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
-    first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
-    applied, markers = moment.state.offsets.get(bucket, 0), moment.state.markers.get(bucket, 0)
-    lag = bucket_lag(reader, moment, bucket)
+def _bucket(reader: LogReader, log_view: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketStats:
+    first, end = log_view.firsts.get(bucket, 0), log_view.ends[bucket]
+    applied, markers = log_view.state.offsets.get(bucket, 0), log_view.state.markers.get(bucket, 0)
+    lag = bucket_lag(reader, log_view, bucket)
     files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
-    return LogBucketFigures(
+    return LogBucketStats(
         bucket,
         first,
         end,
-        min(end, _decided(moment.epochs, bucket, applied)),
+        min(end, _decided(log_view.epochs, bucket, applied)),
         applied,
         lag,
         _last_ms(reader, bucket, end) if lag else files_ms,
@@ -81,16 +81,16 @@ def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], 
     )
 
 
-def bucket_lag(reader: LogReader, moment: LogView, bucket: int) -> int:
+def bucket_lag(reader: LogReader, log_view: LogView, bucket: int) -> int:
     """Number of a bucket's records that may be rows and are not in the files; the only definition of a table's lag."""
-    first, applied = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-    records = reader.count(bucket, max(first, applied), moment.ends[bucket], MOST_LAG)
-    return max(0, records - moment.state.markers.get(bucket, 0))
+    first, applied = log_view.firsts.get(bucket, 0), log_view.state.offsets.get(bucket, 0)
+    records = reader.count(bucket, max(first, applied), log_view.ends[bucket], MOST_LAG)
+    return max(0, records - log_view.state.markers.get(bucket, 0))
 
 
-def reader_lag(reader: LogReader, moment: LogView, bucket: int, position: int) -> int:
+def reader_lag(reader: LogReader, log_view: LogView, bucket: int, position: int) -> int:
     """Number of a bucket's records, of those in the log, after the position of a named reader."""
-    return reader.count(bucket, max(position, moment.firsts.get(bucket, 0)), moment.ends.get(bucket, 0), MOST_LAG)
+    return reader.count(bucket, max(position, log_view.firsts.get(bucket, 0)), log_view.ends.get(bucket, 0), MOST_LAG)
 
 
 def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
@@ -121,11 +121,11 @@ def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, markers:
     return None
 
 
-def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterProgress, lags: bool) -> WriterFigures:
+def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterProgress, lags: bool) -> WriterStats:
     kind = FOLLOW if name == FOLLOWER else BATCH if writer.is_batch else STREAM
     waiting = [r.time_ms for r in epochs if r.writer == name]
     is_open = kind == BATCH and not waiting
-    return WriterFigures(
+    return WriterStats(
         name,
         kind,
         writer.decided,
@@ -139,10 +139,10 @@ def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterProgress, la
     )
 
 
-def _reader(reader: LogReader, moment: LogView, found: NamedReader) -> ReaderFigures:
-    return ReaderFigures(found.name, _records(reader, found.offsets, moment), found.moved_ms)
+def _reader(reader: LogReader, log_view: LogView, found: NamedReader) -> ReaderStats:
+    return ReaderStats(found.name, _records(reader, found.offsets, log_view), found.moved_ms)
 
 
-def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogView) -> int:
+def _records(reader: LogReader, offsets: Mapping[int, int], log_view: LogView) -> int:
     """Number of records from some offsets on, of those in the log."""
-    return sum(reader_lag(reader, moment, bucket, offset) for bucket, offset in offsets.items())
+    return sum(reader_lag(reader, log_view, bucket, offset) for bucket, offset in offsets.items())

@@ -14,7 +14,7 @@ from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.commands import shell_command
 from lakelog.table.health.formatting import counted, format_age
-from lakelog.table.health.stats import BucketStats, LogFigures, TableStats
+from lakelog.table.health.stats import BucketStats, LogStats, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
@@ -144,7 +144,7 @@ def unreadable(name: str, why: str) -> Finding:
     return Finding(UNREADABLE, f"the table cannot be read: {why}", shell_command("describe", name))
 
 
-def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
+def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
     if log.trouble:
         yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", "lakelog doctor --only tables")
     dead = sum(writer.is_gone for writer in log.writers)

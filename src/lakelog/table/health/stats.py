@@ -38,7 +38,7 @@ class DeadRun:
 
 
 @dataclass(frozen=True)
-class SnapshotFigures:
+class SnapshotStats:
     """The history: an expiry now would remove ``expirable`` snapshots (at most ``snapshot.expire.limit`` at once).
 
     Consumers retain ``held`` more, ``holder`` the oldest of them. ``last_write_ms`` is the commit time of the newest
@@ -64,7 +64,7 @@ class SnapshotFigures:
 
 
 @dataclass(frozen=True)
-class LogBucketFigures:
+class LogBucketStats:
     """One bucket of the log, with its offsets.
 
     ``first`` is its first offset, ``end`` the offset after its last record, ``decided`` a lower bound of the decided
@@ -89,7 +89,7 @@ class LogBucketFigures:
 
 
 @dataclass(frozen=True)
-class WriterFigures:
+class WriterStats:
     """A writer of the log: its newest decided and sealed epochs (-1: none), the decided ones that wait for a snapshot.
 
     ``kind`` is ``batch``, ``stream`` or ``follower``. ``is_alive`` means that its lease has not expired. ``is_gone``
@@ -110,7 +110,7 @@ class WriterFigures:
 
 
 @dataclass(frozen=True)
-class ReaderFigures:
+class ReaderStats:
     """A reader of the log with a ``consumer-id``: its lag in records, and the time of its last report."""
 
     name: str
@@ -119,14 +119,14 @@ class ReaderFigures:
 
 
 @dataclass(frozen=True)
-class LogFigures:
+class LogStats:
     """The log and its relation to the files. ``trouble`` is the error if it could not be read; all else is then
     empty.
     """
 
-    buckets: tuple[LogBucketFigures, ...] = ()
-    writers: tuple[WriterFigures, ...] = ()
-    readers: tuple[ReaderFigures, ...] = ()
+    buckets: tuple[LogBucketStats, ...] = ()
+    writers: tuple[WriterStats, ...] = ()
+    readers: tuple[ReaderStats, ...] = ()
     log_first: bool = False
     """True if rows without a writer wait for a follower."""
     trouble: str = ""
@@ -175,8 +175,8 @@ class TableStats:
     looked_ms: int
     is_keyed: bool
     buckets: tuple[BucketStats, ...] = ()
-    snapshots: SnapshotFigures = field(default_factory=SnapshotFigures)
-    log: LogFigures | None = None
+    snapshots: SnapshotStats = field(default_factory=SnapshotStats)
+    log: LogStats | None = None
 
     @property
     def files(self) -> int:

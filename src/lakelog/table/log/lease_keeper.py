@@ -26,7 +26,7 @@ _RENEW: Final = 1 / 3
 
 
 @dataclass
-class _Kept:
+class _RenewedLease:
     """A lease that this process renews; ``is_lost`` is set once the writer is forgotten."""
 
     table: DynamicTable
@@ -56,7 +56,7 @@ class _Kept:
 
 
 _Key = tuple[int, str, str]
-_KEPT: dict[_Key, _Kept] = {}
+_RENEWED: dict[_Key, _RenewedLease] = {}
 _LOCK = threading.Lock()
 _THREADS: dict[int, threading.Thread] = {}
 _WAKE = threading.Event()
@@ -70,18 +70,18 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
     """Writes the lease of a registered writer unless it is recent, and renews it from now on. Raises Unavailable."""
     with _LOCK:
         key = _key(table, writer)
-        kept = _KEPT.get(key)
-        if kept is None or kept.is_lost:
+        entry = _RENEWED.get(key)
+        if entry is None or entry.is_lost:
             timeout = table.lease_ms
-            kept = _Kept(table, writer, kind, timeout)
-        kept.table, kept.used_ms = table, now_ms()  # a newer handle may have newer credentials
-        if kept.is_due():
-            kept.renew()
-        _KEPT[key] = kept
+            entry = _RenewedLease(table, writer, kind, timeout)
+        entry.table, entry.used_ms = table, now_ms()  # a newer handle may have newer credentials
+        if entry.is_due():
+            entry.renew()
+        _RENEWED[key] = entry
         thread = _THREADS.get(os.getpid())
         if thread is None or not thread.is_alive():
             thread = _THREADS[os.getpid()] = threading.Thread(
-                target=_run, args=(_KEPT, _LOCK, _WAKE), name="lakelog-leases", daemon=True
+                target=_run, args=(_RENEWED, _LOCK, _WAKE), name="lakelog-leases", daemon=True
             )
             thread.start()
     _WAKE.set()
@@ -90,22 +90,22 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
 def drop_lease(table: DynamicTable, writer: str) -> None:
     """Stops renewing the lease, because the writer has closed or continues in another process."""
     with _LOCK:
-        _KEPT.pop(_key(table, writer), None)
+        _RENEWED.pop(_key(table, writer), None)
 
 
 def begin_use(table: DynamicTable, writer: str) -> None:
     """Marks the start of a registered writer's write; this process renews its lease until ``end_use``."""
-    kept = _KEPT.get(_key(table, writer))
-    if kept is not None:
-        kept.active += 1
+    entry = _RENEWED.get(_key(table, writer))
+    if entry is not None:
+        entry.active += 1
 
 
 def end_use(table: DynamicTable, writer: str) -> None:
     """The reverse of ``begin_use``."""
-    kept = _KEPT.get(_key(table, writer))
-    if kept is not None:
-        kept.active = max(0, kept.active - 1)
-        kept.used_ms = now_ms()
+    entry = _RENEWED.get(_key(table, writer))
+    if entry is not None:
+        entry.active = max(0, entry.active - 1)
+        entry.used_ms = now_ms()
 
 
 def check_lease(table: DynamicTable, writer: str) -> None:
@@ -113,29 +113,29 @@ def check_lease(table: DynamicTable, writer: str) -> None:
 
     Raises Fenced for a writer that was considered dead and forgotten in the meantime; Unavailable.
     """
-    kept = _KEPT.get(_key(table, writer))
-    if kept is None or (not kept.is_lost and now_ms() - kept.renewed_ms < kept.timeout_ms):
+    entry = _RENEWED.get(_key(table, writer))
+    if entry is None or (not entry.is_lost and now_ms() - entry.renewed_ms < entry.timeout_ms):
         return
-    if kept.is_lost or not kept.renew():
+    if entry.is_lost or not entry.renew():
         raise Fenced(
             f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
-            f"({kept.timeout_ms / 1000:g} s), and its rows were aborted: write them again"
+            f"({entry.timeout_ms / 1000:g} s), and its rows were aborted: write them again"
         )
 
 
-def _run(leases: dict[_Key, _Kept], lock: threading.Lock, wake: threading.Event) -> None:
+def _run(leases: dict[_Key, _RenewedLease], lock: threading.Lock, wake: threading.Event) -> None:
     while True:
         with lock:
-            for key in [key for key, kept in leases.items() if kept.is_unused()][:-_MOST_UNUSED]:
+            for key in [key for key, entry in leases.items() if entry.is_unused()][:-_MOST_UNUSED]:
                 del leases[key]
             own = [(key, k) for key, k in leases.items() if key[0] == os.getpid() and not k.is_unused()]
         if not own:
             wake.wait()
             wake.clear()
             continue
-        for key, kept in own:
-            if key in leases and kept.is_due():
+        for key, entry in own:
+            if key in leases and entry.is_due():
                 with contextlib.suppress(Exception):  # retried soon; ``check_lease`` is strict
-                    kept.renew()
-        wake.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
+                    entry.renew()
+        wake.wait(min(entry.timeout_ms for _, entry in own) * _RENEW / 4000)
         wake.clear()

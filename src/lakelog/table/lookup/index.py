@@ -139,11 +139,11 @@ class LookupIndex:
         """The rows of keys (columns ``on``; sorted, unique) and the position of each row's key, in this order."""
         with self._lock:
             if len(self.spec.on) < len(self.spec.keys):
-                places, rows = self._state.find_all(wanted)
+                positions, rows = self._state.find_all(wanted)
             else:
-                places, rows = self._state.find(wanted)
-        order = np.argsort(places, kind="stable")
-        return places[order], rows.select(list(self.spec.columns)).take(pa.array(order))
+                positions, rows = self._state.find(wanted)
+        order = np.argsort(positions, kind="stable")
+        return positions[order], rows.select(list(self.spec.columns)).take(pa.array(order))
 
     @property
     def rows(self) -> int:

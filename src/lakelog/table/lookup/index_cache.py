@@ -16,7 +16,7 @@ from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
 from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
-from lakelog.table.lookup.stats import LookupFigures, save_stats
+from lakelog.table.lookup.stats import LookupStats, save_stats
 
 _LOG = logging.getLogger("lakelog.lookup")
 _PREFIX: Final = "lakelog-lookup-join-"
@@ -33,7 +33,7 @@ class LookupTable:
 
     def __init__(self, spec: LookupSpec, name: str, directory: str) -> None:
         options = spec.table.options
-        self.spec, self.name, self.figures = spec, name, LookupFigures()
+        self.spec, self.name, self.figures = spec, name, LookupStats()
         self.used_s = monotonic_s()
         self.is_async = options.need(LOOKUP_ASYNC)
         self.interval_s = options.need(LOOKUP_REFRESH).total_seconds()

@@ -211,10 +211,10 @@ def look_up(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find
     parts = key_parts(pa.RecordBatch.from_arrays(kept, schema=_nullable(schema)), schema.names)
     order = sort_rows(parts)
     starts = key_starts(parts, order)
-    places, rows = find([taken(part, order[starts]) for part in parts])
+    positions, rows = find([taken(part, order[starts]) for part in parts])
     keys_of = np.empty(len(order), dtype=np.int64)
     keys_of[order] = np.cumsum(starts) - 1
-    first, end = (np.searchsorted(places, keys_of, side) for side in ("left", "right"))
+    first, end = (np.searchsorted(positions, keys_of, side) for side in ("left", "right"))
     return Matches(np.repeat(asking, end - first), spread(first, end), rows)
 
 

@@ -42,7 +42,7 @@ _KEPT_MS: Final = 24 * 3_600_000
 
 
 @dataclass
-class LookupFigures:
+class LookupStats:
     """Counts of one worker since it started. ``ages`` counts probes by age (``AGE_LIMITS_MS``, and one more).
 
     The age of an answer is the time since the last refresh of the index. ``found`` are probes with a match, ``late``
@@ -77,7 +77,7 @@ def check_name(name: str) -> None:
         )
 
 
-def save_stats(table: DynamicTable, name: str, worker: str, figures: LookupFigures) -> None:
+def save_stats(table: DynamicTable, name: str, worker: str, figures: LookupStats) -> None:
     """Replaces the stored statistics of a worker (``<table>/lakelog/lookups/<name>/<worker>``)."""
     table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(figures)))
 
@@ -99,14 +99,14 @@ def lookup_stats(table: DynamicTable, name: str | None = None) -> pa.Table:
     rows = []
     for join in sorted(table.io.list(_root(table)), key=lambda status: status.name):
         if name in (None, join.name):
-            rows.append(_row(join.name, list(_figures(table, join.path))))
+            rows.append(_row(join.name, list(_stored_stats(table, join.path))))
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _figures(table: DynamicTable, path: str) -> Iterator[LookupFigures]:
+def _stored_stats(table: DynamicTable, path: str) -> Iterator[LookupStats]:
     for status in table.io.list(path):
         try:
-            yield LookupFigures(**orjson.loads(table.io.read(status.path)))
+            yield LookupStats(**orjson.loads(table.io.read(status.path)))
         except (LakelogError, ValueError, TypeError):  # deleted in the meantime, or of another version
             continue
 
@@ -123,9 +123,9 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def _row(name: str, workers: Sequence[LookupFigures]) -> dict[str, object]:
+def _row(name: str, workers: Sequence[LookupStats]) -> dict[str, object]:
     sums = {key: sum(getattr(worker, key) for worker in workers) for key in (*_SUMMED, *_BLOCKS)}
-    ages = np.array([worker.ages for worker in workers] or [LookupFigures().ages]).sum(axis=0)
+    ages = np.array([worker.ages for worker in workers] or [LookupStats().ages]).sum(axis=0)
     return {
         "name": name,
         "workers": len(workers),

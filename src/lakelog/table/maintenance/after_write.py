@@ -16,7 +16,7 @@ from lakelog.table.maintenance.compaction_task import LocalExecutor, plan_tasks
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.compact")
-_LOOKS: Final = 40
+_CHECKS: Final = 40
 _LOOK_S: Final = 0.25
 
 
@@ -31,7 +31,7 @@ def compact_best_effort(table: DynamicTable) -> None:
     is_urgent = table.schema.is_keyed and needs_lookup(options)
     waits = is_urgent and options.need(LOOKUP_WAIT)
     try:
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             commits = GroupedCommits(table)
             tasks = plan_tasks(table, full)
             if is_urgent and not waits and not full:

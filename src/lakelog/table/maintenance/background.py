@@ -25,7 +25,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.compact")
 
-_AGAIN_S: Final = 1.0
+_RECHECK_S: Final = 1.0
 """Delay before a retry of a bucket that another compactor had, while its new rows are not visible."""
 
 
@@ -119,7 +119,7 @@ class CompactionWorker:
                     self._is_busy = False
                     self._changed.notify_all()
                     if not is_complete:
-                        self._changed.wait_for(lambda: self._is_wanted or self._is_stopped, _AGAIN_S)
+                        self._changed.wait_for(lambda: self._is_wanted or self._is_stopped, _RECHECK_S)
                         self._is_wanted = True
 
     def _compact(self, table: DynamicTable) -> bool:
@@ -140,11 +140,11 @@ class CompactionWorker:
         started = monotonic_s()
         commits = GroupedCommits(table)
         run_tasks(commits, table, tasks, LocalExecutor(), look, full, lambda: self._is_stopped)
-        _tell(table, commits.summary(monotonic_s() - started))
+        _log_summary(table, commits.summary(monotonic_s() - started))
         return not (commits.busy or commits.lost) or not (table.schema.is_keyed and needs_lookup(table.options))
 
 
-def _tell(table: DynamicTable, done: CompactionSummary) -> None:
+def _log_summary(table: DynamicTable, done: CompactionSummary) -> None:
     if done:
         snapshot = None if done.snapshot is None else done.snapshot.id
         about = fields(table=table.name, snapshot=snapshot, files=done.files_before, duration_s=round(done.seconds, 4))

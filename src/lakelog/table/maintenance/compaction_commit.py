@@ -142,8 +142,8 @@ class GroupedCommits:
                     self._commit([outcome], {})
                 return
             task = outcomes[0].task
-            told = fields(table=self._table.name, bucket=task.bucket)
-            _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict, extra=told)
+            facts = fields(table=self._table.name, bucket=task.bucket)
+            _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict, extra=facts)
             METER.add(COMPACTION_CONFLICTS, table=self._table.name)
             self.lost.append(task)
             _delete_files(self._table, results[0])

@@ -32,21 +32,21 @@ _FORGOTTEN_MS: Final = 24 * 3_600_000
 class Lease:
     """The right of one compactor to one bucket; ``turn`` counts takeovers without a release."""
 
-    place: str
+    task: str
     turn: int
     owner: str
 
     @property
     def name(self) -> str:
         """The name of its file."""
-        return f"{self.place}.{self.turn}"
+        return f"{self.task}.{self.turn}"
 
 
 @dataclass(frozen=True)
 class Holder:
     """A process that holds a lease: the bucket, and the machine (see ``machine_identity``)."""
 
-    place: str
+    task: str
     machine: str
     process: int
 
@@ -63,14 +63,14 @@ class Leases:
 
         A lease is free if it has expired, or if its owner is a process of this machine that has ended.
         """
-        return self.take_place(place_of(partition, bucket))
+        return self.take_task(bucket_task(partition, bucket))
 
-    def take_place(self, place: str) -> Lease | None:
+    def take_task(self, task: str) -> Lease | None:
         """The same for any exclusive task, by its name (without a dot)."""
-        turns = self._turns(place)
-        if turns and self._is_held(f"{place}.{turns[-1]}"):
+        turns = self._turns(task)
+        if turns and self._is_active(f"{task}.{turns[-1]}"):
             return None
-        lease = Lease(place, turns[-1] + 1 if turns else 0, new_uuid())
+        lease = Lease(task, turns[-1] + 1 if turns else 0, new_uuid())
         try:
             if not self.io.create(f"{self.directory}/{lease.name}", _content(lease)):
                 return None
@@ -90,7 +90,7 @@ class Leases:
             self.io.delete(f"{self.directory}/{lease.name}")
 
     @contextlib.contextmanager
-    def kept(self, lease: Lease) -> Iterator[None]:
+    def renewing(self, lease: Lease) -> Iterator[None]:
         """Renews the lease at intervals while the block runs."""
         done = threading.Event()
 
@@ -111,24 +111,24 @@ class Leases:
         """The current holders and their leases. Costs a listing, and a read for each."""
         newest: dict[str, int] = {}
         for status in self.io.list(self.directory):
-            place, _, turn = status.name.rpartition(".")
+            task, _, turn = status.name.rpartition(".")
             if turn.isdigit():
-                newest[place] = max(int(turn), newest.get(place, 0))
-        found = ((place, self._holder(f"{place}.{turn}")) for place, turn in sorted(newest.items()))
-        return [replace(holder, place=place) for place, holder in found if holder is not None]
+                newest[task] = max(int(turn), newest.get(task, 0))
+        found = ((task, self._holder(f"{task}.{turn}")) for task, turn in sorted(newest.items()))
+        return [replace(holder, task=task) for task, holder in found if holder is not None]
 
-    def _turns(self, place: str) -> list[int]:
+    def _turns(self, task: str) -> list[int]:
         """The existing turns of a bucket, in order; deletes files that are long unused."""
         found = []
         for status in self.io.list(self.directory):
             other, _, turn = status.name.rpartition(".")
-            if other == place and turn.isdigit():
+            if other == task and turn.isdigit():
                 found.append(int(turn))
             elif clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
                 self.io.delete(status.path)
         return sorted(found)
 
-    def _is_held(self, name: str) -> bool:
+    def _is_active(self, name: str) -> bool:
         return self._holder(name) is not None
 
     def _holder(self, name: str) -> Holder | None:
@@ -141,7 +141,7 @@ class Leases:
         return found if until > clock.now_ms() and is_alive else None
 
 
-def place_of(partition: bytes, bucket: int) -> str:
+def bucket_task(partition: bytes, bucket: int) -> str:
     """The name of a bucket in leases."""
     return f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
 

@@ -31,7 +31,7 @@ class BucketTask:
     size: int
 
     @property
-    def place(self) -> BucketKey:
+    def bucket_key(self) -> BucketKey:
         """Partition and bucket."""
         return self.partition, self.bucket
 
@@ -76,8 +76,8 @@ def plan_tasks(table: DynamicTable, full: bool, partitions: Iterable[bytes] | No
     """The buckets, of all or some partitions, that a compaction would change; most runs first."""
     found = table.store.files_to_compact(full, None if partitions is None else set(partitions))
     tasks = [
-        BucketTask(*place, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
-        for place, files in found.items()
+        BucketTask(*bucket_key, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
+        for bucket_key, files in found.items()
     ]
     return sorted(tasks, key=lambda task: -task.runs)
 
@@ -110,7 +110,7 @@ def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:
     if lease is None:
         return BucketOutcome(task, busy=True)
     try:
-        with leases.kept(lease):
+        with leases.renewing(lease):
             outcome = _compacted(table, task, lease)
     except BaseException:
         leases.release(lease)
@@ -133,7 +133,7 @@ def _compacted(table: DynamicTable, task: BucketTask, lease: Lease) -> BucketOut
         if table.store.snapshots.latest_id() == before:
             raise
         # another compactor was faster, and expiry has deleted the replaced files
-        told = fields(table=table.name, bucket=task.bucket)
-        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=told)
+        facts = fields(table=table.name, bucket=task.bucket)
+        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=facts)
         return BucketOutcome(task, lost=True)
     return BucketOutcome(task) if result is None else BucketOutcome(task, result, lease)

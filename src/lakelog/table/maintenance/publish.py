@@ -65,12 +65,12 @@ def publishing(table: DynamicTable) -> Iterator[Publication]:
     table = DynamicTable(table.location).with_newest_schema()
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/publish")
     deadline = monotonic_s() + _WAIT_S
-    while (lease := leases.take_place("log")) is None:
+    while (lease := leases.take_task("log")) is None:
         if monotonic_s() > deadline:
             raise Unavailable(f"the log of table {table.name} is being written by another process: it publishes later")
         sleep(_PAUSE_S * (0.5 + random_fraction()))
     try:
-        with leases.kept(lease):
+        with leases.renewing(lease):
             yield Publication(table)
     finally:
         leases.release(lease)

@@ -37,7 +37,7 @@ from lakelog.table.read.log_view import capture
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
-_LOOKED: Final[dict[str, float]] = {}
+_CHECKED: Final[dict[str, float]] = {}
 """Directory of a table → time of this process's last check for old tags, consumers and partitions."""
 
 
@@ -204,7 +204,7 @@ def _roll_back_files(
 def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
     """Replaces main with a branch. A table with a log is refused unless ``files_only``. Raises NotFound.
 
-    A log of changes could not go on from snapshots that are no longer there: UnsupportedFeature.
+    Raises UnsupportedFeature for a log of changes, which cannot continue from removed snapshots.
     """
     if table.publishes:
         raise UnsupportedFeature(
@@ -245,11 +245,11 @@ def log_floors(table: DynamicTable) -> Mapping[int, int]:
     with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
     NotFound.
     """
-    moment = capture(table)
+    log_view = capture(table)
     readers = NamedReaders(table.io, table.path).list()
-    sealed = [writer.sealed_up_to for writer in moment.writers.values()]
-    needed = moment.starts([moment.state.offsets, *sealed, *(reader.offsets for reader in readers)])
-    return {bucket: offset for bucket, offset in needed.items() if bucket in moment.state.offsets}
+    sealed = [writer.sealed_up_to for writer in log_view.writers.values()]
+    needed = log_view.starts([log_view.state.offsets, *sealed, *(reader.offsets for reader in readers)])
+    return {bucket: offset for bucket, offset in needed.items() if bucket in log_view.state.offsets}
 
 
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
@@ -293,8 +293,11 @@ def expire_quietly(table: DynamicTable) -> None:
 
 
 def _is_time_to_check(table: DynamicTable) -> bool:
-    now, place = monotonic_s(), table.store.paths.branch_root
-    if now - _LOOKED.get(place, float("-inf")) < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds():
+    now, bucket_key = monotonic_s(), table.store.paths.branch_root
+    if (
+        now - _CHECKED.get(bucket_key, float("-inf"))
+        < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
+    ):
         return False
-    _LOOKED[place] = now
+    _CHECKED[bucket_key] = now
     return True

@@ -28,7 +28,7 @@ WAITS: Final = "waits"
 FAILED: Final = "failed"
 DIED: Final = "died"
 
-KEPT: Final = 200
+MOST_RUNS: Final = 200
 """Number of records of a table to keep; the newest of each kind always stays."""
 _SILENT_MS: Final = 24 * 3_600_000
 _NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
@@ -112,7 +112,7 @@ class Runs:
             out.append(run)
         return out
 
-    def last_done_ms(self, kind: str) -> int | None:
+    def last_completed_ms(self, kind: str) -> int | None:
         """The start of the last run of a kind that finished; None if there is none."""
         return next((run.started_ms for run in self._newest(kind) if run.outcome in (DONE, NOTHING)), None)
 
@@ -144,6 +144,6 @@ class Runs:
         newest: dict[str, str] = {}
         for name in sorted(kinds):
             newest[kinds[name]] = name
-        for name in sorted(kinds)[: max(0, len(kinds) - KEPT)]:
+        for name in sorted(kinds)[: max(0, len(kinds) - MOST_RUNS)]:
             if newest[kinds[name]] != name:
                 self.io.delete(f"{self.directory}/{name}")

@@ -91,7 +91,7 @@ def _snapshots_between(table: DynamicTable, before: Snapshot | None, after: Snap
 
 
 def _is_shown_by_compaction(table: DynamicTable, file: DataFileMeta) -> bool:
-    """True if a compaction that adds or removes this file may change what a batch read shows."""
+    """True if a compaction that adds or removes this file may change the result of a batch read."""
     if Options(table.schema.options).get_typed(RECORD_EXPIRE_TIME) is not None:
         return True
     return skips_level_zero(table.schema) and file.level == 0

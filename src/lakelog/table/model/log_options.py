@@ -71,7 +71,7 @@ def check_spelled_once(given: Iterable[tuple[str, str]]) -> None:
 
 
 def _is_no_log(key: str, value: str) -> bool:
-    """Whether this is Table Store's ``log.system`` = ``none``."""
+    """True for ``log.system`` = ``none`` of Flink Table Store."""
     return ALL_OPTIONS.canonical_key(key) == LOG_TYPE.key and value.strip().lower() == "none"
 
 
@@ -129,7 +129,7 @@ def check_log(log: LogLocation, io: FileIO) -> None:
             )
 
 
-def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:
+def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
     """The options that locate the table's log later; the default address is derived from the table's path."""
     kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
     if log.address != log_factory(log.system).default_address(path):

@@ -141,7 +141,7 @@ class LogState:
         state = self.writers.get(writer)
         return -1 if state is None else state.epoch
 
-    def streaming_beside(self, writer: str) -> list[OtherWriter]:
+    def other_streaming(self, writer: str) -> list[OtherWriter]:
         """The other streaming writers that have not ended."""
         return [
             OtherWriter(name, state.epoch, state.time_ms, state.run)

@@ -55,10 +55,10 @@ def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpo
     snapshot, state = newest_state(table.store)
     if keyed and state.chain and all(r.number for r in records):
         _WITHOUT_LANES.add(table.path)
-    return _beside(table, records, snapshot, state)
+    return _collect(table, records, snapshot, state)
 
 
-def _beside(
+def _collect(
     table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot | None, state: LogState
 ) -> WaitingEpochs:
     links = {r.number: r for r in records if r.number}

@@ -79,7 +79,10 @@ class Scan(TableScan):
         waiting = sequence_runs(records, highest)
         if has_dynamic_buckets(self.table.schema):
             waiting = assign_runs(self.table, waiting, snapshot)
-        extra = {place: [_extra_run(rows) for rows in self._all_inline(place, runs)] for place, runs in waiting.items()}
+        extra = {
+            bucket_key: [_extra_run(rows) for rows in self._all_inline(bucket_key, runs)]
+            for bucket_key, runs in waiting.items()
+        }
         return list(
             store.plan(
                 snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra, totals=totals
@@ -98,11 +101,11 @@ class Scan(TableScan):
             parts = threads.map(lambda split: list(self.read(split)), splits)
             return pa.Table.from_batches(itertools.chain.from_iterable(parts), self.schema)
 
-    def _all_inline(self, place: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
+    def _all_inline(self, bucket_key: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
         store = self.table.store
         rows = [held.rows for held in runs.inline]
         for file, shift in runs.files:
-            rows.append(store.file_rows(place[0], place[1], file, ORDER_COLUMN, KIND_COLUMN, shift))
+            rows.append(store.file_rows(bucket_key[0], bucket_key[1], file, ORDER_COLUMN, KIND_COLUMN, shift))
         return rows
 
 

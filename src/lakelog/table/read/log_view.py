@@ -137,17 +137,17 @@ def _view(
     return WriterProgress(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 
 
-def check_not_expired(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
+def check_not_expired(table: DynamicTable, log_view: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
     """Raises OffsetExpired if records after these offsets have expired that may be rows of no snapshot.
 
     Does nothing if ``scan.expired-offsets`` sets a fallback.
     """
     if table.options.need(EXPIRED_OFFSETS) != "error":
         return
-    known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
-    for bucket, seen in [*known, *moment.unowned.items()]:
-        first = moment.firsts.get(bucket, 0)
-        if seen < first and not only_control_records_expired(table, moment.state, bucket, seen):
+    known = [(b, max(o, log_view.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
+    for bucket, seen in [*known, *log_view.unowned.items()]:
+        first = log_view.firsts.get(bucket, 0)
+        if seen < first and not only_control_records_expired(table, log_view.state, bucket, seen):
             raise OffsetExpired(
                 f"bucket {bucket} of the log of table {table.name} starts at offset {first}, but the newest snapshot "
                 f"covers it only up to {seen}: the rows in between have expired. Keep the log longer "

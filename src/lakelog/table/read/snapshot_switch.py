@@ -33,28 +33,28 @@ def latest_full(table: DynamicTable) -> LogPosition:
         scan = LogScan(table)
         ends = scan.reader.end_offsets()
         return LogPosition(scan.available_offsets({b: link.since.get(b, 0) for b in ends}), (link.base, 0))
-    moment = capture(table)
-    writers = moment.writers
-    check_not_expired(table, moment, (w.sealed_up_to for w in writers.values()))
-    starts = moment.starts(w.sealed_up_to for w in writers.values())
+    log_view = capture(table)
+    writers = log_view.writers
+    check_not_expired(table, log_view, (w.sealed_up_to for w in writers.values()))
+    starts = log_view.starts(w.sealed_up_to for w in writers.values())
     if LogScan(table).is_transactional:  # the snapshot contains all epochs with a commit record below the end
-        starts = moment.starts([])
-    offsets = {**moment.ends, **starts}
-    log_only = moment.state.log_only if table.schema.is_keyed else {}
+        starts = log_view.starts([])
+    offsets = {**log_view.ends, **starts}
+    log_only = log_view.state.log_only if table.schema.is_keyed else {}
     gone = {  # writers that started and ended during the read
         name: state
-        for name, state in moment.state.writers.items()
-        if any(o > moment.ends.get(b, 0) for b, o in state.verified.items())
+        for name, state in log_view.state.writers.items()
+        if any(o > log_view.ends.get(b, 0) for b, o in state.verified.items())
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    counted = {n: s.counted for n, s in moment.state.writers.items() if s.counted and n in behind}
+    counted = {n: s.counted for n, s in log_view.state.writers.items() if s.counted and n in behind}
     switch = SnapshotCutover(
-        moment.ends, behind, moment.unowned, log_only, sealed, log_starts=moment.firsts, counted=counted
+        log_view.ends, behind, log_view.unowned, log_only, sealed, log_starts=log_view.firsts, counted=counted
     )
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
-    return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
+    return LogPosition(offsets, (0 if log_view.snapshot is None else log_view.snapshot.id, 0), switch)
 
 
 def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: SnapshotCutover) -> SnapshotCutover:

@@ -97,10 +97,10 @@ def millis_of(time: int | str | datetime) -> int:
     if isinstance(time, int):
         return time
     try:
-        moment = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
+        log_view = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
     except ValueError:
         raise InvalidOption(f"'{time}' is not a time: write '2024-01-31 12:00:00', or ms since 1970") from None
-    return int(moment.timestamp() * 1000)
+    return int(log_view.timestamp() * 1000)
 
 
 def _version(store: FileStore, version: str) -> Snapshot:

@@ -45,14 +45,14 @@ class UnionScan(Scan):
     """
 
     def _plan(self) -> list[Split]:
-        moment = capture(self.table)
-        tail = tail_of(self.table, moment)
+        log_view = capture(self.table)
+        tail = tail_of(self.table, log_view)
         few = LogScan(self.table).records_of(_FEW_ROWS)
         if count_records(self.table, tail, few + 1) > few:
-            return tail_splits(self._with_epochs(moment.epochs, moment.snapshot), tail, self.table.schema.is_keyed)
+            return tail_splits(self._with_epochs(log_view.epochs, log_view.snapshot), tail, self.table.schema.is_keyed)
         runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
-        return self._with_epochs([*moment.epochs, *([newest] if newest else [])], moment.snapshot)
+        return self._with_epochs([*log_view.epochs, *([newest] if newest else [])], log_view.snapshot)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of one split; called on executors too."""
@@ -63,9 +63,9 @@ class UnionScan(Scan):
 
     def explain(self) -> str:
         """The stores that answer now, and the age of their data; EXPLAIN of a query shows it above Spark's plan."""
-        moment, now = capture(self.table), now_ms()
-        tail = tail_of(self.table, moment)
-        snapshot, epochs = moment.snapshot, moment.epochs
+        log_view, now = capture(self.table), now_ms()
+        tail = tail_of(self.table, log_view)
+        snapshot, epochs = log_view.snapshot, log_view.epochs
         files = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.id}, {_age(now, snapshot.time_millis)}"
         if epochs:
             decided = max(r.time_ms for r in epochs)
@@ -174,14 +174,14 @@ def read_tail_split(
 def _merged(
     table: DynamicTable, split: TailSplit, columns: Sequence[str], filter: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    places: dict[bytes, list[Split]] = {}
+    splits_of: dict[bytes, list[Split]] = {}
     for part in split.parts:
-        places.setdefault(part.partition, []).append(part)
+        splits_of.setdefault(part.partition, []).append(part)
     held: dict[bytes, Memtable] = {}
     try:
         _sort(table, split, held)
-        for partition in sorted({*places, *held}):
-            parts = places.get(partition, [])
+        for partition in sorted({*splits_of, *held}):
+            parts = splits_of.get(partition, [])
             whole = Split(
                 partition,
                 split.bucket,

@@ -109,19 +109,19 @@ def _numbered(rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array(~replaced)) if replaced.any() else rows
 
 
-def tail_of(table: DynamicTable, moment: LogView) -> LogTail:
-    """The tail of the log after the snapshot and the decided epochs of a moment.
+def tail_of(table: DynamicTable, log_view: LogView) -> LogTail:
+    """The tail of the log after the snapshot and the decided epochs of a view.
 
     Writers with an expired lease have no valid open rows, and a transactional read has none at all. Raises
     OffsetExpired if the log has lost records that no snapshot has, and ``scan.expired-offsets`` is ``error``.
     """
     open_counts = not LogScan(table).is_transactional
-    writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}
-    starts = moment.starts(w.settled for w in writers.values())
-    check_not_expired(table, moment, (w.settled for w in writers.values()))
+    writers = {name: w for name, w in log_view.writers.items() if w.is_alive or not open_counts}
+    starts = log_view.starts(w.settled for w in writers.values())
+    check_not_expired(table, log_view, (w.settled for w in writers.values()))
     decided = {name: w.decided for name, w in writers.items()}
-    log_only = frozenset(moment.state.log_only)
-    return LogTail(starts, moment.ends, decided, log_only, table.schema.is_keyed, moment.unowned, open_counts)
+    log_only = frozenset(log_view.state.log_only)
+    return LogTail(starts, log_view.ends, decided, log_only, table.schema.is_keyed, log_view.unowned, open_counts)
 
 
 def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:

@@ -78,25 +78,25 @@ class Numbering:
     _highest: dict[BucketKey, int] = field(default_factory=dict)
     _deltas: dict[BucketKey, int] = field(default_factory=dict)
 
-    def delta(self, place: BucketKey, lowest: int, buckets: Collection[int]) -> int:
+    def delta(self, bucket_key: BucketKey, lowest: int, buckets: Collection[int]) -> int:
         """The delta of a bucket, the same one for all runs; ``lowest`` is the smallest order of the first run.
 
         ``buckets`` are those of later calls, too: the manifests are read once for all of them.
         """
-        if place not in self._deltas:
-            if place not in self._highest:
-                self._read_highest({place, *((place[0], bucket) for bucket in buckets)})
-            highest = self._highest[place]
+        if bucket_key not in self._deltas:
+            if bucket_key not in self._highest:
+                self._read_highest({bucket_key, *((bucket_key[0], bucket) for bucket in buckets)})
+            highest = self._highest[bucket_key]
             # Log offsets are above the files already, unless another engine has written those.
             is_above = self.table.emits_log and lowest > highest
             # Log offsets may be large, so the common part of an epoch's offsets is not added repeatedly.
             common = lowest >> _OWN_BITS << _OWN_BITS if self.table.emits_log else 0
-            self._deltas[place] = 0 if is_above else highest + 1 - common
-        return self._deltas[place]
+            self._deltas[bucket_key] = 0 if is_above else highest + 1 - common
+        return self._deltas[bucket_key]
 
-    def _read_highest(self, places: set[BucketKey]) -> None:
-        found = self.table.store.max_sequence_numbers(self._snapshot, places)
-        self._highest.update((place, found.get(place, -1)) for place in places)
+    def _read_highest(self, bucket_keys: set[BucketKey]) -> None:
+        found = self.table.store.max_sequence_numbers(self._snapshot, bucket_keys)
+        self._highest.update((bucket_key, found.get(bucket_key, -1)) for bucket_key in bucket_keys)
 
     @cached_property
     def _snapshot(self) -> Snapshot | None:

@@ -91,12 +91,14 @@ def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[BucketKey, in
     out: dict[BucketKey, SequencedRuns] = {}
     running = dict(highest)
     for record in records:
-        by_place: dict[BucketKey, list[StagedRun]] = {}
+        by_bucket: dict[BucketKey, list[StagedRun]] = {}
         for attempt in record.attempts:
             for run in attempt.runs:
-                by_place.setdefault((run.partition, run.bucket), []).append(run)
-        for place, runs in by_place.items():
-            running[place] = _sequence_epoch(runs, running.get(place, -1), out.setdefault(place, SequencedRuns()))
+                by_bucket.setdefault((run.partition, run.bucket), []).append(run)
+        for bucket_key, runs in by_bucket.items():
+            running[bucket_key] = _sequence_epoch(
+                runs, running.get(bucket_key, -1), out.setdefault(bucket_key, SequencedRuns())
+            )
     return out
 
 

@@ -28,8 +28,8 @@ class JobFiles:
     """The files of all attempts of all tasks of one job; ``job`` is a UUID, half of which is in their names.
 
     A task deletes its files if it fails, but not if its process is killed. A finished task does not know that its job
-    failed. The driver calls ``remove_lost`` after the job is committed, and ``remove_all`` if it never will be. Only an
-    attempt that is still alive then leaves files, for orphan cleaning. Neither method raises.
+    failed. The driver calls ``remove_uncommitted`` after the job is committed, and ``remove_all`` if it never will be.
+    Only an attempt that is still alive then leaves files, for orphan cleaning. Neither method raises.
     """
 
     job: str
@@ -38,7 +38,7 @@ class JobFiles:
         """Names for the files of one bucket of one attempt."""
         return FileNames(f"{self.job[:_SHARED]}{new_uuid()[_SHARED:]}")
 
-    def remove_lost(self, table: DynamicTable, results: Sequence[AttemptResult]) -> None:
+    def remove_uncommitted(self, table: DynamicTable, results: Sequence[AttemptResult]) -> None:
         """Deletes the files of attempts that were not accepted, in the buckets in which accepted ones wrote files."""
         runs = [run for result in results for run in result.runs if run.files]
         names = (file.file_name for run in runs for file in (*run.files, *run.changelog))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
-from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.io.machine import check_not_forked
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
@@ -117,7 +117,7 @@ class TaskWriter:
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
-        table.check_identity(LOOK_EVERY_S if epoch else 0.0)
+        table.check_identity(IDENTITY_CHECK_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
@@ -175,10 +175,10 @@ class TaskWriter:
             buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal assigns them
         else:
             buckets = bucket_of_rows(rows, self._table.schema)
-        places = _places(buckets)
-        orders = self._append_log(self._log, rows, kinds, places) if self._log else self._count_on(places)
+        rows_of = _rows_by_bucket(buckets)
+        orders = self._append_log(self._log, rows, kinds, rows_of) if self._log else self._count_on(rows_of)
         if self._table.emits_files:
-            for bucket, indices in places.items():
+            for bucket, indices in rows_of.items():
                 self._hold(bucket, rows, kinds, indices, orders[bucket])
         if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
             self._spill()
@@ -235,24 +235,24 @@ class TaskWriter:
         self._kinds += np.bincount(changed.to_numpy(), minlength=len(NAMES))
         return batch.drop_columns([ROW_KIND_COLUMN])
 
-    def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
+    def _count_on(self, rows_of: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
         """The arrival order of rows, for a table without a log."""
         first = self._next_order
-        self._next_order += sum(len(indices) for indices in places.values())
-        return {bucket: indices + first for bucket, indices in places.items()}
+        self._next_order += sum(len(indices) for indices in rows_of.values())
+        return {bucket: indices + first for bucket, indices in rows_of.items()}
 
     def _append_log(
         self,
         log: LogAppender,
         rows: pa.RecordBatch,
         kinds: np.ndarray,
-        places: dict[int, np.ndarray],
+        rows_of: dict[int, np.ndarray],
     ) -> dict[int, np.ndarray | _LogOrder]:
         """Encodes the rows and appends each bucket's records; a row has the order of its change in the log."""
         keys = self._table.schema.primary_keys
         with row_errors(self._table.name):
-            messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
-        begins = [b for b in places if b not in self._firsts]
+            messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, rows_of)
+        begins = [b for b in rows_of if b not in self._firsts]
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
@@ -358,7 +358,7 @@ def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
     return rows if is_added.all() else rows.filter(pa.array(is_added))
 
 
-def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:
+def _rows_by_bucket(buckets: np.ndarray) -> dict[int, np.ndarray]:
     """Bucket → indices of its rows, ascending."""
     if len(buckets) and (buckets == buckets[0]).all():
         return {int(buckets[0]): np.arange(len(buckets))}

@@ -1,4 +1,4 @@
-"""System tables: what a table knows of itself, as tables (format sheet 13). One file and one line for each."""
+"""System tables: the metadata of a table as tables (format sheet 13). One file and one line for each."""
 
 from __future__ import annotations
 

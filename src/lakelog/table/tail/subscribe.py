@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
-from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.filestore.read.plan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.io.scratch import new_scratch
@@ -58,7 +58,7 @@ def _beginning(scan: LogScan, log: LogPosition) -> TailPosition:
 
 def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeRequest) -> Generator[Step]:
     """The steps from a position; if its records have expired, from the newest snapshot if the options allow it."""
-    begins_anew = scan.table.options.need(EXPIRED_OFFSETS) == "latest-full"
+    restarts = scan.table.options.need(EXPIRED_OFFSETS) == "latest-full"
     while True:
         with _states(scan, position, asked) as states:
             try:
@@ -67,7 +67,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
                 if full is None and states is not None:
                     states.begin(scan.available_offsets(position.log.offsets))
             except NotFound:
-                if not begins_anew:
+                if not restarts:
                     raise
                 position = _beginning(scan, latest_full(scan.table))
                 continue
@@ -85,7 +85,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
                     states.save_all()
                 return
             except OffsetExpired:
-                if not begins_anew:
+                if not restarts:
                     raise
                 position = _beginning(scan, latest_full(scan.table))
 
@@ -120,7 +120,7 @@ def _full_steps(
 ) -> Iterator[Step]:
     """The rest of the snapshot; the states receive all of it."""
     assert position.log.full is not None
-    (snapshot, part), skipped_rows = position.log.full, 0 if position.amid is None else position.amid.rows
+    (snapshot, part), skipped_rows = position.log.full, 0 if position.partial is None else position.partial.rows
     for number, split in enumerate(splits):
         if number < part and states is None:
             continue
@@ -133,11 +133,13 @@ def _full_steps(
             skipped = min(batch.num_rows, max(0, skipped_rows - rows)) if number == part else 0
             rows += batch.num_rows
             if number >= part and skipped < batch.num_rows:
-                at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=PartialProgress(rows))
+                at = replace(
+                    position, log=replace(position.log, full=(snapshot, number)), partial=PartialProgress(rows)
+                )
                 yield batch.slice(skipped).select(scan.schema.names), at
         if number >= part:
-            yield None, replace(position, log=replace(position.log, full=(snapshot, number + 1)), amid=None)
-    yield None, replace(position, log=replace(position.log, full=None), amid=None)
+            yield None, replace(position, log=replace(position.log, full=(snapshot, number + 1)), partial=None)
+    yield None, replace(position, log=replace(position.log, full=None), partial=None)
 
 
 class _LogSteps:
@@ -150,17 +152,17 @@ class _LogSteps:
         self._scan = replace(read, switch=position.log.switch)
         self._position, self._states, self._asked = position, states, asked
         self._offsets = dict(position.log.offsets)
-        self._tidied, self._given_up = monotonic_s(), asked.offsets
+        self._tidied, self._droppable = monotonic_s(), asked.offsets
 
     def steps(self, stop: Stop) -> Iterator[Step]:
         """The steps up to the current end, until an event, or without end. Raises as ``follow``."""
-        offsets, amid, states = self._offsets, self._position.amid, self._states
+        offsets, partial, states = self._offsets, self._position.partial, self._states
         offsets.update(self._scan.available_offsets(offsets))
         if states is not None:
             states.begin(offsets)
         ends = self._scan.reader.end_offsets() if stop == "latest" else None
-        if amid is not None and offsets == self._position.log.offsets:
-            yield from self._rest_of(amid)
+        if partial is not None and offsets == self._position.log.offsets:
+            yield from self._remainder(partial)
         while ends is None or any(offsets[b] < ends[b] for b in offsets):
             self._keep_states()
             if is_set(stop):
@@ -172,10 +174,10 @@ class _LogSteps:
                 records = self._read_on(bucket, None if ends is None else ends[bucket])
                 if records.num_rows:
                     moved = True
-                    yield from self._emitted(bucket, self._scan.parts(bucket, records), _behind(records))
+                    yield from self._emitted(bucket, self._scan.parts(bucket, records), _end_of(records))
                 elif ends is not None:  # the offsets below the end have a gap
                     yield from self._emitted(bucket, (), ends[bucket])
-            self._scan.table.check_identity(LOOK_EVERY_S)
+            self._scan.table.check_identity(IDENTITY_CHECK_S)
             if not moved:
                 self._scan.reader.wait(offsets, _WAIT_S)
         self._keep_states()
@@ -189,15 +191,15 @@ class _LogSteps:
             self._offsets.update(self._scan.available_offsets({bucket: self._offsets[bucket]}))
             return reader.read(bucket, self._offsets[bucket], end, most)
 
-    def _rest_of(self, amid: PartialProgress) -> Iterator[Step]:
+    def _remainder(self, partial: PartialProgress) -> Iterator[Step]:
         """The rest of a part with the position inside it."""
-        bucket, scan = amid.bucket, self._scan
-        if amid.first and self._states is None:  # a state needs the rows emitted before
+        bucket, scan = partial.bucket, self._scan
+        if partial.first and self._states is None:  # a state needs the rows emitted before
             switch = scan.switch or SnapshotCutover({}, {})
-            scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
-        records = self._read_on(bucket, amid.end)
+            scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: partial.first}))
+        records = self._read_on(bucket, partial.end)
         parts = scan.parts(bucket, records) if records.num_rows else ()
-        yield from self._emitted(bucket, parts, amid.end, amid.first, amid.rows)
+        yield from self._emitted(bucket, parts, partial.end, partial.first, partial.rows)
 
     def _emitted(
         self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, skipped_rows: int = 0
@@ -215,7 +217,7 @@ class _LogSteps:
                 if done > skipped_rows:
                     at = self._at(bucket, part.start, PartialProgress(done, bucket, part.end, max(first, part.first)))
                     if number == len(batches):
-                        at = self._behind_part(bucket, part)
+                        at = self._after_part(bucket, part)
                     yield batch.slice(max(0, batch.num_rows - (done - skipped_rows))), at
             skipped_rows = max(0, skipped_rows - done)
         self._offsets[bucket] = end
@@ -233,14 +235,14 @@ class _LogSteps:
             self._states.fold(bucket, self._scan.decode(records.filter(pc.invert(is_new)), bucket))
         return records.filter(is_new)
 
-    def _behind_part(self, bucket: int, part: VisibleBatch) -> TailPosition:
+    def _after_part(self, bucket: int, part: VisibleBatch) -> TailPosition:
         if part.is_whole:
             return self._at(bucket, part.end)
         return self._at(bucket, part.start, PartialProgress(0, bucket, part.end, part.next))
 
-    def _at(self, bucket: int, offset: int, amid: PartialProgress | None = None) -> TailPosition:
+    def _at(self, bucket: int, offset: int, partial: PartialProgress | None = None) -> TailPosition:
         log = self._position.log.at({**self._offsets, bucket: offset})
-        return replace(self._position, log=log, amid=amid)
+        return replace(self._position, log=log, partial=partial)
 
     def _keep_states(self) -> None:
         """At intervals, saves states after the first request for the position; they are between two records."""
@@ -250,9 +252,9 @@ class _LogSteps:
         self._states.save_old()
         if monotonic_s() > self._tidied + _TIDY_S:
             self._tidied = monotonic_s()
-            if self._given_up is not None:
-                self._states.tidy(self._given_up)
-            self._given_up = self._asked.offsets
+            if self._droppable is not None:
+                self._states.tidy(self._droppable)
+            self._droppable = self._asked.offsets
 
 
 def is_set(stop: Stop) -> bool:
@@ -260,6 +262,6 @@ def is_set(stop: Stop) -> bool:
     return isinstance(stop, threading.Event) and stop.is_set()
 
 
-def _behind(records: pa.Table) -> int:
+def _end_of(records: pa.Table) -> int:
     last: int = records.column("offset")[records.num_rows - 1].as_py()
     return last + 1

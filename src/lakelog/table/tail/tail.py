@@ -17,7 +17,7 @@ from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
 from lakelog.table.tail.normalizer import StreamOrigin, normalizes
 
-_AMID = "amid"
+_PARTIAL = "amid"
 _STATE = "state"
 _COLUMNS = "columns"
 
@@ -42,15 +42,15 @@ class TailPosition:
     """The position of a tail. ``origin`` identifies the state of a tail that makes whole changes."""
 
     log: LogPosition
-    amid: PartialProgress | None = None
+    partial: PartialProgress | None = None
     origin: StreamOrigin | None = None
 
     def to_text(self, scan: LogScan) -> str:
         """JSON, in the form of a stream's offsets; for ``scan`` or an equivalent one."""
         out = scan.position_json(self.log)
-        if self.amid is not None:
-            amid = self.amid
-            out[_AMID] = {"rows": amid.rows, "bucket": amid.bucket, "end": amid.end, "first": amid.first}
+        if self.partial is not None:
+            partial = self.partial
+            out[_PARTIAL] = {"rows": partial.rows, "bucket": partial.bucket, "end": partial.end, "first": partial.first}
         if self.origin is not None:
             out |= {_STATE: self.origin.to_json(), _COLUMNS: _columns(scan)}
         return orjson.dumps(out).decode()
@@ -64,14 +64,14 @@ class TailPosition:
         """
         try:
             value = orjson.loads(text)
-            log, amid, origin = scan.position_of(value), value.get(_AMID), value.get(_STATE)
+            log, partial, origin = scan.position_of(value), value.get(_PARTIAL), value.get(_STATE)
             if normalizes(scan.table) != (origin is not None) or (origin and value[_COLUMNS] != _columns(scan)):
                 raise _other_changes(scan, value)
             return TailPosition(
                 log,
                 None
-                if amid is None
-                else PartialProgress(*(int(amid[name]) for name in ("rows", "bucket", "end", "first"))),
+                if partial is None
+                else PartialProgress(*(int(partial[name]) for name in ("rows", "bucket", "end", "first"))),
                 None if origin is None else StreamOrigin.from_json(origin),
             )
         except InvalidRequest:

@@ -42,7 +42,7 @@ def changeable(table: DynamicTable, actions: Iterable[str]) -> DmlSupport:
 
 
 def check_row_changes(table: DynamicTable, action: str) -> None:
-    """Raises UnsupportedFeature for a table with a primary key on which a statement would not do what it says.
+    """Raises UnsupportedFeature if a statement would have another effect on this table with a primary key.
 
     Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They rewrite rows of the keys. A row
     replaces the old one only if the newest row wins; other engines would add to it or drop it. A delete removes the key

@@ -147,7 +147,7 @@ class LogMaterializer:
         task, offsets = TaskWriter(table, FOLLOWER, epoch, lane=0), dict(self._offsets)
         try:
             for bucket, end in ends.items():
-                offsets[bucket] = self._next_there(bucket, offsets[bucket], end)
+                offsets[bucket] = self._next_available(bucket, offsets[bucket], end)
                 while offsets[bucket] < end and left > 0:
                     records = self._reader.read(bucket, offsets[bucket], end, min(left, scan.records_of(_READ_ROWS)))
                     if records.num_rows == 0:  # the offsets below the end have a gap
@@ -167,7 +167,7 @@ class LogMaterializer:
         self._passed += _MOST_RECORDS - left
         return EpochRecord(FOLLOWER, epoch, now_ms(), (result,))
 
-    def _next_there(self, bucket: int, position: int, end: int) -> int:
+    def _next_available(self, bucket: int, position: int, end: int) -> int:
         """The position, or with ``skip_missing`` the first existing one after it."""
         first = self._reader.first_offsets([bucket])[bucket]
         if first <= position and (position <= end or position <= self._reader.end_offsets([bucket])[bucket]):

@@ -313,8 +313,8 @@ def _nothing_else(
 
 
 def _removed(entries: Sequence[ManifestEntry]) -> Iterator[BucketFiles]:
-    by_place: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
+    by_bucket: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for entry in entries:
-        by_place.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
-    for (partition, bucket, total), files in by_place.items():
+        by_bucket.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
+    for (partition, bucket, total), files in by_bucket.items():
         yield BucketFiles(partition, bucket, total, deleted_files=tuple(files))

@@ -92,7 +92,7 @@ def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
     held: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for entry in entries:
         held[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
-    return [BucketFiles(*place, deleted_files=tuple(files)) for place, files in held.items()]
+    return [BucketFiles(*bucket_key, deleted_files=tuple(files)) for bucket_key, files in held.items()]
 
 
 class _Vectors:

@@ -72,7 +72,7 @@ def test_a_connection_that_its_client_has_closed_is_of_no_user(host: str, way: s
 
 
 @pytest.mark.parametrize("path", ["/", "/tables/db.t", "/terminal", "/api/v1/tables", "/api/v1/nothing", "/nothing"])
-def test_nobody_sees_anything_without_a_login(guarded: RunningDashboard, path: str) -> None:
+def test_no_page_is_shown_without_a_login(guarded: RunningDashboard, path: str) -> None:
     with guarded.client() as program:
         assert program.get(path).status_code == 401
     with guarded.browser() as browser:
@@ -213,7 +213,7 @@ def test_a_huge_body_is_refused(local: RunningDashboard) -> None:
     assert still_serves(local)
 
 
-def test_slow_bodies_keep_nobody_waiting(local: RunningDashboard) -> None:
+def test_slow_bodies_delay_no_other_request(local: RunningDashboard) -> None:
     host, port = local.address.removeprefix("http://").split(":")
     head = f"POST /logout HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\nx"
     with ExitStack() as cleanup:
@@ -255,7 +255,7 @@ def test_a_head_that_does_not_end_is_hung_up_on(local: RunningDashboard, monkeyp
 
 
 @pytest.mark.slow
-def test_a_thousand_requests_at_a_time_are_answered_or_told_to_come_again(local: RunningDashboard) -> None:
+def test_a_thousand_parallel_requests_are_answered_or_get_retry_after(local: RunningDashboard) -> None:
     def ask(_: int) -> int:
         try:
             with local.client() as client:
@@ -270,7 +270,7 @@ def test_a_thousand_requests_at_a_time_are_answered_or_told_to_come_again(local:
     assert still_serves(local)
 
 
-def test_every_answer_tells_the_browser_to_be_careful(local: RunningDashboard) -> None:
+def test_every_answer_has_the_security_headers(local: RunningDashboard) -> None:
     with local.client() as client:
         for path in ("/", "/api/v1/tables", "/static/app.js", "/nothing"):
             headers = client.get(path).headers
@@ -317,7 +317,7 @@ def test_bad_users_are_refused(tmp_path: Path, name: str, password: str) -> None
     assert not (tmp_path / "users").exists()
 
 
-def test_a_body_that_does_not_end_behind_its_answer_is_hung_up_on(
+def test_the_connection_of_an_unfinished_body_is_closed_after_the_answer(
     local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "HEAD_S", 0.2)

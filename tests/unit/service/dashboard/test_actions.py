@@ -36,7 +36,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_a_need_is_met_where_it_stands(warehouse: Path, users_file: Path) -> None:
+def test_an_action_runs_from_the_page_of_its_table(warehouse: Path, users_file: Path) -> None:
     asked = {"table": "db.t", "kind": "compaction"}
     with running_dashboard(warehouse, users_file=users_file) as dashboard:
         with dashboard.log_in("wanda", PASSWORD) as wanda:
@@ -110,7 +110,7 @@ def test_a_demo_that_has_written_nothing_yet_says_so(tmp_path: Path) -> None:
 STAGES = (("starting Spark", 0.0), ("streaming", 10.0), ("streaming", 610.0))
 
 
-def test_a_demo_says_what_it_is_doing_and_since_when(tmp_path: Path) -> None:
+def test_a_demo_reports_its_current_step_and_its_age(tmp_path: Path) -> None:
     output = tmp_path / "output.txt"
     demo = DemoProcess(str(tmp_path), [sys.executable, "-c", "import signal; signal.pause()"], output)
     try:
@@ -133,7 +133,7 @@ def test_a_demo_says_what_it_is_doing_and_since_when(tmp_path: Path) -> None:
     assert demo.stage() == "", "a demo that was ended has a trouble"
 
 
-def test_a_demo_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_demo_leaves_no_files(tmp_path: Path) -> None:
     stopping = (
         "import contextlib, tempfile; from pathlib import Path; from lakelog.service import demo\n"
         "demo.connect = demo.changes = lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)\n"

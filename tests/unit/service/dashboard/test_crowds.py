@@ -16,7 +16,7 @@ from lakelog.service.dashboard.answers import Answers
 from lakelog.service.dashboard.live.live_tail import SharedTails
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Sessions
-from lakelog.service.dashboard.security.middleware.places import Places
+from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.sql.runtime.statement import Privilege
 from log_tables import make
 
@@ -30,15 +30,15 @@ def run(program: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(limited())
 
 
-def test_one_who_asks_once_has_the_next_place_behind_a_flood_of_another() -> None:
+def test_a_single_request_gets_the_next_slot_despite_a_flood_of_another_client() -> None:
     async def program() -> None:
-        places, order = Places(2, 2, 100), []
+        slots, order = RequestSlots(2, 2, 100), []
 
         async def ask(who: str) -> None:
-            assert await places.take(who)
+            assert await slots.acquire(who)
             order.append(who)
             await asyncio.sleep(0)
-            places.give_back(who)
+            slots.release(who)
 
         await asyncio.gather(*(ask("flood") for _ in range(40)), ask("user"))
         assert order.index("user") <= 3
@@ -48,12 +48,12 @@ def test_one_who_asks_once_has_the_next_place_behind_a_flood_of_another() -> Non
 
 def test_one_who_asks_has_no_more_places_than_may_be() -> None:
     async def program() -> None:
-        places = Places(4, 2, 100)
-        assert await places.take("flood") and await places.take("flood")
-        third = asyncio.ensure_future(places.take("flood"))
-        assert await places.take("user")
+        slots = RequestSlots(4, 2, 100)
+        assert await slots.acquire("flood") and await slots.acquire("flood")
+        third = asyncio.ensure_future(slots.acquire("flood"))
+        assert await slots.acquire("user")
         assert not third.done()
-        places.give_back("flood")
+        slots.release("flood")
         assert await third
 
     run(program)
@@ -61,17 +61,17 @@ def test_one_who_asks_has_no_more_places_than_may_be() -> None:
 
 def test_the_flood_is_sent_away_when_all_that_may_wait_do() -> None:
     async def program() -> None:
-        places = Places(1, 1, 3)
-        assert await places.take("flood")
-        waiting = [asyncio.ensure_future(places.take("flood")) for _ in range(3)]
+        slots = RequestSlots(1, 1, 3)
+        assert await slots.acquire("flood")
+        waiting = [asyncio.ensure_future(slots.acquire("flood")) for _ in range(3)]
         await asyncio.sleep(0)
-        user = asyncio.ensure_future(places.take("user"))
+        user = asyncio.ensure_future(slots.acquire("user"))
         assert await waiting[2] is False
         waiting[0].cancel()  # its client has left
         await asyncio.wait({waiting[0]})
-        places.give_back("flood")
+        slots.release("flood")
         done, _ = await asyncio.wait({user, waiting[1]}, return_when=asyncio.FIRST_COMPLETED)
-        places.give_back("user" if user in done else "flood")
+        slots.release("user" if user in done else "flood")
         assert await user and await waiting[1]
 
     run(program)

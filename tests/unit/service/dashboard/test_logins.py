@@ -116,7 +116,7 @@ def test_tokens_cannot_be_guessed_without_end(tmp_path: Path) -> None:
         assert program.get("/api/v1/tables").status_code == 200  # a program at work goes on
 
 
-def test_addresses_behind_a_proxy_are_told_apart(tmp_path: Path, users_file: Path) -> None:
+def test_addresses_behind_a_proxy_are_distinguished(tmp_path: Path, users_file: Path) -> None:
     def guess(address: str) -> int:
         headers = {"x-forwarded-for": f"10.9.9.9, {address}", "origin": dashboard.address.replace("http", "https")}
         with dashboard.browser() as browser:

@@ -18,7 +18,7 @@ from dashboards import RunningDashboard, running_dashboard
 from lakelog import connect
 from lakelog.service.dashboard.formatting import ago, count, duration, size
 from lakelog.service.dashboard.render import STATIC
-from lakelog.service.dashboard.time_series import PLOTS, FigureHistory, Sample
+from lakelog.service.dashboard.time_series import PLOTS, Sample, StatsHistory
 
 TABS = ("columns", "snapshots", "files", "log", "rows", "runs")
 HTML = {"accept": "text/html"}
@@ -119,7 +119,7 @@ def test_rows_are_shown(shop: RunningDashboard) -> None:
         ("/api/v1/tables?limit=100000", 400, "limit"),
     ],
 )
-def test_what_is_wrong_is_said(shop: RunningDashboard, path: str, status: int, words: str) -> None:
+def test_wrong_requests_get_a_status_and_a_reason(shop: RunningDashboard, path: str, status: int, words: str) -> None:
     with shop.client() as client:
         found = client.get(path)
     assert found.status_code == status
@@ -156,7 +156,7 @@ def test_the_libraries_are_those_that_were_taken() -> None:
 
 
 def test_figures_are_kept_and_thinned(tmp_path: Path) -> None:
-    history = FigureHistory(tmp_path / "f.sqlite")
+    history = StatsHistory(tmp_path / "f.sqlite")
     now = int(time.time() * 1000)
     hours = 3_600_000
     history.add([Sample("t", now - 5 * hours + n * 1000, rows=n, log_end=n * 10) for n in range(2_500)])

@@ -146,14 +146,14 @@ def test_every_system_table_is_shown(dashboard: RunningDashboard, kind: str) -> 
     assert len(found["rows"]) >= rows_of.get(kind, 0)
 
 
-def test_a_fault_of_a_preview_is_told_as_such(warehouse: Path) -> None:
+def test_an_internal_error_of_a_preview_is_reported_as_such(warehouse: Path) -> None:
     previews = Previews({"warehouse": str(warehouse)})
     with pytest.raises(LakelogError, match="failed inside the dashboard: TypeError"):
         asyncio.run(previews.grid(RowsRequest(7, 10)))  # type: ignore[arg-type]
     previews.close()
 
 
-def test_a_preview_has_so_much_time(warehouse: Path) -> None:
+def test_a_preview_has_a_time_limit(warehouse: Path) -> None:
     previews = Previews({"warehouse": str(warehouse)}, time_s=0.01)
     with pytest.raises(Unavailable, match="was not read within"):
         asyncio.run(previews.grid(RowsRequest("d.log", 10)))

@@ -27,8 +27,8 @@ FAILED: Final = "failed"
 END_WRITER: Final = "end-writer"
 ACTIONS: Final = (*KINDS, END_WRITER)
 _MODULE: Final = "lakelog.service.dashboard.actions.process"
-_AT_ONCE: Final = 2
-_KEPT: Final = 50
+_PARALLEL: Final = 2
+_MOST_FINISHED: Final = 50
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Actions:
         self._numbers = itertools.count(1)
         self._known: dict[int, Action] = {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._pool = ThreadPoolExecutor(_AT_ONCE, "action")
+        self._pool = ThreadPoolExecutor(_PARALLEL, "action")
         self._lock = threading.Lock()
 
     def start(self, identity: Identity, table: str, kind: str, writer: str = "") -> Action:
@@ -71,7 +71,7 @@ class Actions:
                     raise AlreadyExists(f"{kind} of {table} is already running, started by {other.user}")
             action = Action(next(self._numbers), table, kind, identity.user, now_ms(), writer)
             self._known[action.id] = action
-            for old in [one for one in self._known.values() if one.state != RUNNING][:-_KEPT]:
+            for old in [one for one in self._known.values() if one.state != RUNNING][:-_MOST_FINISHED]:
                 del self._known[old.id]
         self._pool.submit(self._run, action, identity)
         return action
@@ -131,11 +131,11 @@ class Actions:
             process.stdin.flush()
             ended = None
             for line in process.stdout:
-                told = orjson.loads(line)
-                if "outcome" in told:
-                    ended = told
+                event = orjson.loads(line)
+                if "outcome" in event:
+                    ended = event
                 else:
-                    self._change(action.id, done=told["done"], total=told["total"])
+                    self._change(action.id, done=event["done"], total=event["total"])
         with self._lock:
             self._processes.pop(action.id, None)
         return ended

@@ -40,14 +40,14 @@ def main() -> None:
                 run = Run.begun(table.name, asked["kind"], asked["reason"], now_ms())
                 runs.record(run)
                 began = monotonic_s()
-                done = run_action(table.logical, asked["kind"], RunContext(stopped.is_set, progress=_tell_progress))
+                done = run_action(table.logical, asked["kind"], RunContext(stopped.is_set, progress=_report_progress))
                 if done.outcome in (NOTHING, WAITS):
                     runs.remove(run)
                 else:
                     runs.record(replace(run, seconds=round(monotonic_s() - began, 3), **asdict(done)))
     except LakelogError as why:
         done = RunResult(FAILED, str(why))
-    _tell(outcome=done.outcome, detail=done.detail)
+    _send(outcome=done.outcome, detail=done.detail)
 
 
 def _wait_for_end(stopped: threading.Event) -> None:
@@ -55,11 +55,11 @@ def _wait_for_end(stopped: threading.Event) -> None:
     stopped.set()
 
 
-def _tell_progress(done: int, total: int) -> None:
-    _tell(done=done, total=total)
+def _report_progress(done: int, total: int) -> None:
+    _send(done=done, total=total)
 
 
-def _tell(**what: Any) -> None:
+def _send(**what: Any) -> None:
     print(orjson.dumps(what).decode(), flush=True)  # noqa: T201 - the dashboard reads it
 
 

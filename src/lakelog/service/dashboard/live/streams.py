@@ -14,7 +14,7 @@ from lakelog.service.dashboard.security.identity.identity import Identity
 _MOST: Final = 16
 _MOST_OF_USER: Final = 128
 """Maximum number of streams of all sessions of a user, of the 2,000 connections that the server accepts."""
-_LOOK_S: Final = 2.0
+_EVERY_S: Final = 2.0
 
 
 class Streams:
@@ -53,7 +53,7 @@ class Streams:
         try:
             while not has_session or self._is_alive(key):
                 coming = coming or asyncio.ensure_future(anext(events))
-                if (await asyncio.wait({coming}, timeout=_LOOK_S))[0]:
+                if (await asyncio.wait({coming}, timeout=_EVERY_S))[0]:
                     try:
                         event = coming.result()
                     except StopAsyncIteration:

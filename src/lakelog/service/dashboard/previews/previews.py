@@ -27,7 +27,7 @@ _MEMORY: Final = 256 << 20
 _TIME_S: Final = 10.0
 _START_S: Final = 60.0
 """Maximum seconds until the processes of previews are ready; their imports take 2 s of CPU time."""
-_AT_ONCE: Final = 2
+_PARALLEL: Final = 2
 _WAITING: Final = 32
 
 
@@ -41,7 +41,7 @@ class Previews:
         self._readers = _Readers({"connect": connection, "memory_bytes": memory_bytes, "time_s": time_s})
         self._memory_bytes, self._time_s = memory_bytes, time_s
         # A preview has one thread from end to end: each await would wait for a round of a busy event loop.
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "preview")
+        self._threads = ThreadPoolExecutor(_PARALLEL, "preview")
         self._asked: set[socket.socket] = set()
         self._waiting = 0
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -32,7 +32,7 @@ _CHILDREN: Final = 3
 """Number of children: two answer at a time, and one is ready while an ended one is replaced."""
 _IS_OVER: Final = 3
 """Exit code of a child that has seen the end of stdin."""
-_LOOK_S: Final = 0.01
+_EVERY_S: Final = 0.01
 _LONG_S: Final = 0.1
 """CPU seconds after which a child gets a lower priority: a usual preview needs a tenth of that."""
 _NICE: Final = 5
@@ -101,7 +101,7 @@ def _watch(client: socket.socket, most: int) -> None:
         if not is_long and time.process_time() > _LONG_S:
             is_long = True
             os.nice(_NICE)
-        time.sleep(_LOOK_S)
+        time.sleep(_EVERY_S)
     client.send(orjson.dumps({"error": OVER_MEMORY, "why": ""}))
     os._exit(1)
 

@@ -19,7 +19,7 @@ api = APIRouter(prefix="/actions", tags=["actions"])
 Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 
 
-class Asked(BaseModel):
+class ActionRequest(BaseModel):
     """The table and the kind of maintenance; ``writer`` belongs to the kind ``end-writer``."""
 
     table: Annotated[str, Field(max_length=300)]
@@ -34,7 +34,7 @@ def list_actions(request: Request) -> Sequence[Action]:
 
 
 @api.post("", status_code=202)
-def start_action(request: Request, identity: Admin, asked: Asked) -> Action:
+def start_action(request: Request, identity: Admin, asked: ActionRequest) -> Action:
     """Starts an action and answers at once. It runs in its own process and is recorded in the audit log."""
     dashboard = dashboard_of(request)
     table = dashboard.lake.table(asked.table)

@@ -44,8 +44,8 @@ _MOST_OFFSET = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The query parameters of a table's page besides its tab."""
+class TabQuery:
+    """The query parameters of a table's page, without the tab."""
 
     before: Annotated[int | None, Query(ge=1)] = None
     kind: Kind = "files"
@@ -79,7 +79,7 @@ def table_overview(request: Request, name: Name) -> HTMLResponse:
 
 
 @pages.get("/tables/{name}/{tab}")
-async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Asked, Depends()]) -> HTMLResponse:
+async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[TabQuery, Depends()]) -> HTMLResponse:
     """One of the other views of a table."""
     dashboard = dashboard_of(request)
     more = await run_in_threadpool(_tab, request, name, tab, asked)
@@ -94,7 +94,7 @@ async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Ask
     return _draw(request, f"table_{tab}.html", name, tab, more)
 
 
-def _tab(request: Request, name: str, tab: Tab, asked: Asked) -> dict[str, Any]:
+def _tab(request: Request, name: str, tab: Tab, asked: TabQuery) -> dict[str, Any]:
     dashboard = dashboard_of(request)
     table = _table(dashboard, name)
     dashboard.previews.warm()
@@ -113,7 +113,7 @@ def _tab(request: Request, name: str, tab: Tab, asked: Asked) -> dict[str, Any]:
     return {"runs": table.runs(_LINES)}
 
 
-def _preview(name: str, tab: Tab, asked: Asked) -> PreviewRequest | None:
+def _preview(name: str, tab: Tab, asked: TabQuery) -> PreviewRequest | None:
     if tab == "rows":
         return RowsRequest(name, _LINES, asked.first_column)
     if tab == "files":
@@ -138,7 +138,7 @@ def get_log(request: Request, name: Name) -> LogPage:
 
 
 @api.get("/tables/{name}/log/records")
-async def get_records(request: Request, name: Name, asked: Annotated[Asked, Depends()], limit: Limit = 100) -> Grid:
+async def get_records(request: Request, name: Name, asked: Annotated[TabQuery, Depends()], limit: Limit = 100) -> Grid:
     """Raw records of a bucket of the log: the last ones, those from an offset or a time on, or those with a key."""
     return await _previewed(request, asked.records(name, limit))
 

@@ -129,7 +129,7 @@ def get_rows(
 async def follow_text(
     request: Request, identity: Who, number: int, after: Annotated[int, Query(ge=0)] = 0
 ) -> StreamingResponse:
-    """The events of a text as server-sent events; after a lost connection, a client continues behind ``after``."""
+    """The events of a text as server-sent events; after a lost connection, a client continues after ``after``."""
     execution = _execution(request, identity, number)
     last = request.headers.get("last-event-id", "")
     begin = int(last) if _NUMBER.fullmatch(last) else after

@@ -11,7 +11,7 @@ from lakelog.service.dashboard.previews.grid import Grid, grid_of
 from lakelog.service.dashboard.watcher import Watched, Watcher
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.health.health import TableHealth
-from lakelog.table.health.stats import LogBucketFigures, LogFigures
+from lakelog.table.health.stats import LogBucketStats, LogStats
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class LogPage:
     """The log of one table, and the work that it waits for as text."""
 
     name: str
-    log: LogFigures
+    log: LogStats
     trimmable: Sequence[int]
     looked_ms: int
 
 
 def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
-    """The view of the last looks; reads no log."""
+    """The view of the last inspections; reads no log."""
     found = [
         line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()
     ]
@@ -79,7 +79,7 @@ def log_page(watched: Watched) -> LogPage | None:
     return LogPage(watched.name, log, [trimmable(bucket) for bucket in log.buckets], watched.looked_ms)
 
 
-def trimmable(bucket: LogBucketFigures) -> int:
+def trimmable(bucket: LogBucketStats) -> int:
     """Number of trimmable offsets: the files contain them, and all named readers have passed them."""
     safe = bucket.applied if bucket.read_up_to is None else min(bucket.applied, bucket.read_up_to)
     return max(0, safe - bucket.first)
@@ -120,7 +120,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TablePage:
-    """What a table is and how it is; option values that may be secret are masked.
+    """The properties and health of a table; option values that may be secret are masked.
 
     ``columns`` are those from ``first_column`` on, as many as were asked for, of ``column_count``.
     """
@@ -139,7 +139,7 @@ class TablePage:
 
 
 def table_page(table: Table, health: TableHealth, first_column: int = 0, limit: int = 1_000) -> TablePage:
-    """The facts of a table with some of its columns; its schema is read anew."""
+    """The facts of a table with some of its columns; reads its current schema."""
     schema, log = table.definition, table.log
     columns = [
         Column(

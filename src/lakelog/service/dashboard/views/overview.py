@@ -135,7 +135,7 @@ def _worst_of_each(findings: Sequence[TableFinding]) -> list[TableFinding]:
 
 
 def line_of(watched: Watched) -> TableLine:
-    """The last look at a table as one line of the list."""
+    """The last inspection of a table as one line of the list."""
     health = watched.health
     finding = health.findings[0].reason if health.findings else ""
     need = f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else ""

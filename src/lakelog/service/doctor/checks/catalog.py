@@ -18,7 +18,7 @@ class CatalogCheck(Check):
     NAME = "catalog"
     TITLE = "the catalog"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
             lake = lake_of(around)
@@ -27,8 +27,8 @@ class CatalogCheck(Check):
             yield self.failed("the catalog does not answer", str(why))
             return
         seconds = monotonic_s() - begun
-        told = f"{len(tables)} tables in {len(databases)} databases, listed in {seconds:.2f} s"
+        text = f"{len(tables)} tables in {len(databases)} databases, listed in {seconds:.2f} s"
         if seconds > _SLOW_S:
-            yield self.warned(told, "'catalog.type' = 'sql' keeps the names in a database, which lists them faster")
+            yield self.warned(text, "'catalog.type' = 'sql' keeps the names in a database, which lists them faster")
         else:
-            yield self.passed(told)
+            yield self.passed(text)

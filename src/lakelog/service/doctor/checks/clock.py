@@ -21,7 +21,7 @@ class ClockCheck(Check):
     NAME = "clock"
     TITLE = "the clocks"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         with around.trial() as (io, place):
             before = clock.now_ms()
             io.write(f"{place}/now", b"now")
@@ -43,7 +43,7 @@ class ClockCheck(Check):
     def _judged(self, skew_ms: int, whose: str) -> Finding:
         if abs(skew_ms) <= _WARN_MS:
             return self.passed(f"this machine and {whose} agree")
-        told = f"{whose} is {abs(skew_ms) / 1000:.0f} s {'ahead of' if skew_ms > 0 else 'behind'} this machine's"
+        text = f"{whose} is {abs(skew_ms) / 1000:.0f} s {'ahead of' if skew_ms > 0 else 'behind'} this machine's"
         if abs(skew_ms) <= _FAIL_MS:
-            return self.warned(told, _TO_DO)
-        return self.failed(f"{told}: leases and retention depend on these clocks", _TO_DO)
+            return self.warned(text, _TO_DO)
+        return self.failed(f"{text}: leases and retention depend on these clocks", _TO_DO)

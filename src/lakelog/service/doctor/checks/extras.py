@@ -36,14 +36,14 @@ class ExtrasCheck(Check):
     NAME = "extras"
     TITLE = "optional parts"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         installed = {extra for extra, packages in EXTRAS.items() if all(map(_version, packages))}
         for extra in sorted(_needed(around) - installed):
             yield self.failed(f"this needs the extra '{extra}', which is missing", f"pip install 'lakelog[{extra}]'")
         have = [f"{extra} ({_version(EXTRAS[extra][0])})" for extra in EXTRAS if extra in installed]
         others = [extra for extra in EXTRAS if extra not in installed]
-        told = f"installed: {', '.join(have) or 'none'}"
-        yield self.passed(f"{told}; not installed: {', '.join(others)}" if others else told)
+        text = f"installed: {', '.join(have) or 'none'}"
+        yield self.passed(f"{text}; not installed: {', '.join(others)}" if others else text)
 
 
 def _needed(around: CheckContext) -> set[str]:

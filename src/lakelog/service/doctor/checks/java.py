@@ -1,4 +1,4 @@
-"""Is there a Java that Spark can run on?"""
+"""Check of Java: an installation on which Spark can run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JavaCheck(Check):
     NAME = "java"
     TITLE = "Java"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         program, home = java_program(), os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME={home}" if home else "the path"
         found = shutil.which(program)
@@ -34,10 +34,10 @@ class JavaCheck(Check):
         except (OSError, subprocess.TimeoutExpired) as why:
             yield self.failed(f"{found} (from {where}) cannot be run: {why}", install_java())
             return
-        told = done.stdout + done.stderr
-        version = re.search(r'version "((\d+)[^"]*)"', told)
+        output = done.stdout + done.stderr
+        version = re.search(r'version "((\d+)[^"]*)"', output)
         if done.returncode or version is None:
-            last = (told.strip().splitlines() or ["no output"])[-1]
+            last = (output.strip().splitlines() or ["no output"])[-1]
             yield self.failed(f"{found} (from {where}) is broken: {last}", install_java())
         elif int(version[2]) < _OLDEST:
             yield self.failed(

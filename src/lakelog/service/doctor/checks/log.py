@@ -1,4 +1,4 @@
-"""Does the log of future tables answer, and what are its limits?"""
+"""Check of the log of future tables: its response and its limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LogCheck(Check):
     NAME = "log"
     TITLE = "the log"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         factory = around.log_factory
         if factory.is_local and not factory.any_storage and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
@@ -41,7 +41,7 @@ class LogCheck(Check):
         except LakelogError as why:
             yield self.failed(f"the log on {factory.name} cannot be used", str(why))
             return
-        told = "; ".join(f"{name} {value}" for name, value in server.facts.items())
-        yield self.passed(f"{server.name}: {told}" if told else server.name)
+        shown = "; ".join(f"{name} {value}" for name, value in server.facts.items())
+        yield self.passed(f"{server.name}: {shown}" if shown else server.name)
         for problem in server.problems:
             yield self.warned(problem.found, problem.what_to_do)

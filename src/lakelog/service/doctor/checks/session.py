@@ -1,4 +1,4 @@
-"""What does a Spark session from elsewhere lack?"""
+"""Check of an existing Spark session: missing settings and packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SessionCheck(Check):
     NAME = "session"
     TITLE = "the Spark session"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         session = around.session
         if around.remote is not None:
             try:
@@ -27,8 +27,8 @@ class SessionCheck(Check):
             except LakelogError:
                 raise
             except Exception as why:  # Spark has many
-                told = str(why).strip().splitlines() or [type(why).__name__]
-                yield self.failed(f"Spark Connect at {around.remote} does not answer: {told[0]}", _START)
+                lines = str(why).strip().splitlines() or [type(why).__name__]
+                yield self.failed(f"Spark Connect at {around.remote} does not answer: {lines[0]}", _START)
                 return
         if session is None:
             return

@@ -25,7 +25,7 @@ class SparkCheck(Check):
     NAME = "spark"
     TITLE = "PySpark"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         try:
             version = metadata.version("pyspark")
         except metadata.PackageNotFoundError:

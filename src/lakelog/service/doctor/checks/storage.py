@@ -24,7 +24,7 @@ class StorageCheck(Check):
     NAME = "storage"
     TITLE = "the storage of the warehouse"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
             with around.trial() as (io, place):
@@ -52,13 +52,13 @@ class StorageCheck(Check):
         free = io.free_bytes(path)
         if free is None:
             return
-        told = f"'{path}' has {free / (1 << 30):.1f} GiB of free space"
+        text = f"'{path}' has {free / (1 << 30):.1f} GiB of free space"
         if free < _NONE:
-            yield self.failed(told, "free disk space: writes will fail")
+            yield self.failed(text, "free disk space: writes will fail")
         elif free < _LITTLE:
-            yield self.warned(told, "free disk space: compactions write new files before they delete old ones")
+            yield self.warned(text, "free disk space: compactions write new files before they delete old ones")
         else:
-            yield self.passed(told)
+            yield self.passed(text)
 
 
 _LOCK: Final = (

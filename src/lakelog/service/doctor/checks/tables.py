@@ -21,7 +21,7 @@ class TablesCheck(Check):
     NAME = "tables"
     TITLE = "the tables"
 
-    def look(self, around: CheckContext) -> Iterator[Finding]:
+    def run(self, around: CheckContext) -> Iterator[Finding]:
         begun, seen, well = monotonic_s(), 0, 0
         for table in list_tables(around):
             if monotonic_s() - begun > _LONG_S:
@@ -37,9 +37,11 @@ class TablesCheck(Check):
                 continue
             finally:
                 close_clients()
-            told = [(f"table {table.name}: {need.reason}", need.what_to_do)
+            problems = [(f"table {table.name}: {need.reason}", need.what_to_do)
                     for need in health.needs if need.urgency >= _URGENT]  # fmt: skip
-            told += [(f"table {table.name}: {wait.what} waits: {wait.why}", wait.what_to_do) for wait in health.waits]
-            yield from (self.warned(found, to_do) for found, to_do in told)
-            well += not told
+            problems += [
+                (f"table {table.name}: {wait.what} waits: {wait.why}", wait.what_to_do) for wait in health.waits
+            ]
+            yield from (self.warned(found, to_do) for found, to_do in problems)
+            well += not problems
         yield self.passed(f"{well} of {seen} tables are well" if seen else "no tables yet")

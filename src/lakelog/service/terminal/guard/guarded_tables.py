@@ -12,12 +12,12 @@ from lakelog.catalog.names import FIRST
 from lakelog.errors import LakelogError, NotAllowed
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, says_where_log_is, shown_value
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, names_log_server, shown_value
 from lakelog.options.secrets import HIDDEN
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.service.terminal.guard.option_rules import check_hints, check_options, check_place
+from lakelog.service.terminal.guard.option_rules import check_catalog_options, check_hints, check_options
 from lakelog.service.terminal.guard.servers import check_servers, servers_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -74,7 +74,7 @@ class GuardedTables(CatalogTables):
             kept = {} if (schema := self.load_schema(identifier)) is None else by_canonical_key(schema.options)
             given = {key: kept[key] for key in _TOGETHER if key in kept} | given
         check_options(given, self._files)
-        if self._role < Privilege.ADMIN and any(map(says_where_log_is, {*given, *reset})):
+        if self._role < Privilege.ADMIN and any(map(names_log_server, {*given, *reset})):
             self._check_no_secrets(identifier)
         changed = {change.key: change.value for change in changes if isinstance(change, SetOption)}
         self._check_servers(identifier, changed)
@@ -82,9 +82,9 @@ class GuardedTables(CatalogTables):
 
     def _check_servers(self, identifier: Identifier, options: Mapping[str, str]) -> None:
         """Checks that the options name only servers that the catalog has or allows. Raises NotAllowed."""
-        if self._role < Privilege.ADMIN and identifier.catalog in self.places:
+        if self._role < Privilege.ADMIN and identifier.catalog in self.configs:
             known = self._servers_of_tables(identifier.catalog)
-            check_servers(options, self.places[identifier.catalog].catalog, known)
+            check_servers(options, self.configs[identifier.catalog].catalog, known)
 
     def _servers_of_tables(self, catalog: str) -> Iterator[str]:
         """The servers that the tables of a catalog have; tables that cannot be opened have none."""
@@ -119,7 +119,7 @@ class GuardedTables(CatalogTables):
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
         """Adds a catalog to the session. Raises NotAllowed, InvalidOption."""
         named = {_canonical(key): str(value) for key, value in options.items()}
-        check_place(name, named, self._files)
+        check_catalog_options(name, named, self._files)
         super().create_catalog(name, options)
 
 

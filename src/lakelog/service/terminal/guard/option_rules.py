@@ -56,7 +56,7 @@ def check_hints(given: Mapping[str, str]) -> None:
         raise NotAllowed(f"option '{key}' cannot be set for one statement here: it belongs to the table")
 
 
-def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
+def check_catalog_options(name: str, options: Mapping[str, str], files: bool) -> None:
     """Checks the options of a catalog that a statement creates. Raises NotAllowed, without their values."""
     if files:
         return

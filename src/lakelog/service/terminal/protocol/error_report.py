@@ -12,7 +12,7 @@ from lakelog.sql.syntax.masking import without_secrets
 from lakelog.sql.syntax.source_text import SourceText
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
-_SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
+_SPARK_POSITION: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
 _SPARKS_END: Final = re.compile(r"; line \d+ pos \d+$", re.MULTILINE)
 _NEAR: Final = re.compile(r"(?:near|unexpected input|mismatched input|extraneous input) '([^'\n]+)'")
 _MOST: Final = 4_000
@@ -50,7 +50,7 @@ def failure_of(error: BaseException, source: SourceText | None = None) -> Failur
     if source is None or offset is None:
         return Failure(kind, text)
     line, column = line_and_column(source.script, offset)
-    return Failure(kind, _SPARKS_END.sub("", _SPARKS_PLACE.sub("", text)).strip(), line, column)
+    return Failure(kind, _SPARKS_END.sub("", _SPARK_POSITION.sub("", text)).strip(), line, column)
 
 
 def line_and_column(script: str, offset: int) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _offset(error: BaseException, text: str, source: SourceText) -> int | None:
         found = _nth(source.text, near[1])
         if found is not None:
             return source.start + found
-    if _SPARKS_PLACE.search(str(error)) is not None:
+    if _SPARK_POSITION.search(str(error)) is not None:
         return source.start
     return _named_at(text.replace("`", "'"), source)
 

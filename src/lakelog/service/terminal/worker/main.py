@@ -21,7 +21,7 @@ from lakelog.service.terminal.protocol.config import TerminalConfig
 from lakelog.service.terminal.protocol.pipe import Pipe
 from lakelog.service.terminal.worker.runner import Runner
 
-_JVM_GONE: Final = 3
+_JVM_LOST: Final = 3
 _GRACE_S: Final = 4.0
 """Maximum seconds for stopping streams and Spark."""
 
@@ -35,7 +35,9 @@ class Worker:
         self._messages = pipe.messages()
         opening = next(self._messages)
         self._directory: str = opening["directory"]
-        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), self._directory, self._tell, _lost)
+        self._runner = Runner(
+            TerminalConfig.from_dict(opening["config"]), self._directory, self._send, _exit_without_jvm
+        )
 
     def serve(self) -> None:
         """Runs texts until the terminal has ended."""
@@ -59,16 +61,16 @@ class Worker:
         self._texts.put(None)
         threading.Timer(_GRACE_S, os._exit, (1,)).start()
 
-    def _tell(self, execution: int, kind: str, statement: int | None, **data: Any) -> None:
+    def _send(self, execution: int, kind: str, statement: int | None, **data: Any) -> None:
         try:
             self._pipe.send({"kind": kind, "execution": execution, "statement": statement, "data": data})
         except (OSError, ValueError):
             os._exit(1)
 
 
-def _lost() -> None:
+def _exit_without_jvm() -> None:
     """Ends this process because Spark's JVM has ended; the terminal reports it."""
-    os._exit(_JVM_GONE)
+    os._exit(_JVM_LOST)
 
 
 def _own_pipe() -> Pipe:
@@ -92,7 +94,7 @@ def main() -> None:
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
-        os._exit(_JVM_GONE)
+        os._exit(_JVM_LOST)
     os._exit(0)
 
 

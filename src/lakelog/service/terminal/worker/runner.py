@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -13,21 +15,20 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
+from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.guard.guarded_tables import GuardedTables
 from lakelog.service.terminal.guard.syntax import check_syntax
 from lakelog.service.terminal.protocol.config import TerminalConfig
 from lakelog.service.terminal.protocol.error_report import Failure, failure_of, line_and_column
 from lakelog.service.terminal.protocol.results import Shown, columns_of, row_batches
-from lakelog.service.terminal.worker.startup_engine import ObservedEngine
 from lakelog.service.terminal.worker.streams import Streams
-from lakelog.service.terminal.worker.time_limit import time_limit
 from lakelog.sql.parse import Session, parse_script
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.catalog_config import CatalogConfig
 
-Tell = Callable[..., None]
+Send = Callable[..., None]
 """Called with an execution's id, a kind of event, the number of a statement, and the event's data."""
 
 _PROGRESS_S: Final = 0.4
@@ -38,11 +39,11 @@ _JAVA: Final = f"{QUICK_START} -XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=
 class Runner:
     """The session of one user: one text at a time, and streams in parallel.
 
-    ``lost`` is called in a separate thread when Spark's JVM has ended, because nothing can run here any more.
+    ``on_jvm_loss`` is called in a separate thread when Spark's JVM has ended, because nothing can run here any more.
     """
 
-    def __init__(self, config: TerminalConfig, directory: str, tell: Tell, lost: Callable[[], None]) -> None:
-        self._config, self._tell, self._lost = config, tell, lost
+    def __init__(self, config: TerminalConfig, directory: str, send: Send, on_jvm_loss: Callable[[], None]) -> None:
+        self._config, self._send, self._on_jvm_loss = config, send, on_jvm_loss
         allowed = config.allow_local_files
         tables = GuardedTables(config.warehouse, config.storage_options, config.catalog_options, config.role, allowed)
         for name, options in config.catalogs.items():
@@ -52,7 +53,7 @@ class Runner:
             self._spark_starts, tables, config.catalog, None, settings, "guarded", role=config.role, files=allowed
         )
         self.session = Session(tables, self._engine, config.catalog)
-        self.streams = Streams(config.limits, tell)
+        self.streams = Streams(config.limits, send)
         self._cancelled: set[int] = set()
         self._running: int | None = None
         self._group = contextlib.ExitStack()
@@ -72,11 +73,11 @@ class Runner:
             statements = self._parsed(execution, text, catalog, database)
             for number, statement in enumerate(statements):
                 if execution in self._cancelled:
-                    self._tell(execution, "ended", number, state="cancelled")
+                    self._send(execution, "ended", number, state="cancelled")
                 elif not self._run(execution, number, statement):
                     break
         except Exception as failed:
-            self._tell(execution, "ended", None, state="failed", error=failure_of(failed).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(failed).to_dict())
         finally:
             self._running = None
             self._cancelled.discard(execution)
@@ -107,14 +108,14 @@ class Runner:
                     "parts"
                 )
         except LakelogError as wrong:
-            self._tell(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
             return ()
-        told = [_told(statement) for statement in statements]
-        self._tell(execution, "parsed", None, statements=told)
+        described = [_described(statement) for statement in statements]
+        self._send(execution, "parsed", None, statements=described)
         for number, statement in enumerate(statements):
             refusal = self._refusal(statement)
             if refusal is not None:
-                self._tell(execution, "ended", number, state="failed", error=refusal.to_dict())
+                self._send(execution, "ended", number, state="failed", error=refusal.to_dict())
                 return ()
         return statements
 
@@ -132,7 +133,7 @@ class Runner:
     def _run(self, execution: int, number: int, statement: ParsedStatement) -> bool:
         """Runs a statement; False if the others must not run."""
         began = monotonic_s()
-        self._tell(execution, "started", number)
+        self._send(execution, "started", number)
         end: dict[str, Any] = {}
         try:
             before = self._snapshot(statement)
@@ -143,12 +144,12 @@ class Runner:
             end = {"state": "done", "message": self._change(statement, before), **end}
         except Exception as failed:
             if self._engine.is_started and self._engine.started.jobs.is_over(failed):
-                self._lost()
+                self._on_jvm_loss()
             end = {"state": "failed", "error": failure_of(failed, statement.source).to_dict()}
         if execution in self._cancelled and end["state"] == "failed":
             end = {"state": "cancelled"}
         here = {"catalog": self.session.catalogs.shown(self.session.current_catalog), "database": self.session.database}
-        self._tell(execution, "ended", number, elapsed_ms=round((monotonic_s() - began) * 1000), **end, **here)
+        self._send(execution, "ended", number, elapsed_ms=round((monotonic_s() - began) * 1000), **end, **here)
         return bool(end["state"] == "done")
 
     def _answer(self, execution: int, number: int, statement: ParsedStatement) -> dict[str, Any]:
@@ -166,10 +167,10 @@ class Runner:
         table = result if isinstance(result, pa.Table) else _first_rows(result, limits.max_rows)
         if not table.column_names:
             return {}
-        self._tell(execution, "columns", number, columns=columns_of(table))
+        self._send(execution, "columns", number, columns=columns_of(table))
         shown = Shown()
         for batch in row_batches(table, shown, limits.max_rows, limits.max_bytes):
-            self._tell(execution, "rows", number, first=shown.rows - len(batch), rows=batch)
+            self._send(execution, "rows", number, first=shown.rows - len(batch), rows=batch)
         why = None
         if shown.truncated:
             kept = f"the first {limits.max_rows} rows" if shown.rows == limits.max_rows else f"{limits.max_bytes} bytes"
@@ -193,10 +194,10 @@ class Runner:
                     jobs = self._engine.started.jobs
                     if execution in self._cancelled:
                         jobs.cancel(_group(execution))
-                    told = asdict(jobs.progress(_group(execution)))
-                    if told != last and told["jobs"]:
-                        last = told
-                        self._tell(execution, "progress", number, **told)
+                    described = asdict(jobs.progress(_group(execution)))
+                    if described != last and described["jobs"]:
+                        last = described
+                        self._send(execution, "progress", number, **described)
 
         watcher = threading.Thread(target=watch, name="progress", daemon=True)
         watcher.start()
@@ -211,15 +212,15 @@ class Runner:
     def _spark_starts(self) -> Iterator[None]:
         """Context of Spark's start: reports the reason of the wait."""
         execution = self._running or 0
-        self._tell(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
+        self._send(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
         yield
-        self._tell(execution, "spark", None)
+        self._send(execution, "spark", None)
         threading.Thread(target=self._follow_jvm, name="jvm", daemon=True).start()
         self._join_group()
 
     def _follow_jvm(self) -> None:
         self._engine.started.jobs.wait_for_jvm()
-        self._lost()
+        self._on_jvm_loss()
 
     def _join_group(self) -> None:
         """Assigns the jobs of this thread to the running execution."""
@@ -268,7 +269,7 @@ def _first_rows(frame: Any, most: int) -> pa.Table:
     return found
 
 
-def _told(statement: ParsedStatement) -> dict[str, Any]:
+def _described(statement: ParsedStatement) -> dict[str, Any]:
     source = statement.source
     line, column = line_and_column(source.script, source.start)
     return {
@@ -283,3 +284,35 @@ def _told(statement: ParsedStatement) -> dict[str, Any]:
 
 def _group(execution: int) -> str:
     return f"lakelog-terminal-{execution}"
+
+
+class ObservedEngine(LazyEngine):
+    """A lazy engine; ``around`` is a context for its start."""
+
+    def __init__(self, around: Callable[[], AbstractContextManager[None]], *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._around = around
+
+    @property
+    def started(self) -> Any:
+        """The real engine."""
+        if self.is_started:
+            return super().started
+        with self._around():
+            return super().started
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float, why: str) -> Iterator[None]:
+    """Raises InvalidRequest with ``why`` in a block that takes longer (wall-clock time). For the main thread only."""
+
+    def end(*_: object) -> None:
+        raise InvalidRequest(why)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

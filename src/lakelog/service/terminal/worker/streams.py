@@ -24,7 +24,7 @@ _STREAMS: Final[Registry[Any]] = Registry(
         "facts": "lakelog.spark.engine.streaming_query:stream_facts",
     },
 )
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 
 
 @dataclass
@@ -43,8 +43,8 @@ class _Stream:
 class Streams:
     """Runs streaming SELECTs and watches the queries of streaming INSERTs; one thread reports on all of them."""
 
-    def __init__(self, limits: Limits, tell: Callable[..., None]) -> None:
-        self._limits, self._tell = limits, tell
+    def __init__(self, limits: Limits, send: Callable[..., None]) -> None:
+        self._limits, self._send = limits, send
         self._running: list[_Stream] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -55,7 +55,7 @@ class Streams:
         self._check_room()
         stream = _Stream(execution, number, text, None, monotonic_s(), Shown())
         fields = [{"name": f.name, "type": f.dataType.simpleString()} for f in frame.schema.fields]
-        self._tell(execution, "columns", number, columns=fields)
+        self._send(execution, "columns", number, columns=fields)
         show = _STREAMS.load("show")
         stream.query = show(frame, self._limits.max_rows, lambda rows: self._rows(stream, rows))
         self._add(stream)
@@ -98,43 +98,43 @@ class Streams:
     def _rows(self, stream: _Stream, table: pa.Table) -> None:
         room = Shown()
         for batch in row_batches(table, room, None, self._limits.max_bytes):
-            self._tell(stream.execution, "rows", stream.number, first=stream.shown.rows, rows=batch)
+            self._send(stream.execution, "rows", stream.number, first=stream.shown.rows, rows=batch)
             stream.shown.rows += len(batch)
 
     def _watch(self) -> None:
         while True:
-            self._wake.wait(_LOOK_S)
+            self._wake.wait(_POLL_S)
             self._wake.clear()
             with self._lock:
                 streams = list(self._running)
             for stream in streams:
                 with contextlib.suppress(Exception):  # the JVM ends, and the process next
-                    self._look(stream)
+                    self._check(stream)
 
     def _stop_marked(self) -> None:
         with self._lock:
             streams = list(self._running)
         for stream in streams:
             with contextlib.suppress(Exception):
-                self._look(stream)
+                self._check(stream)
 
-    def _look(self, stream: _Stream) -> None:
+    def _check(self, stream: _Stream) -> None:
         """Reports the progress of a stream, or stops it on request."""
         if stream.stopped:
             stream.query.stop()
         facts = _STREAMS.load("facts")(stream.query)
-        told = {**asdict(facts), "text": stream.text, "shown": stream.shown.rows}
+        state = {**asdict(facts), "text": stream.text, "shown": stream.shown.rows}
         if facts.active:
-            self._tell(stream.execution, "stream", stream.number, **told)
+            self._send(stream.execution, "stream", stream.number, **state)
             return
         with self._lock:
             if stream not in self._running:
                 return
             self._running.remove(stream)
-        self._tell(stream.execution, "stream", stream.number, **told)
+        self._send(stream.execution, "stream", stream.number, **state)
         failure = None if stream.stopped else stream.query.exception()
         end: dict[str, Any] = {"state": "cancelled" if stream.stopped else "done"}
         if failure is not None:
             end = {"state": "failed", "error": failure_of(failure).to_dict()}
         elapsed = round((monotonic_s() - stream.began) * 1000)
-        self._tell(stream.execution, "ended", stream.number, rows=stream.shown.rows, elapsed_ms=elapsed, **end)
+        self._send(stream.execution, "ended", stream.number, rows=stream.shown.rows, elapsed_ms=elapsed, **end)

@@ -15,4 +15,4 @@ def _run(table: DynamicTable, writer: str) -> pa.Table:
 
 
 END_WRITER = Procedure("end_writer", (Parameter("writer", text, True),), _run)
-"""Ends a streaming writer whose query never comes back: its open micro-batch is taken back, and it is refused."""
+"""Ends a streaming writer whose query never restarts: aborts its open micro-batch and rejects its later writes."""

@@ -20,4 +20,4 @@ def _run(table: DynamicTable, consumer_id: str, next_snapshot_id: int | None = N
 RESET_CONSUMER = Procedure(
     "reset_consumer", (Parameter("consumer_id", text, True), Parameter("next_snapshot_id", number)), _run
 )
-"""Lets a consumer go on at a snapshot, or forgets it when none is given."""
+"""Moves a consumer to a snapshot; without a snapshot, deletes it."""

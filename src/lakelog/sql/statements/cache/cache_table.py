@@ -33,10 +33,10 @@ class CacheTable(TableStatement):
         name = cursor.name(most=9)
         options = {}
         if cursor.accept_words("OPTIONS"):
-            place = cursor.peek()
+            start_token = cursor.peek()
             options = {key.lower(): value for key, value in cursor.options().items()}
             if unknown := sorted(set(options) - {_LEVEL}):
-                cursor.fail(f"unknown option '{unknown[0]}'; CACHE TABLE takes 'storageLevel'", place)
+                cursor.fail(f"unknown option '{unknown[0]}'; CACHE TABLE takes 'storageLevel'", start_token)
         if cursor.peek() is not None:
             return None
         return cls(cursor.source, name, lazy, options.get(_LEVEL, _SPARKS_LEVEL))

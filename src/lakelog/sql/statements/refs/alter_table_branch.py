@@ -31,10 +31,10 @@ class AlterTableBranch(TableStatement):
         """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
-        place = cursor.take()
-        verb = place.text.upper()
+        start_token = cursor.take()
+        verb = start_token.text.upper()
         if verb not in ("CREATE", "DROP", "DELETE") or cursor.at_words("OR"):
-            cursor.fail("a branch can be created or dropped; CALL sys.fast_forward moves main to a branch", place)
+            cursor.fail("a branch can be created or dropped; CALL sys.fast_forward moves main to a branch", start_token)
         cursor.expect_words("BRANCH")
         only_if = cursor.accept_words("IF", "EXISTS") or cursor.accept_words("IF", "NOT", "EXISTS")
         branch, snapshot, tag = cursor.name_part("a branch"), None, None

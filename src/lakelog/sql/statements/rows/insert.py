@@ -72,15 +72,19 @@ class Insert(ParsedStatement):
         if cursor.at_symbol("(") and not _at_query(cursor, 1):
             columns = cursor.names_in_parentheses("a column")
             options |= read_options(cursor)
-        place = cursor.peek()
+        start_token = cursor.peek()
         by_name = columns is None and cursor.accept_words("BY", "NAME")
         if evolves and not by_name:
-            cursor.fail("new columns take their names from the query: write WITH SCHEMA EVOLUTION … BY NAME", place)
+            cursor.fail(
+                "new columns take their names from the query: write WITH SCHEMA EVOLUTION … BY NAME", start_token
+            )
         condition = None
-        place = cursor.peek()
+        start_token = cursor.peek()
         if cursor.accept_words("REPLACE", "WHERE"):
             if overwrite or partition is not None:
-                cursor.fail("REPLACE WHERE selects the rows to replace: write INSERT INTO without PARTITION", place)
+                cursor.fail(
+                    "REPLACE WHERE selects the rows to replace: write INSERT INTO without PARTITION", start_token
+                )
             condition = read_fragment(cursor, "a condition", *_QUERY_WORDS)
         first = cursor.peek()
         if first is None or not _at_query(cursor, 0):

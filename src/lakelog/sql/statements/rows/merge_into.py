@@ -186,7 +186,7 @@ def _update(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
 def _insert(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
-    place = cursor.peek()
+    start_token = cursor.peek()
     columns = _insert_columns(cursor, table)
     cursor.expect_words("VALUES")
     cursor.expect_symbol("(")
@@ -195,9 +195,9 @@ def _insert(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
         values.append(read_fragment(cursor, "a value", comma=True))
     cursor.expect_symbol(")", " after the values")
     if len(columns) != len(values):
-        cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", place)
+        cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", start_token)
     if len({c.lower() for c in columns}) < len(columns):
-        cursor.fail("INSERT names a column twice", place)
+        cursor.fail("INSERT names a column twice", start_token)
     return {(column,): value for column, value in zip(columns, values, strict=True)}
 
 
@@ -206,10 +206,10 @@ def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
     cursor.expect_symbol("(")
     found: list[str] = []
     while not found or cursor.accept_symbol(","):
-        place = cursor.peek()
+        start_token = cursor.peek()
         path = read_path(cursor, table)
         if len(path) > 1:
-            cursor.fail(f"INSERT takes whole columns, '{'.'.join(path)}' is a part of one", place)
+            cursor.fail(f"INSERT takes whole columns, '{'.'.join(path)}' is a part of one", start_token)
         found += path
     cursor.expect_symbol(")", " after a column")
     return found

@@ -65,8 +65,8 @@ class AlterTable(ParsedStatement):
         try:
             session.tables.alter_table(identifier, [a.change for a in self.alterations])
         except InvalidRequest as refused:
-            place = self._place(session, identifier)
-            raise type(refused)(point_at(self.source.script, place.start, str(refused))) from None
+            start_token = self._start_token(session, identifier)
+            raise type(refused)(point_at(self.source.script, start_token.start, str(refused))) from None
         return empty_result()
 
     def _target(self, session: SessionContext, identifier: Identifier, new_name: Name) -> Identifier:
@@ -75,7 +75,7 @@ class AlterTable(ParsedStatement):
             return session.resolve(new_name)
         return replace(identifier, database=(identifier.database, *new_name.parts)[-2], table=new_name.parts[-1])
 
-    def _place(self, session: SessionContext, identifier: Identifier) -> Token:
+    def _start_token(self, session: SessionContext, identifier: Identifier) -> Token:
         """The position of the refused change; that of the first change if it is unknown."""
         schema = session.tables.load_schema(identifier)
         for alteration in self.alterations:
@@ -84,5 +84,5 @@ class AlterTable(ParsedStatement):
             try:
                 schema = alteration.change.apply(schema, has_snapshots=True)
             except InvalidRequest:
-                return alteration.place
-        return self.alterations[0].place
+                return alteration.start_token
+        return self.alterations[0].start_token

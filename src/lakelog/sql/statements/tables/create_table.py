@@ -32,6 +32,6 @@ class CreateTable(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Creates the table, and its database if it is missing, so that examples from manuals run unchanged."""
-        with new_table_name(session, self.table) as place:
-            self.table.create(session, place)
+        with new_table_name(session, self.table) as target:
+            self.table.create(session, target)
         return empty_result()

@@ -48,20 +48,20 @@ class Log(MetadataTable):
         """The rows, none for a table without a log. Raises Unavailable."""
         if self.plain.log is None:
             return
-        moment, now, reader = capture(self.plain), now_ms(), LogScan(self.plain).reader
+        log_view, now, reader = capture(self.plain), now_ms(), LogScan(self.plain).reader
         rest = (None,) * 4
-        for bucket, end in sorted(moment.ends.items()):
-            first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-            yield BUCKET, None, bucket, first, end, position, bucket_lag(reader, moment, bucket), *rest
-        opened = self._opened(moment)
-        for name, writer in sorted(moment.writers.items()):
+        for bucket, end in sorted(log_view.ends.items()):
+            first, position = log_view.firsts.get(bucket, 0), log_view.state.offsets.get(bucket, 0)
+            yield BUCKET, None, bucket, first, end, position, bucket_lag(reader, log_view, bucket), *rest
+        opened = self._opened(log_view)
+        for name, writer in sorted(log_view.writers.items()):
             age = now - opened[name] if name in opened else None
             nothing = (None,) * 5
             yield WRITER, name, *nothing, writer.decided, writer.sealed, age, local_time(writer.since_ms)
         for known in NamedReaders(self.table.io, self.table.path).list():
             for bucket, position in sorted(known.offsets.items()):
-                end, first = moment.ends.get(bucket, 0), moment.firsts.get(bucket, 0)
-                late = reader_lag(reader, moment, bucket, position)
+                end, first = log_view.ends.get(bucket, 0), log_view.firsts.get(bucket, 0)
+                late = reader_lag(reader, log_view, bucket, position)
                 yield READER, known.name, bucket, first, end, position, late, *rest[:3], local_time(known.moved_ms)
 
     @property
@@ -69,16 +69,16 @@ class Log(MetadataTable):
         """The base table."""
         return replace(self.table, view=None)
 
-    def _opened(self, moment: LogView) -> Mapping[str, int]:
+    def _opened(self, log_view: LogView) -> Mapping[str, int]:
         """Writer → start of its oldest epoch that is in no snapshot: its first record, or else its decision."""
         out: dict[str, int] = {}
-        for record in moment.epochs:
+        for record in log_view.epochs:
             out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))
-        sealed = {name: w.sealed for name, w in moment.writers.items()}
+        sealed = {name: w.sealed for name, w in log_view.writers.items()}
         scan = LogScan(self.plain)
-        starts = moment.starts([w.sealed_up_to for w in moment.writers.values()])
+        starts = log_view.starts([w.sealed_up_to for w in log_view.writers.values()])
         for bucket, start in starts.items():
-            for records in scan.records_between(bucket, start, moment.ends[bucket]):
+            for records in scan.records_between(bucket, start, log_view.ends[bucket]):
                 for writer, time_ms in _first_times(records, sealed):
                     out[writer] = min(time_ms, out.get(writer, time_ms))
         return out

@@ -95,14 +95,14 @@ def statistics_columns(store: FileStore, file: DataFileMeta) -> tuple[str, str, 
     """
     written = store.schemas.get(file.schema_id)
     kept = written.field_names if file.value_stats_cols is None else file.value_stats_cols
-    places = {field.id: (at, field) for at, field in enumerate(written.select(kept))}
-    types = [field.type for _, field in places.values()]
+    positions = {field.id: (at, field) for at, field in enumerate(written.select(kept))}
+    types = [field.type for _, field in positions.values()]
     there = {field.id for field in written.fields}
     nulls, lows, highs = {}, {}, {}
     if arity_of(file.value_stats.min_values) == 0 and file.value_stats_cols is None:
         return "{}", "{}", "{}"
     for field in store.schema.fields:
-        at, source = places.get(field.id, (None, None))
+        at, source = positions.get(field.id, (None, None))
         low = high = count = None
         if field.id not in there:
             count = file.row_count

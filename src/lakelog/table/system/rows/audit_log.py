@@ -22,7 +22,7 @@ ROWKIND: Final = DataField(2147483643, "rowkind", STRING.with_nullable(False))
 
 
 class AuditLog(TableScan):
-    """A column ``rowkind`` before the table's columns. A deleted key is there as long as its delete is in a file."""
+    """A column ``rowkind`` before the table's columns. It lists a deleted key while the delete is in a file."""
 
     @property
     def row_schema(self) -> TableSchema:

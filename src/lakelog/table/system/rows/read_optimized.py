@@ -1,4 +1,4 @@
-"""``$ro``: what a full compaction has merged already, which is read without merging."""
+"""``$ro``: the rows of fully compacted files, which a read need not merge."""
 
 from __future__ import annotations
 

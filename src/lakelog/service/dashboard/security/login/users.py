@@ -45,13 +45,13 @@ class Users:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._hasher = PasswordHasher()
-        self._nobody = self._hasher.hash("a password that nobody has")
+        self._dummy_hash = self._hasher.hash("a password that nobody has")
 
     def check(self, name: str, password: str) -> User | None:
         """The user with this password; None for any other, after the same work."""
         user = self.read().get(name)
         try:
-            self._hasher.verify(user.hash if user else self._nobody, password)
+            self._hasher.verify(user.hash if user else self._dummy_hash, password)
         except (VerificationError, InvalidHashError):
             return None
         return user

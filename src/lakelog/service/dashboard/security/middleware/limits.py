@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.middleware.places import Places
+from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.service.dashboard.security.refusal import refuse
 
 _BODY_BYTES: Final = 1 << 18
@@ -18,8 +18,8 @@ _LOGIN_BYTES: Final = 1 << 14
 _BODY_S: Final = 10.0
 _BODIES_BYTES: Final = 1 << 26
 """Maximum size of the bodies of all running and waiting requests."""
-_AT_ONCE: Final = 64
-_AT_ONCE_EACH: Final = 24
+_PARALLEL: Final = 64
+_PARALLEL_EACH: Final = 24
 _WAITING: Final = 2_000
 
 
@@ -32,10 +32,10 @@ class Limits:
     """
 
     def __init__(
-        self, app: ASGIApp, body_bytes: int = _BODY_BYTES, body_s: float = _BODY_S, at_once: int = _AT_ONCE
+        self, app: ASGIApp, body_bytes: int = _BODY_BYTES, body_s: float = _BODY_S, at_once: int = _PARALLEL
     ) -> None:
         self._app, self._body_bytes, self._body_s = app, body_bytes, body_s
-        self._places = Places(at_once, min(at_once, _AT_ONCE_EACH), _WAITING)
+        self._slots = RequestSlots(at_once, min(at_once, _PARALLEL_EACH), _WAITING)
         self._bodies = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +65,7 @@ class Limits:
         self._bodies += len(body)
         who = _who(scope, identity)
         try:
-            if self._bodies > _BODIES_BYTES or not await self._places.take(who):
+            if self._bodies > _BODIES_BYTES or not await self._slots.acquire(who):
                 await refuse(scope, receive, send, 503, "too many parallel requests: retry in 2 s", retry_after="2")
                 return
             await self._answer(who, scope, _replayed(body, receive), send)
@@ -91,13 +91,13 @@ class Limits:
             await send(message)
             if holds and message["type"] == "http.response.body" and message.get("more_body"):
                 holds = False
-                self._places.give_back(who)
+                self._slots.release(who)
 
         try:
             await self._app(scope, receive, watched)
         finally:
             if holds:
-                self._places.give_back(who)
+                self._slots.release(who)
 
 
 def _who(scope: Scope, identity: Identity | None) -> str:

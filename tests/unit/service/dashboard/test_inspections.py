@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import NotFound, Unavailable
-from lakelog.service.dashboard.time_series import FigureHistory
+from lakelog.service.dashboard.time_series import StatsHistory
 from lakelog.service.dashboard.views.overview import overview
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.table.health.health import TableHealth
@@ -50,7 +50,7 @@ class OneLake:
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Iterator[Callable[[OneLake], Watcher]]:
-    history, made = FigureHistory(tmp_path / "figures.sqlite"), []
+    history, made = StatsHistory(tmp_path / "figures.sqlite"), []
 
     def start(lake: OneLake) -> Watcher:
         made.append((lake, Watcher(lake, history, late_s=0.3)))  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_a_table_that_does_not_answer_is_unreadable_and_the_others_are_looked_at(
+def test_a_table_that_does_not_answer_is_unreadable_and_the_others_are_inspected(
     watch: Callable[[OneLake], Watcher],
 ) -> None:
     lake = OneLake(["d.well", *(f"d.hung{number}" for number in range(12))])
@@ -101,7 +101,7 @@ def test_a_table_that_does_not_answer_does_not_keep_the_server_from_ending(
 
 
 @pytest.mark.parametrize("fault", [Unavailable("no route"), RecursionError("deep"), MemoryError()])
-def test_a_catalog_whose_list_fails_is_named_and_looked_at_again(
+def test_a_catalog_whose_listing_fails_is_named_and_retried(
     watch: Callable[[OneLake], Watcher], fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakelog.service.dashboard.watcher._LIST_S", 0.1)
@@ -112,7 +112,7 @@ def test_a_catalog_whose_list_fails_is_named_and_looked_at_again(
     until(lambda: len(watcher.all()[0]) == 1 and not watcher.troubles())
 
 
-def test_figures_that_cannot_be_kept_are_named_and_looks_go_on(
+def test_a_failed_write_of_samples_is_reported_and_inspections_continue(
     watch: Callable[[OneLake], Watcher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -120,7 +120,7 @@ def test_figures_that_cannot_be_kept_are_named_and_looks_go_on(
 
     lake = OneLake(["d.t"])
     with monkeypatch.context() as patch:
-        patch.setattr(FigureHistory, "add", fail)
+        patch.setattr(StatsHistory, "add", fail)
         watcher = watch(lake)
         until(lambda: "disk full" in watcher.troubles().get("dashboard", ""))
     watcher.seen("d.t")
