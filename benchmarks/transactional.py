@@ -26,7 +26,7 @@ import sys, time
 import pyarrow as pa
 from lakelog import connect
 from lakelog.table.commit.committer import Committer, register_writer
-from lakelog.table.commit.seal import Sealer
+from lakelog.table.commit.seal_thread import Sealer
 from lakelog.table.staging.task_writer import TaskWriter
 table = connect(warehouse=sys.argv[1]).table("bench.t").logical
 register_writer(table, "stream")

@@ -99,7 +99,8 @@ def test_a_table_is_created_filled_and_queried(dashboard: RunningDashboard, open
     expect(made).to_contain_text("log_table")
     rows = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-02')"
     seen = done(run(page, f"insert into walk.log_table values {rows};\nselect * from walk.log_table order by id"), 2)
-    expect(seen.locator("tbody tr")).to_have_count(2)
+    expect(seen).to_contain_text("num_inserted_rows")
+    expect(seen.locator("tbody tr")).to_have_count(1 + 2)  # the counts of the insert, the rows of the select
 
     # an error is told at its place, and the place is found in the text
     wrong = done(run(page, "select id,\n  nope\nfrom walk.log_table"))

@@ -25,8 +25,8 @@ def rows(frame: DataFrame) -> list[tuple]:
 def test_statements_answer_with_dataframes(lake, spark) -> None:
     assert rows(spark.sql("create database db")) == []
     spark.sql("create table db.t (id int, name string, primary key (id)) using lakelog")
-    assert rows(spark.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")) == []
-    assert rows(spark.sql("update db.t set name = upper(name) where id = 2")) == []
+    assert rows(spark.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")) == [(3, 0, 0, 3)]
+    assert rows(spark.sql("update db.t set name = upper(name) where id = 2")) == [(1, 1, 0, 0)]
     assert rows(spark.sql("select id, name from db.t order by id")) == [(1, "a"), (2, "B"), (3, "c")]
     assert rows(spark.sql("show tables in db").select("tableName")) == [("t",)]
     assert spark.sql("describe history db.t").where("operation = 'APPEND'").count() == 2

@@ -38,36 +38,58 @@ def values(rows: list[Row]) -> str:
     return ", ".join(f"({', '.join(text(v) for v in row)})" for row in rows)
 
 
+def counts(updated: int = 0, deleted: int = 0, inserted: int = 0) -> list[dict[str, int]]:
+    """The result of a statement that has changed so many rows."""
+    return [
+        {
+            "num_affected_rows": updated + deleted + inserted,
+            "num_updated_rows": updated,
+            "num_deleted_rows": deleted,
+            "num_inserted_rows": inserted,
+        }
+    ]
+
+
 class Plain:
-    """The table as a list of rows, changed as the statements say."""
+    """The table as a list of rows, changed as the statements say, and the counts of the last one."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
+        self.counts = counts(inserted=len(rows))
 
     def update(self, low: int) -> str:
+        self.counts = counts(updated=sum(n is not None and n >= low for _, _, n in self.rows))
         self.rows = [(i, f"{v or '-'}u", n) if n is not None and n >= low else (i, v, n) for i, v, n in self.rows]
         return f"update db.t set v = concat(coalesce(v, '-'), 'u') where n >= {low}"
 
     def delete(self, rest: int) -> str:
+        before = len(self.rows)
         self.rows = [r for r in self.rows if r[0] % 5 != rest]
+        self.counts = counts(deleted=before - len(self.rows))
         return f"delete from db.t x where x.id % 5 = {rest}"
 
     def merge(self, source: list[Row], dice: random.Random) -> str:
         found = {row[0]: row for row in source}
         has, adds, leaves = (dice.random() < 0.7 for _ in range(3))
         out: list[Row] = []
+        updated = deleted = 0
         for i, v, n in self.rows:
             other = found.get(i)
             if other is not None and has:
                 if other[1] != "gone":
                     out.append((i, other[1], n))
+                    updated += 1
+                else:
+                    deleted += 1
             elif other is None and leaves and (n or 0) > 3:
                 out.append((i, "left", n))
+                updated += 1
             else:
                 out.append((i, v, n))
         held = {row[0] for row in self.rows}
-        out += [row for row in source if row[0] not in held and row[1] != "gone"] if adds else []
-        self.rows = out
+        new = [row for row in source if row[0] not in held and row[1] != "gone"] if adds else []
+        self.rows = out + new
+        self.counts = counts(updated, deleted, len(new))
         clauses = "when matched and s.v = 'gone' then delete when matched then update set v = s.v " if has else ""
         clauses += "when not matched and v <> 'gone' then insert * " if adds else ""
         clauses += "when not matched by source and coalesce(n, 0) > 3 then update set v = 'left'" if leaves else ""
@@ -84,7 +106,8 @@ def test_rows_change_as_the_statements_say(lake, monkeypatch, kind, natively) ->
     lake.sql("create database db")
     lake.sql(f"create table db.t (id int, v string, n int{key}) using lakelog {partitions} tblproperties ({options})")
     plain = Plain([(i, dice.choice(["a", "b", "it's"]), dice.choice([None, 0, 3, 7])) for i in range(12)])
-    lake.sql(f"insert into db.t values {values(plain.rows)}")
+    done = lake.sql(f"insert into db.t values {values(plain.rows)}")
+    assert done.to_arrow().to_pylist() == plain.counts
     for step in range(6):
         kind_of_step = dice.choice(["update", "delete", "merge", "merge"])
         if kind_of_step == "update":
@@ -94,7 +117,7 @@ def test_rows_change_as_the_statements_say(lake, monkeypatch, kind, natively) ->
         else:
             ids = dice.sample(range(20), 5)
             text = plain.merge([(i, dice.choice(["m", "gone"]), step) for i in ids], dice)
-        lake.sql(text)
+        assert lake.sql(text).to_arrow().to_pylist() == plain.counts, text
         assert content(lake) == sorted(plain.rows, key=repr), text
     if kind == "logged":
         net: Counter[Row] = Counter()

@@ -60,6 +60,9 @@ def test_an_insert_reports_its_snapshot_and_a_select_its_rows(terminal: Terminal
     execution = done(terminal, "INSERT INTO db.t VALUES (1, 'a'), (2, 'b');\nSELECT * FROM db.t ORDER BY id")
     insert, select = execution.snapshot().statements
     assert insert.message == "snapshot 1 of table db.t: 2 rows more in its files (2)"
+    assert execution.rows(0) == [[2, 0, 0, 2]]
+    names = ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"]
+    assert [c["name"] for c in insert.columns] == names
     assert execution.rows(1) == [[1, "a"], [2, "b"]]
     assert [dict(c) for c in select.columns] == [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
     assert (select.rows, select.truncated, select.message) == (2, False, None)

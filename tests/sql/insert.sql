@@ -148,7 +148,7 @@ insert into db.arctic replace where arctic.id in (select id from db.u) or name =
 -->   v1 = db.arctic [id, name] read.mode=file
 -->   v2 = db.u [id]
 --> in place of ['f1', 'f2'] of db.arctic:
--->   SELECT arctic.id, arctic.name FROM v3  AS arctic WHERE NOT coalesce((arctic.id in (select id from v4 AS `u`) or name = 'x'), false) UNION ALL SELECT if(coalesce((arctic.id in (select id from v5 AS `u`) or name = 'x'), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (values (1, 'x'), (null, 'x')) AS arctic(id, name)) AS arctic
+-->   SELECT arctic.id, arctic.name, CAST(NULL AS STRING) AS _row_kind FROM v3  AS arctic WHERE NOT coalesce((arctic.id in (select id from v4 AS `u`) or name = 'x'), false) UNION ALL SELECT *, '+I' AS _row_kind FROM (SELECT if(coalesce((arctic.id in (select id from v5 AS `u`) or name = 'x'), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (values (1, 'x'), (null, 'x')) AS arctic(id, name)) AS arctic)
 -->   v3 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
 -->   v4 = db.u [id]
 -->   v5 = db.u [id]
@@ -163,14 +163,14 @@ with c as (select 1 as id) insert into db.arctic (id) replace where db.arctic.id
 -->   SELECT DISTINCT input_file_name() AS _lakelog_file FROM v2  AS arctic WHERE (id = 1)
 -->   v2 = db.arctic [id] read.mode=file
 --> in place of ['f1', 'f2'] of db.arctic:
--->   SELECT arctic.id, arctic.name FROM v3  AS arctic WHERE NOT coalesce((id = 1), false) UNION ALL SELECT if(coalesce((id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (select 'x' as name, id from v4 AS `t`) AS arctic(id, name)) AS arctic
+-->   SELECT arctic.id, arctic.name, CAST(NULL AS STRING) AS _row_kind FROM v3  AS arctic WHERE NOT coalesce((id = 1), false) UNION ALL SELECT *, '+I' AS _row_kind FROM (SELECT if(coalesce((id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (select 'x' as name, id from v4 AS `t`) AS arctic(id, name)) AS arctic)
 -->   v3 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
 -->   v4 = db.t [id]
 --> files of db.arctic:
 -->   SELECT DISTINCT input_file_name() AS _lakelog_file FROM v5  AS arctic WHERE (arctic.id = 1)
 -->   v5 = db.arctic [id] read.mode=file
 --> in place of ['f1', 'f2'] of db.arctic:
--->   SELECT arctic.id, arctic.name FROM v6  AS arctic WHERE NOT coalesce((arctic.id = 1), false) UNION ALL SELECT if(coalesce((arctic.id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((NULL) AS string) AS name FROM (with c as (select 1 as id)                                                           select id from c) AS arctic(id)) AS arctic
+-->   SELECT arctic.id, arctic.name, CAST(NULL AS STRING) AS _row_kind FROM v6  AS arctic WHERE NOT coalesce((arctic.id = 1), false) UNION ALL SELECT *, '+I' AS _row_kind FROM (SELECT if(coalesce((arctic.id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((NULL) AS string) AS name FROM (with c as (select 1 as id)                                                           select id from c) AS arctic(id)) AS arctic)
 -->   v6 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
 
 --# replace where is not for overwrites and partitions

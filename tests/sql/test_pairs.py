@@ -28,6 +28,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.sql.parse import QueryPlan, Session
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.type_parser import parse_type_text, type_text
+from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.write.dml_support import DmlSupport
 
 HERE = Path(__file__).parent
@@ -131,8 +132,9 @@ class ScribeOfTables:
         flags = " if exists" * if_exists + _options(options)
         self.events.append(f"drop partitions of {identifier} {partitions}{flags}")
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
         self.events.append(f"delete from {identifier} {condition}{_options(options)}")
+        return row_counts()
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
         if "emit.mode" in options and actions:
@@ -214,7 +216,7 @@ class ScribeOfSpark:
         chosen = f" partition {dict(partition)}" if partition else ""
         verb = "overwrite" if overwrite else "into"
         self._write_plan(f"insert {verb} {table}{chosen}{listed}{_options(options)}", plan)
-        return None
+        return row_counts()
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
         if nested := plan.text.count(" AS _v"):  # values of the struct column
@@ -239,8 +241,9 @@ class ScribeOfSpark:
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
+    ) -> RowCounts:
         self._write_plan(f"in place of {list(files)} of {table}{_options(options)}", plan)
+        return row_counts()
 
     def update_catalogs(self) -> None:
         self.events.append("catalogs changed")
@@ -316,12 +319,15 @@ def read_pairs(path: Path) -> Iterator[Pair]:
 
 
 def run_pair(text: str) -> list[str]:
-    """Everything that the statements did, one line each; the last lines are the error if there is one."""
+    """Everything that the statements did, one line each; the last lines are the error if there is one.
+
+    The scribe writes no rows, so the counts of changed rows, all zero, are left out.
+    """
     events: list[str] = []
     session = Session(ScribeOfTables(events), ScribeOfSpark(events), view_prefix="v")
     try:
         for result in session.run(text):
-            if isinstance(result, pa.Table) and result.num_columns:
+            if isinstance(result, pa.Table) and result.num_columns and result.column_names != list(row_counts()):
                 events.append(f"answer {', '.join(result.column_names)}:")
                 rows: list[dict[str, Any]] = result.to_pylist()
                 for row in rows:

@@ -18,6 +18,7 @@ from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
+from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import base_of, open_table, scan_of
 from lakelog.table.write.dml_support import DmlSupport, changeable
 from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
@@ -98,10 +99,10 @@ class CatalogTables:
         """Removes partitions."""
         drop_partitions(self.open(identifier, options), partitions, if_exists)
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
         """Deletes whole partitions."""
         table = self.open(identifier, options)
-        delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
+        return delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
         """The support of a table for these row-level actions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.row_counts import RowCounts
 
 Values = Mapping[str, str]
 """Column → new value, as SQL text."""
@@ -35,16 +36,17 @@ class TableChanges:
     _table: DynamicTable
     _statements: Statements
 
-    def update(self, set: Values, where: str | None = None) -> None:
+    def update(self, set: Values, where: str | None = None) -> RowCounts:
         """Updates columns in the rows that match a condition, or in all: ``update({"n": "n + 1"}, "id = 7")``.
 
-        Values and condition are SQL text. Raises InvalidSchema, UnsupportedFeature, and the errors of UPDATE.
+        Values and condition are SQL text. Returns the number of changed rows. Raises InvalidSchema, UnsupportedFeature,
+        and the errors of UPDATE.
         """
-        self._statements.run(f"UPDATE {self._sql_name} SET {_assignments(set)}{_where(where)}")
+        return _counts(self._statements.run(f"UPDATE {self._sql_name} SET {_assignments(set)}{_where(where)}"))
 
-    def delete(self, where: str | None = None) -> None:
-        """Deletes the rows that match a condition (SQL text), or all of them."""
-        self._statements.run(f"DELETE FROM {self._sql_name}{_where(where)}")
+    def delete(self, where: str | None = None) -> RowCounts:
+        """Deletes the rows that match a condition (SQL text), or all of them; returns their number."""
+        return _counts(self._statements.run(f"DELETE FROM {self._sql_name}{_where(where)}"))
 
     def merge(self, source: Any, on: str, alias: str = "t", source_alias: str = "s") -> MergeBuilder:
         """A MERGE of rows into this table, with Delta's builder; it runs on ``execute``.
@@ -107,17 +109,21 @@ class MergeBuilder:
         """Deletes rows only in the table."""
         return self._with("NOT MATCHED BY SOURCE", condition, "DELETE")
 
-    def execute(self) -> None:
-        """Runs the merge in one snapshot. Raises InvalidRequest without a clause, and the errors of MERGE."""
+    def execute(self) -> RowCounts:
+        """Runs the merge in one snapshot; returns the number of changed rows.
+
+        Raises InvalidRequest without a clause, and the errors of MERGE.
+        """
         if not self.clauses:
             raise InvalidRequest("a merge needs a clause, such as whenMatchedUpdateAll() or whenNotMatchedInsertAll()")
         frames = {} if isinstance(self.source, str) else {"source": self.source}
         source = self.source if isinstance(self.source, str) else "{source}"
-        self.statements.run(
+        done = self.statements.run(
             f"MERGE INTO {self.target} AS {quoted_name(self.alias)} USING {source} AS {quoted_name(self.source_alias)} "
             f"ON {_text(self.on)} {' '.join(self.clauses)}",
             **frames,
         )
+        return _counts(done)
 
     when_matched_update, when_matched_update_all = whenMatchedUpdate, whenMatchedUpdateAll
     when_matched_delete = whenMatchedDelete
@@ -128,6 +134,12 @@ class MergeBuilder:
     def _with(self, kind: str, condition: str | None, action: str) -> MergeBuilder:
         also = "" if condition is None else f" AND ({_text(condition)})"
         return replace(self, clauses=(*self.clauses, f"WHEN {kind}{also} THEN {action}"))
+
+
+def _counts(results: Sequence[Any]) -> RowCounts:
+    """The counts in the result of a statement."""
+    counts: RowCounts = results[-1].to_pylist()[0]
+    return counts
 
 
 def _assignments(values: Values) -> str:

@@ -26,6 +26,7 @@ from lakelog.table.lookup.stats import lookup_stats
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
+from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.write.table_writer import TableWriter
 
 Place = str | os.PathLike[str]
@@ -139,8 +140,10 @@ class Lake(LakeDefinitions):
         """
         return lookup_stats(self._open(name), join)
 
-    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None, *, create: bool = False) -> None:
-        """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
+    def write(
+        self, frame: Any, name: str, options: Mapping[str, str] | None = None, *, create: bool = False
+    ) -> RowCounts:
+        """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot; returns their counts.
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. Equivalent to
         ``frame.write.format("lakelog").mode("append").save(name)``, after the shuffle that ``write.shuffle`` requests.
@@ -156,10 +159,11 @@ class Lake(LakeDefinitions):
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
         if is_spark:
-            self._engine.started.write(table, frame)
-            return
+            counts: RowCounts = self._engine.started.write(table, frame)
+            return counts
         with TableWriter(table) as writer:
             writer.write(frame)
+        return writer.counts
 
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None

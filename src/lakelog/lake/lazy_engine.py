@@ -20,6 +20,7 @@ from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.model.row_counts import RowCounts
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -78,15 +79,14 @@ class LazyEngine:
             return None
         return self._local
 
-    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
-        """Changes rows in this process if Spark is not running; False if it did not."""
+    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts | None:
+        """Changes rows in this process if Spark is not running; None if it did not."""
         local = self.local
         if local is not None:
             with contextlib.suppress(NeedsSpark):
-                local.change_rows(identifier, change, options)
-                return True
+                return local.change_rows(identifier, change, options)
             _ = self.started  # the error that says what to install
-        return False
+        return None
 
     def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
         """Names of frames and Arrow rows for the duration of a block."""

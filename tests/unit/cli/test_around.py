@@ -122,6 +122,18 @@ def test_quiet_leaves_remarks_out(tmp_path: Path) -> None:
     assert (quiet.stderr, quiet.stdout) == ("", told.stdout)
 
 
+def test_sql_prints_how_many_rows_a_statement_has_changed(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    script = "insert into db.orders values (2), (3); delete from db.orders where id >= 2; delete from db.orders"
+    told = invoke("sql", script, "--warehouse", str(warehouse), "--format", "jsonl")
+    keys = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    expected = [(2, 0, 0, 2), (2, 0, 2, 0), (1, 0, 1, 0)]
+    assert [json.loads(line) for line in told.stdout.splitlines()] == [
+        dict(zip(keys, row, strict=True)) for row in expected
+    ]
+
+
 def test_log_lines_go_to_stderr_as_json(warehouse: Path) -> None:
     arguments = ("compact", "db.orders", "--warehouse", str(warehouse), "--format", "jsonl")
     done = invoke("--log-level", "info", "--log-format", "json", *arguments)

@@ -69,7 +69,7 @@ def test_all_fields_come_back_in_parts_of_any_size() -> None:
 def test_only_wanted_places_are_built_in_the_order_of_the_manifest() -> None:
     mixed = ENTRIES[::2] + ENTRIES[1::2]
     for wanted in ((lambda p, b, n: b == 3), (lambda p, b, n: p == EMPTY_ROW), (lambda p, b, n: False)):
-        assert decoded(encoded(mixed), in_place=wanted) == [e for e in mixed if wanted(e.partition, e.bucket, 4)]
+        assert decoded(encoded(mixed), in_bucket=wanted) == [e for e in mixed if wanted(e.partition, e.bucket, 4)]
 
 
 def test_fields_that_a_writer_does_not_know_are_none() -> None:

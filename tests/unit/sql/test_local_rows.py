@@ -197,6 +197,17 @@ def test_a_merge_that_is_not_certain_to_mean_the_same_needs_java(lake: Lake, mer
     assert rows(lake) == before
 
 
+def test_null_in_rows_that_stay_is_not_replaced_by_a_default(lake: Lake) -> None:
+    lake.sql("create table db.t (id bigint, n int, name string)")
+    lake.sql("insert into db.t values (1, null, 'a'), (2, null, 'b')")
+    lake.sql("alter table db.t alter column n set default 5")
+    with pytest.raises(NotInstalled):
+        lake.sql("update db.t set name = 'c' where id = 1")
+    with pytest.raises(NotInstalled):
+        lake.sql("delete from db.t where id = 1")
+    assert rows(lake) == [(1, "a", None), (2, "b", None)]
+
+
 def test_an_unknown_column_is_the_error_that_it_is(lake: Lake) -> None:
     lake.sql(f"create table db.t {_COLUMNS}")
     with pytest.raises(InvalidSchema, match="'idd'"):

@@ -10,6 +10,7 @@ from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.sql.parse import Session, parse_script
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.type_parser import parse_type_text
+from lakelog.table.model.row_counts import row_counts
 from lakelog.table.write.dml_support import DmlSupport
 
 
@@ -77,7 +78,8 @@ class Busy(Plans):
         self.times -= 1
         if self.times >= 0:
             raise CommitConflict("a file is gone")
-        return self.run_query(plan)
+        self.run_query(plan)
+        return row_counts()
 
 
 def session(engine: Plans, **arguments: str) -> Session:

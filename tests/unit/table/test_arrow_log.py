@@ -134,6 +134,6 @@ def test_offsets_without_room_for_rows_within_a_record_are_refused(
 ) -> None:
     """As those of a log that makes them from several numbers may be."""
     table = make(tmp_path)
-    monkeypatch.setattr("lakelog.logstore.embedded.appender._Known.offsets", lambda _: pa.array([1 << 51]))
+    monkeypatch.setattr("lakelog.logstore.embedded.appender._Appended.offsets", lambda _: pa.array([1 << 51]))
     with pytest.raises(UnsupportedFeature, match="debezium-json"), table.writer() as writer:
         writer.write(rows(("+I", 1, "a")))

@@ -109,7 +109,7 @@ def test_a_lease_is_renewed_while_its_owner_works(leases, now, monkeypatch) -> N
     path = f"{leases.directory}/{lease.name}"
     first = leases.io.read(path)
     now[0] += 1
-    with leases.kept(lease):
+    with leases.renewing(lease):
         while leases.io.read(path) == first:
             now[0] += 1
     assert orjson.loads(leases.io.read(path))["owner"] == lease.owner

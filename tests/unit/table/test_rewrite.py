@@ -13,6 +13,7 @@ from lakelog.filestore.read.deletion_vectors import write_vectors
 from lakelog.io.names import new_uuid
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.row_counts import row_counts
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.dml_support import changeable
@@ -44,10 +45,12 @@ def test_files_with_such_rows_are_replaced_and_no_others(tmp_path) -> None:
     handle = table.logical
     names = files_to_rewrite(handle, parse_filter("id >= 12 and id < 15", handle.schema))
     assert len(names) == 1
-    snapshot = commit_rewrite(handle, new_uuid(), [written(handle, range(10, 15))], names)
+    commit_rewrite(handle, new_uuid(), [written(handle, range(10, 15))], names)
+    snapshot = handle.store.latest_snapshot()
     assert snapshot is not None and snapshot.commit_kind == "OVERWRITE" and snapshot.delta_record_count == -5
     assert content(table) == [(i, "b" if 10 <= i < 15 else "a") for i in range(30) if not 15 <= i < 20]
-    assert commit_rewrite(handle, new_uuid(), [], []) is None
+    assert commit_rewrite(handle, new_uuid(), [], []) == row_counts()
+    assert handle.store.latest_snapshot() == snapshot
 
 
 def test_a_compaction_that_was_faster_is_a_conflict_that_changes_nothing(tmp_path) -> None:

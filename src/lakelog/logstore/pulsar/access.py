@@ -5,6 +5,7 @@ The properties have the names of Pulsar's own connectors. Secrets are never prin
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import difflib
 import json
@@ -278,3 +279,12 @@ def client_for(access: Access) -> pulsar.Client:
         if found is None:
             found = _CLIENTS[key] = access.client()
         return found
+
+
+@atexit.register
+def _shut_down() -> None:
+    """Ends the threads of this process's clients, because one that outlives its library aborts the process."""
+    for key, client in list(_CLIENTS.items()):
+        if key[0] == os.getpid():
+            with contextlib.suppress(pulsar.PulsarException):
+                client.shutdown()

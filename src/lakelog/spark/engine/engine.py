@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -24,7 +24,7 @@ from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DAT
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, lakelog_error_in, named_views
+from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, looked_up
@@ -38,6 +38,7 @@ from lakelog.spark.session.attached_names import AttachedLake, attach_names, det
 from lakelog.spark.session.session import any_session, is_spread, register
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import laid_out
+from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
@@ -48,6 +49,7 @@ from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
@@ -175,7 +177,7 @@ class SparkEngine:
     ) -> Any:
         """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
 
-        Returns None after a batch insert, or the StreamingQuery of a stream. Its checkpoint is managed next to the
+        Returns the counts of a batch insert, or the StreamingQuery of a stream. Its checkpoint is managed next to the
         table, one per statement text, so that the same statement resumes where it stopped.
         """
         target = self._tables.open(table, options)
@@ -189,8 +191,7 @@ class SparkEngine:
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
             return self.start_stream(target, frame, default_checkpoint(target, digest))
-        self.write(target, frame)
-        return None
+        return self.write(target, frame)
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
         """(name, type) of a query's result columns."""
@@ -232,11 +233,11 @@ class SparkEngine:
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
+    ) -> RowCounts:
         """Replaces data files with the rows of the plan."""
         target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
         target.check_writable()
-        self._save(align_columns(self.run_query(plan), target, None), target, overwrite=True)
+        return self._save(align_columns(self.run_query(plan), target, None), target, overwrite=True)
 
     def write_sorted(self, files: ClusteringJob) -> None:
         """Rewrites the rows of data files, clustered by columns."""
@@ -244,14 +245,14 @@ class SparkEngine:
         target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
         self._save(laid_out(self.scan(given, Scan(given)), files), target, overwrite=True)
 
-    def write(self, table: DynamicTable, frame: DataFrame) -> None:
+    def write(self, table: DynamicTable, frame: DataFrame) -> RowCounts:
         """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
         if frame.isStreaming:
             raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
         self._check(table)
-        self._save(frame, table, overwrite=False)
+        return self._save(frame, table, overwrite=False)
 
-    def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
+    def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> RowCounts:
         if frame.isStreaming:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} needs a batch query, not a stream")
         check_overwritable(table)
@@ -259,22 +260,11 @@ class SparkEngine:
         if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
             mode = self.spark.conf.get(_OVERWRITE_MODE, "static") or "static"
             chosen[DYNAMIC_PARTITION_OVERWRITE.key] = str(mode.lower() == "dynamic").lower()
-        self._save(frame, table.with_hints(chosen), overwrite=True)
+        return self._save(frame, table.with_hints(chosen), overwrite=True)
 
-    def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:
+    def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> RowCounts:
         rows = shuffled(frame, table)
-        if not is_remote():
-            write_frame(rows, table, overwrite)
-            return
-        # The server needs access to the files, this process does not.
-        mode = "overwrite" if overwrite else "append"
-        try:
-            rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
-        except PySparkException as refused:
-            conflict = lakelog_error_in(refused)
-            if conflict is None:
-                raise
-            raise conflict from refused
+        return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
+from lakelog.errors import InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import column_of, columns_of, frame_of, quoted, spark_schema
@@ -28,7 +28,6 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
 
-_CONFLICT: Final = re.compile(rf"{re.escape(CommitConflict.__module__)}\.{CommitConflict.__name__}: (.*)")
 _WORD: Final = re.compile(r"\w+")
 _CREATED_VIEW: Final = re.compile(
     r"\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?"
@@ -101,15 +100,6 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
     finally:
         for view in views.values():
             spark.catalog.dropTempView(view)
-
-
-def lakelog_error_in(refused: Exception) -> CommitConflict | None:
-    """The conflict inside a Spark error; None for any other error.
-
-    Called where Spark commits in another process (Spark Connect), so that the caller can retry.
-    """
-    found = _CONFLICT.search(str(refused))
-    return None if found is None else CommitConflict(found[1].strip())
 
 
 class TempViews:

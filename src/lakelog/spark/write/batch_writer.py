@@ -37,6 +37,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.staging.conform import check_columns
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.rejects import Rejects, check_not_given
@@ -82,7 +83,7 @@ def write_attempt(
 class LakelogWriter(DataSourceArrowWriter):
     """The writer of one job, created on the driver and pickled to its tasks.
 
-    An overwrite's tasks write files only, and its commit is one snapshot.
+    An overwrite's tasks write files only, and its commit is one snapshot. ``counts`` are the rows of the commit.
     """
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
@@ -90,8 +91,9 @@ class LakelogWriter(DataSourceArrowWriter):
         check_columns(schema, table.schema, table.name)
         self._table, self._writer = table, new_uuid()
         self._job, self._counts = JobFiles(self._writer), counts_directory()
-        self._files = _replaced_files(table) if overwrite else None
+        self._files = replaced_files(table) if overwrite else None
         self._target = _target(table) if overwrite else None
+        self.counts = row_counts()
         if overwrite:
             check_overwritable(table)
         else:
@@ -113,11 +115,13 @@ class LakelogWriter(DataSourceArrowWriter):
         share_counts(self._counts)
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
-            commit_rewrite(self._table, self._writer, results, self._files)
+            self.counts = commit_rewrite(self._table, self._writer, results, self._files)
         elif self._target is not None:
             commit_overwrite(self._table, self._writer, results, self._target)
+            self.counts = WrittenRows.of(results).as_overwrite
         else:
             _commit(self._table, self._writer, results, no_other_tries)
+            self.counts = WrittenRows.of(results).as_changes
         if not no_other_tries:
             self._job.remove_uncommitted(self._table, results)
         expire_best_effort(self._table)
@@ -141,12 +145,12 @@ class LakelogWriter(DataSourceArrowWriter):
             self._job.remove_all(self._table)
 
 
-def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> None:
+def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> RowCounts:
     """Writes a batch frame, columns by name, and commits it here in the driver; for sessions that are not remote.
 
     It is equivalent to the data source, without the three Python processes that it starts in sequence to plan and to
-    commit. For each task Spark returns the result of one attempt. Raises the errors of the checks, Spark and the
-    commit; no row counts in that case.
+    commit. For each task Spark returns the result of one attempt. Returns the counts of the rows. Raises the errors of
+    the checks, Spark and the commit; no row counts in that case.
     """
     writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
 
@@ -164,6 +168,7 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     except BaseException:
         writer.take_back(messages)  # a commit that failed after its decision stays decided
         raise
+    return writer.counts
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
@@ -218,7 +223,7 @@ def _take_back(table: DynamicTable, writer: str) -> bool:
     return True
 
 
-def _replaced_files(table: DynamicTable) -> list[str] | None:
+def replaced_files(table: DynamicTable) -> list[str] | None:
     """The data files that an overwrite replaces, None if it replaces partitions."""
     text = table.options.get_typed(OVERWRITE_DATA_FILES)
     return None if text is None else _parsed(OVERWRITE_DATA_FILES, text, list, "list of names of data files")

@@ -22,6 +22,7 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.read.file_scan import Scan
 
 _READS_OF_ENGINE: Final = ("columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types")
@@ -108,8 +109,8 @@ class ExplainingEngine:
         partition: Mapping[str, str | None],
         overwrite: bool,
         match: FieldMatch = FieldMatch.POSITION,
-    ) -> None:
-        """Notes the rows of a plan."""
+    ) -> RowCounts:
+        """Notes the rows of a plan; writes none."""
         target = self._session.opened(table, options)
         where = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in partition.items())
         if overwrite:
@@ -122,6 +123,7 @@ class ExplainingEngine:
         else:
             what = "the rows below, beside those of the table"
         self._session.note(target, what, where or "those of the rows", plan)
+        return row_counts()
 
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
         """Notes the files of a table without a key that are replaced; none is read."""
@@ -134,11 +136,12 @@ class ExplainingEngine:
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
+    ) -> RowCounts:
         """Adds the plan of the rows, if the statement rewrites all files or also adds rows."""
         noted = self._session.write
         if noted is not None and noted.plan is None:
             self._session.write = Write(noted.text, plan)
+        return row_counts()
 
 
 class _Tables:
@@ -158,7 +161,7 @@ class _Tables:
             f"EXPLAIN adds no columns to table {identifier}: explain the statement without WITH SCHEMA EVOLUTION"
         )
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
         """Notes the whole partitions."""
         target = self._session.opened(identifier, options)
         check_overwritable(target)
@@ -169,6 +172,7 @@ class _Tables:
         which = "all files" if condition is None else "the files of whole partitions"
         what = f"a snapshot without {which} ({sum(len(s.files) for s in found)}); no row is read"
         self._session.note(target, what, (", ".join(names[:_MOST_PARTITIONS]) or "no partition has such rows") + more)
+        return row_counts()
 
 
 def _shape(table: DynamicTable) -> str:

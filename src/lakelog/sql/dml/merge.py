@@ -95,7 +95,13 @@ class Merge(RowChange):
         columns = ", ".join(
             f"if({_ACTION} = 0, _o{i}, _n{i}) AS {quoted_name(c)}" for i, c in enumerate(self.target.columns)
         )
-        return f"SELECT {columns} FROM ({rows}) WHERE {_FIRST} = 1 AND (_is OR {_ACTION} > 0){gone}"
+        kinds = "".join(
+            f" WHEN {_ACTION} IN ({self._numbers(action)}) THEN '{kind}'"
+            for action, kind in ((UPDATE, "+U"), (INSERT, "+I"))
+            if self._numbers(action)
+        )
+        kind = f", CASE{kinds} END AS {ROW_KIND_COLUMN}" if kinds else ""
+        return f"SELECT {columns}{kind} FROM ({rows}) WHERE {_FIRST} = 1 AND (_is OR {_ACTION} > 0){gone}"
 
     @property
     def _clauses(self) -> list[Clause]:

@@ -46,8 +46,9 @@ class ReplaceWhere(RowChange):
         return f"SELECT DISTINCT input_file_name() AS {FILE} FROM {self.target.relation} WHERE ({self.condition})"
 
     def left(self) -> str:
-        rest = f"SELECT {self._columns} FROM {self.target.relation} WHERE NOT coalesce(({self.condition}), false)"
-        return f"{rest} UNION ALL {self._new_rows}"
+        rest = f"SELECT {self._columns}, CAST(NULL AS STRING) AS {ROW_KIND_COLUMN} FROM {self.target.relation}"
+        come = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
+        return f"{rest} WHERE NOT coalesce(({self.condition}), false) UNION ALL {come}"
 
     @property
     def _columns(self) -> str:

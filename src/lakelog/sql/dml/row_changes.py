@@ -21,6 +21,7 @@ from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.lexer import quoted_name
+from lakelog.table.model.row_counts import RowCounts
 
 UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
@@ -121,7 +122,10 @@ class RowChange(ABC):
 
     @abstractmethod
     def left(self) -> str:
-        """The rows that replace ``target.files`` in a table without a key."""
+        """The rows that replace ``target.files`` in a table without a key.
+
+        A last column ``_row_kind`` is NULL for rows that stay as they are.
+        """
 
     def of_files(self, files: Sequence[str]) -> RowChange:
         """The same for some files of the target."""
@@ -168,7 +172,8 @@ class RowsWhere(RowChange):
         )
         # once per row, independent of the condition
         met = f"(SELECT *, {self._is_met} AS {_MET} FROM {target.relation})"
-        return f"SELECT {columns} FROM {met} AS {quoted_name(target.alias)}"
+        kind = f"if({_MET}, '+U', NULL) AS {ROW_KIND_COLUMN}"
+        return f"SELECT {columns}, {kind} FROM {met} AS {quoted_name(target.alias)}"
 
     @property
     def _where(self) -> str:
@@ -183,8 +188,8 @@ class RowsWhere(RowChange):
 class ChangesRows(Protocol):
     """An engine that may do a change by itself."""
 
-    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> bool:
-        """Changes rows in one commit; False, without any change, if the queries of ``change`` are needed.
+    def change_rows(self, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts | None:
+        """Changes rows in one commit; None, without any change, if the queries of ``change`` are needed.
 
         Raises CommitConflict: nothing has changed.
         """

@@ -17,9 +17,10 @@ from lakelog.sql.query.planner import plan_query
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
-from lakelog.sql.runtime.statement import empty_result
+from lakelog.sql.runtime.statement import counts_row, insert_result
 from lakelog.sql.syntax.fragments import DmlTarget
 from lakelog.sql.syntax.source_text import SourceText
+from lakelog.table.model.row_counts import RowCounts, row_counts
 
 _ATTEMPTS = 5
 
@@ -66,47 +67,45 @@ def with_schema_evolution(
 
 
 def change_rows(session: SessionContext, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
-    """Changes the rows of a statement in one commit.
+    """Changes the rows of a statement in one commit; returns their counts as one row.
 
     Rows of a table with a primary key are written again with a row kind. For a table without one, the files with such
     rows are replaced. If a concurrent compaction wins, the statement restarts. Raises CommitConflict after too many
     restarts.
     """
     options = session.tables.canonical_options(given, "write")
-    if _is_changed_by_engine(session.engine, identifier, change, options):
-        return empty_result()
+    counts = _changed_by_engine(session.engine, identifier, change, options)
+    if counts is not None:
+        return counts_row(counts)
     if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
         plan = _planned(session, change.changes())
         with plan.explained():
-            session.engine.insert(identifier, plan, None, options, {}, overwrite=False)
-        return empty_result()
+            return insert_result(session.engine.insert(identifier, plan, None, options, {}, overwrite=False))
     conflict: CommitConflict | None = None
     for _ in range(_ATTEMPTS):
         try:
             with _read_once(session, change) as same:
-                _replace_files(session, identifier, same, options)
+                return counts_row(_replace_files(session, identifier, same, options))
         except CommitConflict as why:
             conflict = why
-        else:
-            return empty_result()
     raise CommitConflict(
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
         "statement ran. The statement changed nothing; run it again when they have finished"
     ) from conflict
 
 
-def _is_changed_by_engine(
+def _changed_by_engine(
     engine: object, identifier: Identifier, change: RowChange, options: Mapping[str, str]
-) -> bool:
+) -> RowCounts | None:
     """Lets an engine do the change by itself if it can, again after a conflict. Raises CommitConflict."""
     attempts = _ATTEMPTS if isinstance(engine, ChangesRows) else 0
     for left in reversed(range(attempts)):
         try:
-            return isinstance(engine, ChangesRows) and engine.change_rows(identifier, change, options)
+            return engine.change_rows(identifier, change, options) if isinstance(engine, ChangesRows) else None
         except CommitConflict:
             if not left:
                 raise
-    return False
+    return None
 
 
 @contextlib.contextmanager
@@ -126,16 +125,16 @@ def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange
 
 def _replace_files(
     session: SessionContext, identifier: Identifier, change: RowChange, options: Mapping[str, str]
-) -> None:
+) -> RowCounts:
     query = change.touched()
     plan = None if query is None else _planned(session, query)
     with contextlib.nullcontext() if plan is None else plan.explained():
         touched = session.engine.files_of(identifier, plan, options)
     if not touched and not change.adds_rows:
-        return
+        return row_counts()
     rest = _planned(session, change.of_files(touched).left())
     with rest.explained():
-        session.engine.replace_files(identifier, rest, touched, options)
+        return session.engine.replace_files(identifier, rest, touched, options)
 
 
 def _planned(session: SessionContext, query: str) -> QueryPlan:

@@ -30,6 +30,7 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.open import scan_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
@@ -108,7 +109,7 @@ class LocalEngine:
         partition: Mapping[str, str | None],
         overwrite: bool,
         match: FieldMatch = FieldMatch.POSITION,
-    ) -> None:
+    ) -> RowCounts:
         """Writes rows of literals, or the rows of a simple SELECT with the types of the table. Raises NeedsSpark.
 
         ``match`` makes no difference, because structs have the types of the table.
@@ -123,10 +124,9 @@ class LocalEngine:
         wanted = arrow_schema(fields)
         if rows.num_columns != len(fields) or [f.type for f in rows.schema] != [f.type for f in wanted]:
             raise NeedsSpark
-        with TableWriter(target) as writer:
-            writer.write(rows.rename_columns(wanted.names))
+        return _write(target, [rows.rename_columns(wanted.names)])
 
-    def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> None:
+    def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts:
         """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
         target = self._tables.open(table).with_hints({**options, READ_MODE.key: "file"})
         target.check_writable()
@@ -136,13 +136,13 @@ class LocalEngine:
             if set(values) & {*change.target.keys, *change.target.newer}:
                 raise NeedsSpark
             if change.target.keys:
-                _write(target, _changes(target, change, condition, values))
-            else:
-                _rewrite(target, change, condition, values)
-        elif isinstance(change, Merge) and change.target.keys and not change.extra:
-            _write(target, self._merged(target, change))
-        else:
-            raise NeedsSpark
+                return _write(target, _changes(target, change, condition, values))
+            if any(field.default_value is not None for field in target.schema.fields):
+                raise NeedsSpark  # the rewrite would put it in place of NULL, in rows that stay, too
+            return _rewrite(target, change, condition, values)
+        if isinstance(change, Merge) and change.target.keys and not change.extra:
+            return _write(target, self._merged(target, change))
+        raise NeedsSpark
 
     def _merged(self, target: DynamicTable, change: Merge) -> list[pa.Table]:
         """The changes of a MERGE whose condition is that all columns of the primary key are equal."""
@@ -224,11 +224,13 @@ def _changes(
         yield _of_kind(_with_values(old, values), "+U")
 
 
-def _rewrite(target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]) -> None:
+def _rewrite(
+    target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]
+) -> RowCounts:
     """Replaces the files of a table without a primary key that may have matching rows."""
-    names = files_to_rewrite(target, condition)
+    names, matched = files_to_rewrite(target, condition), 0
     if not names:
-        return
+        return row_counts()
     writer = new_uuid()
     task = TaskWriter(target, writer, 0, lane=0, replaces=True)
     try:
@@ -237,6 +239,7 @@ def _rewrite(target: DynamicTable, change: RowsWhere, condition: Predicate | Non
             matches = pc.scalar(True) if condition is None else condition.to_arrow(rows.schema)
             is_match = pc.coalesce(matches, pc.scalar(False))
             parts = [rows.filter(~is_match)]
+            matched += len(rows) - len(parts[0])
             if change.clause.action != DELETE:
                 parts.append(_with_values(rows.filter(is_match), values))
             for part in parts:
@@ -247,6 +250,7 @@ def _rewrite(target: DynamicTable, change: RowsWhere, condition: Predicate | Non
         task.close()
         raise
     expire_best_effort(target)
+    return row_counts(deleted=matched) if change.clause.action == DELETE else row_counts(updated=matched)
 
 
 def _with_values(rows: pa.Table, values: Mapping[str, Any]) -> pa.Table:
@@ -267,11 +271,12 @@ def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
     return rows.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar(kind), len(rows)))
 
 
-def _write(target: DynamicTable, changes: Iterable[pa.Table]) -> None:
+def _write(target: DynamicTable, changes: Iterable[pa.Table]) -> RowCounts:
     with TableWriter(target) as writer:
         for rows in changes:
             if len(rows):
                 writer.write(rows)
+    return writer.counts
 
 
 def _typed_source(source: pa.Table, schema: TableSchema) -> pa.Table:

@@ -14,6 +14,7 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.dml_support import DmlSupport
 
@@ -52,11 +53,12 @@ class Engine(Protocol):
         partition: Mapping[str, str | None],
         overwrite: bool,
         match: FieldMatch = FieldMatch.POSITION,
-    ) -> RunningStream | None:
+    ) -> RunningStream | RowCounts:
         """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
 
         ``partition`` are static values of partition columns for all rows (text, None for NULL). ``overwrite`` replaces
         these partitions; without any, the partitions of the rows or the whole table. ``match`` finds fields of structs.
+        Returns the number of written rows by row kind, or the write of a stream.
         """
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
@@ -79,8 +81,11 @@ class Engine(Protocol):
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
-        """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict."""
+    ) -> RowCounts:
+        """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict.
+
+        Rows of the plan that are changed or new have a row kind, the others NULL.
+        """
 
     def write_sorted(self, files: ClusteringJob) -> None:
         """Rewrites the rows of data files, clustered by columns, in one snapshot. Raises CommitConflict."""
@@ -140,7 +145,7 @@ class Tables(Protocol):
     ) -> None:
         """Removes partitions with these values of partition columns. Raises NotFound unless if_exists."""
 
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
         """Deletes the partitions that match a condition on partition columns; all rows without one."""
 
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:

@@ -15,8 +15,10 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.ports import RunningStream
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream
+from lakelog.table.model.row_counts import RowCounts
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,14 @@ def text_rows(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> p
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 
-def counts_row(counts: Mapping[str, int | None]) -> pa.Table:
-    """One row of integers."""
+def counts_row(counts: Mapping[str, object]) -> pa.Table:
+    """One row of integers, NULL for those that are not known."""
     return pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
+
+
+def insert_result(done: RunningStream | RowCounts) -> object:
+    """The result of an INSERT: its counts as one row, or the write of a stream."""
+    return counts_row(done) if isinstance(done, dict) else done
 
 
 def matching(names: Iterable[str], pattern: str | None) -> list[str]:

@@ -64,9 +64,9 @@ class AttemptResult:
 
     ``row_count`` is the number of rows that the task received. With ``replay`` it wrote none of them, because the epoch
     was decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
-    the bytes of keys and values that it appended to the log, for metrics; no epoch record stores them. ``rejected``
-    are the rows that it left out (``row_count`` includes them), ``replays`` the entries of rejected rows that it took
-    its rows from (RFC 16).
+    the bytes of keys and values that it appended to the log, for metrics, and ``kinds`` the rows of each row kind, for
+    the counts of changed rows; no epoch record stores them. ``rejected`` are the rows that it left out (``row_count``
+    includes them), ``replays`` the entries of rejected rows that it took its rows from (RFC 16).
     """
 
     writer: str
@@ -78,6 +78,7 @@ class AttemptResult:
     replay: bool = False
     watermark: int | None = None
     log_bytes: int = 0
+    kinds: tuple[int, ...] = (0, 0, 0, 0)
     rejected: RejectedRows | None = None
     replays: tuple[str, ...] = ()
 

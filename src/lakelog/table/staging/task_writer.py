@@ -27,7 +27,7 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.paimon.rows.row_kind import UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
@@ -105,6 +105,7 @@ class TaskWriter:
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
+        self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
@@ -126,6 +127,7 @@ class TaskWriter:
         self._runs: list[StagedRun] = []
         self._inlined: list[tuple[bytes, pa.Table]] = []
         self._row_count = self._log_bytes = 0
+        self._kinds = np.zeros(len(NAMES), dtype=np.int64)
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
         self._is_open = self._log is not None
         if self._is_open:
@@ -134,12 +136,14 @@ class TaskWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows (table columns by name, optionally ``_row_kind``).
 
+        When files are rewritten, ``_row_kind`` only counts the changed rows; it is NULL for the others.
+
         Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
         """
         if batch.num_rows == 0:
             return
         if self._rejects is None:
-            self._write(*self._checked(batch))
+            self._write(*self._checked(self._count_changed(batch) if self._rewrites else batch))
         else:
             check_columns(batch.schema, self._table.schema, self._table.name)  # no fault of any row
             self.write_good(GivenRows.of(batch, self._table, self._row_count))
@@ -172,12 +176,13 @@ class TaskWriter:
 
     def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
         """The rows in the table's types, and their kinds; changes nothing. Raises InvalidSchema."""
-        is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
-        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
-        check_values(rows, kinds, self._table, is_new)
+        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=not self._rewrites)
+        check_values(rows, kinds, self._table, not self._rewrites)
         return rows, kinds
 
     def _write(self, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
+        if not self._rewrites:
+            self._kinds += np.bincount(kinds, minlength=len(NAMES))
         order = in_update_order(rows, kinds, self._table.schema)
         if order is not None:
             rows, kinds = rows.take(pa.array(order)), kinds[order]
@@ -220,7 +225,9 @@ class TaskWriter:
         rejected = None if self._rejects is None else self._rejects.finish()
         self._end()
         done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
-        return replace(done, watermark=watermark, log_bytes=self._log_bytes, rejected=rejected)
+        return replace(
+            done, watermark=watermark, log_bytes=self._log_bytes, rejected=rejected, kinds=tuple(self._kinds.tolist())
+        )
 
     def close(self) -> None:
         """Aborts after a failure: waits for records sent to the log, so that healing finds all of them.
@@ -246,6 +253,15 @@ class TaskWriter:
         if self._is_open:
             self._is_open = False
             end_use(self._table, self._writer)
+
+    def _count_changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Counts the rows of a rewrite that have a row kind; returns the batch without the kinds."""
+        index = batch.schema.get_field_index(ROW_KIND_COLUMN)
+        if index < 0:
+            return batch
+        changed = kinds_from_text(batch.column(index).drop_null(), ROW_KIND_COLUMN)
+        self._kinds += np.bincount(changed.to_numpy(), minlength=len(NAMES))
+        return batch.drop_columns([ROW_KIND_COLUMN])
 
     def _count_on(self, rows_of: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
         """The arrival order of rows, for a table without a log."""

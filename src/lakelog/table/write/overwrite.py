@@ -7,12 +7,13 @@ replaced with the rest; later ones follow it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, UnsupportedFeature
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
@@ -35,6 +36,7 @@ from lakelog.table.model.partition_selection import (
     partition_values,
     partitions_meeting,
 )
+from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
@@ -43,6 +45,8 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import batches_of
 
 _ATTEMPTS = 8
+_COUNTED_ROWS: Final = 1_000_000
+"""Maximum number of rows in overlapping files that a delete of whole partitions reads, to count its rows."""
 
 
 def commit_overwrite(
@@ -114,13 +118,14 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     return made
 
 
-def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
+def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCounts:
     """Deletes the partitions that match a condition on partition columns, or all rows without one, in one snapshot.
 
-    Raises UnsupportedFeature for a condition on other columns.
+    Metadata counts the rows. The keys of files that overlap are read, if they are few; else the count is None. Raises
+    UnsupportedFeature for a condition on other columns.
     """
     if condition is None:
-        return truncate(table)
+        return _removed_rows(table, truncate(table), None)
     keys = table.schema.partition_keys
     others = sorted(condition.columns - set(keys))
     if others:
@@ -132,7 +137,24 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snaps
     check_overwritable(table)
     seal_decided(table)
     live = _live_partitions(table, table.store.latest_snapshot())
-    return remove_partitions(table, partitions_meeting(table.schema, live, condition))
+    found = partitions_meeting(table.schema, live, condition)
+    return _removed_rows(table, remove_partitions(table, found), found)
+
+
+def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collection[bytes] | None) -> RowCounts:
+    """The rows of these partitions (None: all) in the snapshot before the one that has removed them."""
+    if made is None:
+        return row_counts()
+    with contextlib.suppress(NotFound):  # expired meanwhile
+        splits = table.store.plan(snapshot_id=made.id - 1, partitions=partitions)
+        exact = [split.exact_rows for split in splits]
+        merged = [split for split, rows in zip(splits, exact, strict=True) if rows is None]
+        if sum(split.row_count for split in merged) > _COUNTED_ROWS:
+            return row_counts(deleted=None)
+        column = (table.schema.primary_keys or table.schema.field_names)[:1]
+        read = sum(batch.num_rows for split in merged for batch in table.store.read_split(split, column))
+        return row_counts(deleted=read + sum(rows for rows in exact if rows is not None))
+    return row_counts(deleted=None)
 
 
 def seal_decided(table: DynamicTable) -> None:
@@ -190,6 +212,12 @@ class OverwriteWriter:
         self._result: AttemptResult | None = None
         self._unknown = False
         self._open = True
+
+    @property
+    def counts(self) -> RowCounts:
+        """The new rows, once they are committed; the replaced ones are not counted (None)."""
+        done = () if self._open or self._result is None else (self._result,)
+        return WrittenRows.of(done).as_overwrite
 
     def write(self, rows: Any) -> None:
         """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""

@@ -26,6 +26,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import carried_state
 from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.model.row_counts import RowCounts, WrittenRows
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.overwrite import seal_decided
 
@@ -44,8 +45,8 @@ def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) ->
 
 def commit_rewrite(
     table: DynamicTable, writer: str, results: Sequence[AttemptResult], replaced: Collection[str]
-) -> Snapshot | None:
-    """Replaces data files with the rows of the accepted attempts; None if there is nothing to do.
+) -> RowCounts:
+    """Replaces data files with the rows of the accepted attempts; returns the number of changed rows.
 
     1 find the files in the newest snapshot · 2 write the small runs of the attempts, and the remaining deletion vectors
     · 3 commit; of kind COMPACT if the rows stay the same. Raises CommitConflict if one of the files is missing (nothing
@@ -61,10 +62,13 @@ def commit_rewrite(
         )
     # 2
     ready = level0_files_of(table, [EpochRecord(writer, 0, now_ms(), tuple(results))], latest)
+    written = WrittenRows.of(results)
     if not entries and not any(b.new_files for b in ready.made.files):
-        return None
+        return written.in_place_of(0)
     gone = _by_bucket(entries)
-    index = _vectors_without(ready.table, latest, gone)
+    vectors = _Vectors(ready.table, latest, gone)
+    counts = written.in_place_of(sum(e.file.row_count for e in entries) - vectors.deleted)
+    index = vectors.without
     # 3
     request = CommitRequest(
         writer,
@@ -76,12 +80,12 @@ def commit_rewrite(
         index=index,
     )
     try:
-        made = table.store.commit(request)
+        table.store.commit(request)
     except CommitConflict:
         ready.made.delete(ready.table)
         raise
     publish_best_effort(table)
-    return made
+    return counts
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
@@ -91,13 +95,28 @@ def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
     return [BucketFiles(*bucket_key, deleted_files=tuple(files)) for bucket_key, files in held.items()]
 
 
-def _vectors_without(table: DynamicTable, latest: Snapshot | None, gone: Sequence[BucketFiles]) -> IndexChange:
-    """The deletion vectors without those of removed files."""
-    held = table.store.vector_files(latest)
-    changes = []
-    for files in gone:
-        entries = held.get((files.partition, files.bucket), [])
-        vectors = BucketVectors(table.io, table.store.paths, files.partition, files.bucket, entries)
-        if entries:
-            changes.append(CompactionResult(files, vectors.change(f.file_name for f in files.deleted_files)))
-    return joined_index(changes)
+class _Vectors:
+    """The deletion vectors in buckets from which files are removed."""
+
+    def __init__(self, table: DynamicTable, latest: Snapshot | None, gone: Sequence[BucketFiles]) -> None:
+        held = table.store.vector_files(latest)
+        self._of = [
+            (files, BucketVectors(table.io, table.store.paths, files.partition, files.bucket, entries))
+            for files in gone
+            if (entries := held.get((files.partition, files.bucket), []))
+        ]
+
+    @property
+    def deleted(self) -> int:
+        """Rows of the removed files that had been deleted before."""
+        found = (vectors.deleted(f.file_name for f in files.deleted_files) for files, vectors in self._of)
+        return sum(len(positions) for bucket in found for positions in bucket.values())
+
+    @property
+    def without(self) -> IndexChange:
+        """The vectors without those of removed files."""
+        changes = [
+            CompactionResult(files, vectors.change(f.file_name for f in files.deleted_files))
+            for files, vectors in self._of
+        ]
+        return joined_index(changes)

@@ -20,6 +20,7 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts, sum_of
 from lakelog.table.staging.rejects import Rejects, check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -42,6 +43,12 @@ class TableWriter:
         is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._failed = False
+        self._counts = row_counts()
+
+    @property
+    def counts(self) -> RowCounts:
+        """The rows that this writer has committed, by their row kinds."""
+        return self._counts
 
     def write(self, rows: Any) -> None:
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
@@ -68,23 +75,27 @@ class TableWriter:
         if self._task is not None:
             self._task.flush_log()
 
-    def commit(self) -> None:
-        """Commits the rows so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
+    def commit(self) -> RowCounts:
+        """Commits the rows so far as one snapshot; returns their number by row kind.
 
+        Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
         CommitDecided means that the rows are in the table, and only a later step failed: ``close`` retries it. Rows of
         a failed commit are not committed again: InvalidRequest.
         """
         if self._task is None:
-            return
+            return row_counts()
         self._check_failed()
         try:
+            results = [self._task.finish()]
             if self._committer is None:
-                commit_append(self._table, self._writer, [self._task.finish()], self._epoch)
+                commit_append(self._table, self._writer, results, self._epoch)
             else:
-                self._committer.commit(self._epoch, [self._task.finish()])
+                self._committer.commit(self._epoch, results)
         except BaseException:
             self._failed = True
             raise
+        counts = WrittenRows.of(results).as_changes
+        self._counts = sum_of((self._counts, counts))
         self._task = None
         self._epoch += 1
         if self._committer is not None:
@@ -92,6 +103,7 @@ class TableWriter:
                 seal(self._committer)
         take_over_best_effort(self._table)
         expire_best_effort(self._table)
+        return counts
 
     def abort(self) -> None:
         """Drops uncommitted rows; its rows in the log are taken back."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
 from lakelog.sql.syntax.token_stream import TokenStream
 
@@ -33,8 +33,9 @@ class Delete(ParsedStatement):
         return cls(cursor.source, table, condition)
 
     def run(self, session: SessionContext) -> object:
-        """Deletes rows; for a condition on partitions only, no rows are read. Raises NotFound,
-        UnsupportedFeature.
+        """Deletes rows; for a condition on partitions only, whole files. Returns the counts of rows.
+
+        Raises NotFound, UnsupportedFeature.
         """
         found = session.changed_table(self.table.name)
         if found is None:
@@ -42,8 +43,7 @@ class Delete(ParsedStatement):
         identifier, schema = found
         if is_of_partitions(session, identifier, self.table, schema, self.condition):
             options = session.tables.canonical_options(self.table.options, "write")
-            session.tables.delete(identifier, self.condition, options)
-            return empty_result()
+            return counts_row(session.tables.delete(identifier, self.condition, options))
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [DELETE])
         return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)

@@ -16,7 +16,7 @@ from lakelog.sql.dml.row_changes import DELETE, INSERT
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, insert_result
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
 from lakelog.sql.syntax.source_text import SourceText
@@ -100,7 +100,7 @@ class Insert(ParsedStatement):
         return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
 
     def run(self, session: SessionContext) -> object:
-        """Writes the rows, or starts a streaming write for a streaming query; returns the engine's result."""
+        """Writes the rows and returns their counts; for a streaming query starts the write and returns it."""
         identifier = session.find(self.name)
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
@@ -121,7 +121,8 @@ class Insert(ParsedStatement):
                 return self._replace(session, identifier, schema, self.condition, columns)
             match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
             match = FieldMatch.NAME if self.by_name else match
-            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
+            done = session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
+            return insert_result(done)
 
     def _replace(
         self,

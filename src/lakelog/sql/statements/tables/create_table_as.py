@@ -58,10 +58,10 @@ class CreateTableAs(ParsedStatement):
                 table.create(session, place)
                 try:
                     result = session.engine.insert(place, plan, None, {}, {}, overwrite=False)
-                    if result is not None and place != identifier:
+                    if not isinstance(result, dict) and place != identifier:
                         result.stop()
                         raise InvalidRequest(f"a stream cannot replace table '{identifier}': drop it first")
                 except BaseException:
                     session.tables.drop_table(place, if_exists=True, purge=True)
                     raise
-        return empty_result() if result is None else result
+        return empty_result() if isinstance(result, dict) else result
