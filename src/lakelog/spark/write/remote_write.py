@@ -40,15 +40,21 @@ def write_remote(frame: DataFrame, table: DynamicTable, overwrite: bool = False)
     try:
         observed.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
     except PySparkException as refused:
-        conflict = _CONFLICT.search(str(refused))
+        conflict = conflict_in(refused)
         if conflict is None:
             raise
-        raise CommitConflict(conflict[1].strip()) from refused
+        raise conflict from refused
     found = seen.get  # empty if Spark has planned a frame without rows away
     written = WrittenRows(found.get(_ROWS, 0), [found.get(text, 0) for text in NAMES])
     if files is not None:
         return written.in_place_of(replaced)
     return written.as_overwrite if overwrite else written.as_changes
+
+
+def conflict_in(refused: Exception) -> CommitConflict | None:
+    """The conflict inside a Spark error, so that the caller can retry; None for any other error."""
+    found = _CONFLICT.search(str(refused))
+    return None if found is None else CommitConflict(found[1].strip())
 
 
 def _rows_of(table: DynamicTable, files: list[str]) -> int | None:
