@@ -16,7 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 from depth import DEPTH, Depth
 from lakelog.service.servers.server_process import QUICK_START
 from lanes import COLLECTED
-from smoke import MANY_CASES, SMOKE
+from smoke import LONG, MANY_CASES, SMOKE
 
 if TYPE_CHECKING:
     from servers.hdfs_cluster import HdfsCluster
@@ -71,6 +71,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if cases[test] % 4:
                 item.add_marker("slow")
             cases[test] += 1
+        if not LONG.isdisjoint(
+            f"{item.path.parent.name}/{item.path.name}::{name}"
+            for name in (item.name, getattr(item, "originalname", item.name))
+        ):
+            item.add_marker("slow")
         if folder in _MARKERS:
             is_other = folder == "integration" and (
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None

@@ -1,4 +1,4 @@
-"""What `make test` runs of many tests: on Spark a few of each capability, elsewhere some cases of large files.
+"""What `make test` runs: on Spark a few tests of each capability, elsewhere all but long ones and some of many cases.
 
 A test of tests/spark is named by file and function, and by its parameters where some of them are enough.
 """
@@ -125,3 +125,44 @@ MANY_CASES: Final = frozenset(
 )
 """Files whose tests cross many parameters: of each test ``make test`` runs every fourth case, ``make test-deep`` all
 others (they are marked ``slow``)."""
+
+LONG: Final = frozenset(
+    {
+        "cli/test_around.py::test_a_real_bash_completes",
+        "cli/test_around.py::test_metrics_serves_until_it_is_interrupted[SIGINT]",
+        "cli/test_around.py::test_quiet_leaves_remarks_out",
+        "contract/test_new_parts.py::test_other_processes_know_registered_parts",
+        "dashboard/test_actions.py::test_an_action_runs_from_the_page_of_its_table",
+        "dashboard/test_connections.py::test_a_running_request_keeps_its_connection",
+        "dashboard/test_connections.py::test_the_oldest_of_too_many_are_ended_and_one_that_asks_is_answered",
+        "dashboard/test_inspections.py::test_a_table_that_does_not_answer_does_not_keep_the_server_from_ending",
+        "dashboard/test_logins.py::test_a_login_flood_hashes_one_password_at_a_time",
+        "dashboard/test_pages.py::test_a_table_with_a_dot_in_its_name_has_its_pages",
+        "dashboard/test_pages.py::test_numbers_of_any_length_are_answered",
+        "dashboard/test_previews.py::test_a_preview_has_a_time_limit",
+        "dashboard/test_previews.py::test_an_internal_error_of_a_preview_is_reported_as_such",
+        "filestore/test_lookup_remains.py::test_a_compaction_that_dies_anywhere_has_happened_or_not",
+        "io/test_locks.py::test_with_a_lock_no_commit_is_lost[sql]",
+        "property/test_append_crash_points.py::test_a_write_that_goes_wrong_at_any_call_is_done_or_not[files]",
+        "property/test_history.py::test_all_that_must_stay_is_readable_after_every_step",
+        "property/test_hostile_metadata.py::test_nothing_outside_of_a_table_is_touched[vectors]",
+        "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[all-first]",
+        "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[all-lookup]",
+        "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[all-sum]",
+        "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[upsert-groups]",
+        "property/test_rejected_crash_points.py::test_a_replay_takes_each_row_once[log]",
+        "property/test_rejected_crash_points.py::test_a_stream_that_sends_its_epoch_again_rejects_once[log]",
+        "service/test_optimizer.py::test_it_stops_at_the_next_safe_point_and_what_was_done_counts[2]",
+        "service/test_terminal.py::test_a_hostile_text_is_refused_and_the_next_one_runs",
+        "service/test_terminal.py::test_a_long_text_is_refused_and_old_texts_are_forgotten",
+        "service/test_terminal_rights.py::test_an_admin_may_open_a_directory_where_the_server_allows_it",
+        "table/test_follower.py::test_a_follower_that_dies_at_any_call_leaves_each_row_to_the_next_one_once",
+        "table/test_idle_tables.py::test_what_is_taken_for_control_records_is_never_anything_else",
+        "table/test_seal.py::test_a_process_that_ends_seals_what_it_has_decided",
+        "table/test_transactional.py::test_long_epochs_are_read_back_in_parts",
+        "unit/test_without_spark.py::test_every_way_to_another_pyspark_says_which_works[4.0.0]",
+        "unit/test_without_spark.py::test_every_way_to_another_pyspark_says_which_works[4.4.0]",
+    }
+)
+"""Tests of several seconds that ``make test-deep`` runs: folder, file and function, with parameters where only some are
+meant."""

@@ -11,7 +11,7 @@ import pytest
 
 from depth import SHARES, Depth
 from lanes import COLLECTED, ROOT, Lane, lanes_of
-from smoke import MANY_CASES, SMOKE
+from smoke import LONG, MANY_CASES, SMOKE
 
 WHOLE = ("browser", "docs", "interop")
 """Folders that ``make test`` does not collect: a lane runs all of each."""
@@ -66,3 +66,13 @@ def test_every_file_with_many_cases_exists_and_runs_some_of_them(collected: list
         assert file.exists(), name
         items = [item for item in collected if item.path == file]
         assert not items or any(item.get_closest_marker("slow") is None for item in items), name
+
+
+def test_every_long_test_exists(collected: list[pytest.Item]) -> None:
+    found = {
+        f"{item.path.parent.name}/{item.path.name}::{name}"
+        for item in collected
+        for name in (item.name, item.name.partition("[")[0])
+    }
+    files = {name.partition("::")[0] for name in found}
+    assert [test for test in sorted(LONG) if test.partition("::")[0] in files and test not in found] == []

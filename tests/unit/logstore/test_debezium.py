@@ -203,7 +203,7 @@ def test_each_semantic_type_is_a_value_of_its_column(kind: pa.DataType, given: b
         (pa.int64(), b'{"op":"t"}', "'op' is 't'.*truncated"),
         (pa.int64(), b'{"op":"x","after":{"v":1}}', "'op' is 'x'"),
         (pa.int64(), b'{"after":{"v":1}}', "'op' is None"),
-        (pa.int64(), b'{"op":"c"}', "'after' is missing"),
+        (pa.int64(), b'{"op":"c"}', "'after'.* is missing"),
         (pa.int64(), b'{"op":"d","before":null}', "'before' of a delete is missing.*REPLICA IDENTITY"),
         (pa.int64(), b'{"op":"c","after":{"v":"x"}}', "'after.v'"),
         (pa.int64(), b'{"op":"c","after":7}', "'after' is 7"),
