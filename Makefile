@@ -18,7 +18,7 @@ NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
         .venv .venv-oldest .venv-pypaimon need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
-        test-docs test-on-connect
+        test-docs test-on-connect test-single
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,11 +52,16 @@ check: .venv ## format, lint, types, imports, spelling, the picture of the packa
 
 test-all: test test-more test-long ## test, test-more and test-long
 
-LANES := test-chaos test-kafka test-pulsar test-storage test-catalogs test-docs test-browser test-on-connect
-test-more $(LANES): export LAKELOG_NO_SKIPS := 1
-test-more: test-spark test-deep $(LANES) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
+# Lanes of one process each: two at a time, because they wait for servers and for time to pass.
+SINGLE := test-chaos test-catalogs test-on-connect
+LANES := test-kafka test-pulsar test-storage test-docs test-browser
+test-more test-single $(LANES) $(SINGLE): export LAKELOG_NO_SKIPS := 1
+test-more: test-spark test-deep $(LANES) test-single ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
 
-$(LANES): .venv/spark-classes.jsa
+$(LANES) $(SINGLE): .venv/spark-classes.jsa
+
+test-single: .venv/spark-classes.jsa
+	$(MAKE) --keep-going --jobs 2 --output-sync=recurse $(SINGLE)
 
 test-chaos:
 	$(PYTEST) $(CHAOS) -m "not pulsar"
