@@ -150,8 +150,6 @@ LONG: Final = frozenset(
         "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[all-lookup]",
         "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[all-sum]",
         "property/test_published_changes.py::test_the_log_of_every_merge_engine_adds_up_to_its_files[upsert-groups]",
-        "property/test_rejected_crash_points.py::test_a_replay_takes_each_row_once[log]",
-        "property/test_rejected_crash_points.py::test_a_stream_that_sends_its_epoch_again_rejects_once[log]",
         "service/test_optimizer.py::test_it_stops_at_the_next_safe_point_and_what_was_done_counts[2]",
         "service/test_terminal.py::test_a_hostile_text_is_refused_and_the_next_one_runs",
         "service/test_terminal.py::test_a_long_text_is_refused_and_old_texts_are_forgotten",
