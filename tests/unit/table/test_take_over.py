@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,11 +23,13 @@ from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.spark.write.batch_writer import write_attempt
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.registrations import BATCH, STREAM, Lease
+from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
 from lakelog.table.write.table_writer import TableWriter
@@ -398,3 +401,24 @@ def test_a_reader_that_is_paused_while_it_starts_does_not_read_values_that_a_tak
 def write_one(table: Table, name: str) -> None:
     with table.writer() as writer:
         writer.write(rows(1, name=name))
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_take_over_leaves_rows_of_an_epoch_that_was_sealed_after_the_next_decision(
+    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restarted driver decides epoch 1 from the offsets of epoch 0 and dies; another process then seals epoch 0."""
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key=key)
+    Job(table).epoch(0, [1, 2, 3])
+    job = Job(table)
+    attempts = job.attempts(1, [4])
+    (record,) = waiting_epochs(table.logical).waiting
+    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+        patched.setattr(Committer, "_heal", Mock(side_effect=Unavailable("dies")))
+        job.committer.commit(1, attempts)
+    helper = Committer(table.logical.whole, "query", helps=True)
+    helper.verify(record)
+    assert seal(helper) is not None
+    Committer(table.logical, "query", helps=True).take_back()
+    assert added_up(table) == {(number, "e0"): 1 for number in (1, 2, 3)} | {(4, "e1"): 1}
+    assert added_up(table, "latest-full") == added_up(table)

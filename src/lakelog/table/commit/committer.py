@@ -393,7 +393,7 @@ class Committer:
                     accepted = {newest: frozenset()} if newest >= 0 else {}
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
-                at = {bucket: starts.get(bucket, 0) for bucket in ends}
+                at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
                 healed = {b: repair.repair(b, start, counted=judged.counted_from(b, start)) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
                     return {bucket: done.verified for bucket, done in healed.items()}
