@@ -191,6 +191,20 @@ def test_a_partition_that_no_directory_can_have_is_refused(tmp_path, file_format
     assert table.scan().to_arrow().column("id").to_pylist() == [0]
 
 
+@pytest.mark.parametrize("value", ["x" * 300, "é" * 200])
+def test_a_partition_value_too_long_for_a_directory_blocks_no_other_writer(tmp_path, value) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id bigint, p string, primary key (id, p)) using lakelog partitioned by (p) "
+        f"tblproperties ('bucket' = '1', {LOG})"
+    )
+    table = lake.table("db.t")
+    with pytest.raises(InvalidSchema, match="partition column 'p' of table db.t has the value .* Write a shorter"):
+        write(table, pa.table({"id": [1], "p": [value]}))
+    write(table, pa.table({"id": [2], "p": ["short"]}))
+    assert all([row["id"] for row in found] == [2] for found in everywhere(table))
+
+
 def test_a_table_whose_sums_have_more_digits_than_their_type_is_rescaled(tmp_path) -> None:
     sums = "'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum'"
     table = make(tmp_path, "v decimal(5, 2)", f"'bucket' = '1', {sums}")

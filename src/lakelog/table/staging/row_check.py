@@ -36,6 +36,8 @@ _DAY_S: Final = 86_400
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SHOWN: Final = 60
 """Maximum number of characters of a value in an error."""
+_LONGEST_NAME: Final = 255
+"""Maximum number of bytes of a directory's name on local disks and HDFS."""
 _Finder = Callable[[pa.Array], str | None]
 """Finds the first invalid value of a leaf or map column, as text; None if all are valid."""
 _TRIED: Final[set[tuple[str, int]]] = set()
@@ -226,12 +228,19 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
     schema, engine, options = table.schema, engine_of(table.schema), Options(table.schema.options)
     for partition in {partition for partition, _ in runs}:
         try:
-            table.store.paths.bucket_dir(partition, 0)
+            directory = table.store.paths.bucket_dir(partition, 0)
         except Corrupt as why:
             raise InvalidSchema(
                 f"rows of table {table.name} have a value in a partition column that cannot be a directory name, "
                 f"such as a time outside the years 0001 to 9999: {why}. Write NULL or another value"
             ) from None
+        longest = max(directory.split("/"), key=lambda name: len(name.encode()))
+        if len(longest.encode()) > _LONGEST_NAME:
+            column, _, value = longest.partition("=")
+            raise InvalidSchema(
+                f"partition column '{column}' of table {table.name} has the value '{_shown(value)}', whose directory "
+                f"name has {len(longest.encode())} bytes; at most {_LONGEST_NAME} are possible. Write a shorter value"
+            )
     if schema.is_keyed and not isinstance(engine, PickingEngine):
         names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
         for _, rows in runs:
