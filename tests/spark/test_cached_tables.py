@@ -106,7 +106,7 @@ def test_a_change_of_columns_or_options_alone_is_seen(lake: Lake) -> None:
 
 def test_memory_is_given_back_whatever_ends_the_table(lake: Lake, tmp_path, spark) -> None:
     def kept() -> int:
-        return len(lake._engine.started._planned.cached._kept)
+        return len(lake._engine.started._planned.cached._cached)
 
     lake.sql("create table db.t (id bigint, primary key (id)); insert into db.t values (1); cache table db.t")
     lake.sql("call sys.create_branch('db.t', 'b', snapshot => 1); cache table db.t$branch_b")
