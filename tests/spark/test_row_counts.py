@@ -56,8 +56,8 @@ def test_a_stream_of_changes_is_counted_by_row_kind(lake: Lake) -> None:
     lake.sql("insert into db.s values (1, 1), (2, 2), (3, 3)")
     lake.sql("update db.s set n = 9 where id <= 2")
     lake.sql("delete from db.s where id = 3")
-    told = "select id, n, _row_kind from table_changes('db.s', 1)"
-    assert result(lake, f"insert into db.t {told}") == counts(updated=2, deleted=1, inserted=3)
+    changes = "select id, n, _row_kind from table_changes('db.s', 1)"
+    assert result(lake, f"insert into db.t {changes}") == counts(updated=2, deleted=1, inserted=3)
     assert sorted(map(tuple, lake.sql("select * from db.t").collect())) == [(1, 9), (2, 9)]
     frame = lake.spark.createDataFrame([(1, 0, "-D"), (7, 0, "+I"), (2, 1, "+U")], "id int, n int, _row_kind string")
     assert lake.write(frame, "db.t") == counts(updated=1, deleted=1, inserted=1)

@@ -84,17 +84,17 @@ def test_the_configuration_has_options_of_the_catalog_and_further_catalogs(wareh
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("warehose = 'x'", "has the unknown part 'warehose'; known: warehouse, options, catalogs, settings"),
         ("warehouse = ", "cannot be read"),
         ("options = 'x'", r"'options' in the configuration .* must be a table: \[options\]"),
     ],
 )
-def test_a_wrong_configuration_is_reported(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_configuration_is_reported(tmp_path: Path, text: str, message: str) -> None:
     wrong = invoke("--config", configured(tmp_path, text), "tables").exception
     assert isinstance(wrong, InvalidOption)
-    assert re.search(told, str(wrong))
+    assert re.search(message, str(wrong))
 
 
 def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
@@ -116,20 +116,20 @@ def test_quiet_leaves_remarks_out(tmp_path: Path) -> None:
     lake.sql("create database db")
     for number in range(101):
         lake.sql(f"create table db.t{number} (id int)")
-    told = invoke("sql", "show tables in db", "--warehouse", str(tmp_path))
-    assert told.stderr == "the first 100 rows; --limit shows more\n"
+    result = invoke("sql", "show tables in db", "--warehouse", str(tmp_path))
+    assert result.stderr == "the first 100 rows; --limit shows more\n"
     quiet = invoke("--quiet", "sql", "show tables in db", "--warehouse", str(tmp_path))
-    assert (quiet.stderr, quiet.stdout) == ("", told.stdout)
+    assert (quiet.stderr, quiet.stdout) == ("", result.stdout)
 
 
 def test_sql_prints_how_many_rows_a_statement_has_changed(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)
     script = "insert into db.orders values (2), (3); delete from db.orders where id >= 2; delete from db.orders"
-    told = invoke("sql", script, "--warehouse", str(warehouse), "--format", "jsonl")
+    result = invoke("sql", script, "--warehouse", str(warehouse), "--format", "jsonl")
     keys = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
     expected = [(2, 0, 0, 2), (2, 0, 2, 0), (1, 0, 1, 0)]
-    assert [json.loads(line) for line in told.stdout.splitlines()] == [
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [
         dict(zip(keys, row, strict=True)) for row in expected
     ]
 

@@ -126,7 +126,7 @@ def test_call_lists_every_procedure_with_its_arguments(warehouse: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["create_tg", "db.t"], "unknown procedure 'create_tg', did you mean 'create_tag'"),
         (["create_tag"], "the table is missing: lakelog call create_tag TABLE tag=…"),
@@ -135,8 +135,8 @@ def test_call_lists_every_procedure_with_its_arguments(warehouse: Path) -> None:
         (["create_tag", "db.t", "tga=v1"], "unknown argument 'tga', did you mean 'tag'"),
     ],
 )
-def test_a_wrong_call_says_how_it_is_written(warehouse: Path, arguments: list[str], told: str) -> None:
-    assert told in str(failure(warehouse, "call", *arguments))
+def test_a_wrong_call_says_how_it_is_written(warehouse: Path, arguments: list[str], message: str) -> None:
+    assert message in str(failure(warehouse, "call", *arguments))
 
 
 def test_a_value_cannot_become_another_statement() -> None:
@@ -184,11 +184,11 @@ def test_a_file_that_does_not_fit_commits_nothing(warehouse: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "message"),
     [("rows.xlsx", "extension '.xlsx' is not a known format: use one of .parquet"), ("none.csv", "does not exist")],
 )
-def test_an_unreadable_file_is_reported(warehouse: Path, tmp_path: Path, file: str, told: str) -> None:
-    assert told in str(failure(warehouse, "load", "db.t", str(tmp_path / file)))
+def test_an_unreadable_file_is_reported(warehouse: Path, tmp_path: Path, file: str, message: str) -> None:
+    assert message in str(failure(warehouse, "load", "db.t", str(tmp_path / file)))
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(warehouse: Path, tmp_path: Path) -> None:
@@ -220,5 +220,5 @@ def test_follow_prints_each_snapshot_as_an_object(tmp_path: Path) -> None:
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
     appender.flush()
-    (told,) = rows(tmp_path, "follow", "db.t", "--stop", "latest")
-    assert (told["table"], told["snapshot"], told["rows"]) == ("db.t", 1, 1)
+    (step,) = rows(tmp_path, "follow", "db.t", "--stop", "latest")
+    assert (step["table"], step["snapshot"], step["rows"]) == ("db.t", 1, 1)

@@ -110,7 +110,7 @@ class Committer:
             else:
                 self._known = HealedPosition(record.epoch, dict(record.since))
             assert self._known is not None
-            return WriterState(record.epoch, dict(self._known.verified), now_ms(), counted=self._known.counted)
+            return self._known.to_state(record.epoch)
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
@@ -171,9 +171,7 @@ class Committer:
         with self.lock:
             if self._known is None:
                 return None
-            known = self._known
-            newest = max(known.epoch, known.decided)
-            return WriterState(newest, dict(known.verified), now_ms(), counted=known.counted)
+            return self._known.to_state(max(self._known.epoch, self._known.decided))
 
     def appended(self) -> Mapping[int, int]:
         """Bucket → the control records that this process has appended after the offsets of ``verified``."""

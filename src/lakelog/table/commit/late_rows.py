@@ -93,13 +93,14 @@ def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str
 
 def _not_corrected(headers: pl.DataFrame, healed: str) -> list[tuple[str, int, str, int]]:
     """(Writer, epoch, attempt, offset of its last row) of the attempts that no correction follows."""
-    if not headers["writer"].is_in(["", healed]).not_().any():
+    others = headers.filter(~pl.col("writer").is_in(["", healed]))
+    if others.is_empty():
         return []
     last = pl.col("offset").filter(pl.col("kind") == DATA).max()
     corrected = pl.col("offset").filter(pl.col("kind") == CORRECTION).max()
     found = (
-        headers.lazy()
-        .filter(~pl.col("writer").is_in(["", healed]), ~pl.col("attempt").str.starts_with(LOG_ONLY))
+        others.lazy()
+        .filter(~pl.col("attempt").str.starts_with(LOG_ONLY))
         .group_by("writer", "epoch", "attempt")
         .agg(last=last, corrected=corrected)
         .filter(pl.col("corrected").fill_null(-1) < pl.col("last"))

@@ -59,6 +59,10 @@ class HealedPosition:
             return HealedPosition(-1, {})
         return HealedPosition(state.epoch, dict(state.verified), counted=state.counted)
 
+    def to_state(self, epoch: int) -> WriterState:
+        """The state of the writer for a seal of its epochs up to ``epoch``."""
+        return WriterState(epoch, dict(self.verified), now_ms(), counted=self.counted)
+
     def counted_from(self, bucket: int, start: int) -> Counted:
         """The corrections at or after ``start`` that are judged already: none unless it is the verified offset."""
         return Counted(self.counted.get(bucket, 0) if self.verified.get(bucket) == start else 0, self.epoch)

@@ -65,16 +65,16 @@ class WrittenRows:
 
     @property
     def as_changes(self) -> RowCounts:
-        """Of rows that are written as changes; a -U is a part of its +U."""
+        """Counts of rows written as changes; a -U belongs to its +U."""
         return row_counts(self._kinds[INSERT], self._kinds[UPDATE_AFTER], self._kinds[DELETE])
 
     @property
     def as_overwrite(self) -> RowCounts:
-        """Of rows that take the place of others, which nobody has read."""
+        """Counts of an overwrite, which does not read the rows that it replaces."""
         return row_counts(self._kinds[INSERT] + self._kinds[UPDATE_AFTER], deleted=None)
 
     def in_place_of(self, replaced: int | None) -> RowCounts:
-        """Of rows that are written in place of so many (None: not known) in the replaced files."""
+        """Counts of a rewrite of files that had ``replaced`` rows (None: unknown)."""
         inserted = self._kinds[INSERT]
         deleted = None if replaced is None else replaced - (self.rows - inserted)
         return row_counts(inserted, self._kinds[UPDATE_AFTER], deleted)

@@ -45,7 +45,7 @@ class Users:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._hasher = PasswordHasher()
-        self._dummy_hash = self._hasher.hash("a password that nobody has")
+        self._dummy_hash = self._hasher.hash("no user has this password")
 
     def check(self, name: str, password: str) -> User | None:
         """The user with this password; None for any other, after the same work."""
