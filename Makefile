@@ -41,7 +41,7 @@ test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
 	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
-check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words
+check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
@@ -49,6 +49,7 @@ check: .venv ## format, lint, types, imports, spelling, the picture of the packa
 	.venv/bin/codespell
 	.venv/bin/python scripts/house_picture.py --check
 	.venv/bin/python scripts/check_words.py
+	$(PYTEST) -q tests/test_house.py
 
 test-all: test test-more test-long ## test, test-more and test-long
 

@@ -21,13 +21,11 @@ from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
-from lakelog.spark.write.batch_writer import write_attempt
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
-from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.registrations import BATCH, STREAM, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read import log_view
@@ -335,47 +333,6 @@ def test_a_torn_lease_has_run_out() -> None:
     assert not Lease.from_bytes(b'{"kind":').is_alive
     lease = Lease(STREAM, 17, {3: 4}, closed=True)
     assert Lease.from_bytes(lease.to_bytes()) == lease
-
-
-def test_a_later_task_does_not_bring_back_the_batch_whose_rows_were_taken_back(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    logical = table.logical
-
-    def task(lane: int) -> AttemptResult:
-        register_writer(logical, "job", BATCH)
-        return write_attempt(logical, "job", 0, lane, iter(rows(lane).to_batches())).result
-
-    first = task(0)
-    silence(table, "job")
-    by_take_over(table)
-    assert not logical.registered.is_registered("job")
-    second = task(1)
-    with pytest.raises(Fenced):
-        Committer(logical, "job", once=True).commit(0, [first, second])
-    assert files(table) == folded(table)
-
-
-@pytest.mark.parametrize("key", ["", ", primary key (id)"])
-@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])
-def test_rows_of_speculative_tasks_are_taken_back_once_with_the_batch(tmp_path: Path, key: str, lost: set[int]) -> None:
-    """Tasks 0 and 1 append before and after the take-over; each of ``lost`` runs twice, and its first try is lost."""
-    table = make(tmp_path, key=key)
-    logical = table.logical
-
-    def task(lane: int) -> AttemptResult:
-        register_writer(logical, "job", BATCH)
-        for _ in range(2 if lane in lost else 1):
-            result = write_attempt(logical, "job", 0, lane, iter(rows(lane, 7).to_batches())).result
-        return result
-
-    first = task(0)
-    silence(table, "job")
-    by_take_over(table)
-    second = task(1)
-    with pytest.raises(Fenced):
-        Committer(logical, "job", once=True).commit(0, [first, second])
-    assert files(table) == []
-    assert (folded(table) == []) if key else (added_up(table) == {})
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])
