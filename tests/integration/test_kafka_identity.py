@@ -141,6 +141,17 @@ def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, La
     assert not owner.table_exists("db.y")
 
 
+def test_create_refuses_the_empty_topic_of_another_table(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:
+    service, owner = lakes
+    create = CREATE.format(f"{kafka.bootstrap}', 'log-store.topic' = 'named")
+    service.sql(create.replace("db.x", "db.y"))
+    with pytest.raises(AlreadyExists, match=r"'log-store\.topic' = 'named' is the log of table db\.y"):
+        owner.sql(create.replace("db.x", "db.z"))
+    write(service.table("db.y"), 1, "own")
+    assert stores(service.table("db.y")) == [(1, "own")]
+    assert not owner.table_exists("db.z")
+
+
 def test_a_purge_during_a_rename_keeps_the_topic_of_the_renamed_table(
     lakes: tuple[Lake, Lake], monkeypatch: pytest.MonkeyPatch
 ) -> None:

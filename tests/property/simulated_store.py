@@ -15,7 +15,7 @@ from simulated_values import InlineRuns
 from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.gc.expiry import Retention, pick_end
-from lakelog.filestore.metadata.identity import TABLE_ID, Identity
+from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import empty_commit, is_foreign
@@ -23,6 +23,7 @@ from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, moved
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE

@@ -20,6 +20,9 @@ from lakelog.options.retention import RETENTION_OPTIONS
 
 MiB: Final = 1 << 20
 
+TABLE_ID: Final = "lakelog.table-id"
+"""The key in a schema's options under which CREATE stores the identity of its table."""
+
 _WRITE: Final = ("table", "write")
 
 PRIMARY_KEY: Final = Option(

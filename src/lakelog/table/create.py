@@ -18,7 +18,6 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
-from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
@@ -40,11 +39,11 @@ from lakelog.options.log import (
     LOG_TOPIC,
 )
 from lakelog.options.option import Options
-from lakelog.options.table import BUCKET
+from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import canonical_options, check_log, planned_log, stored_log_options
+from lakelog.table.model.log_options import canonical_options, check_log, log_id_in, planned_log, stored_log_options
 from lakelog.table.model.log_state import FOLLOWER
 
 
@@ -104,6 +103,8 @@ def create_table(
     system = LOG_SYSTEMS.create(wanted.system)
     log = system.create(wanted, adopts)
     is_local = log_factory(log.system).is_local
+    if (LOG_ADDRESS if is_local else LOG_TOPIC).key in options:
+        _check_no_other_table(catalog, identifier, log)
     # 3
     try:
         made = catalog.create_table(
@@ -129,6 +130,23 @@ def create_table(
     if adopts:  # the follower does the same if this process ends here
         DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
     return made
+
+
+def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLocation) -> None:
+    """Raises AlreadyExists if another table of the catalog has this log: empty as it is, CREATE would adopt it.
+
+    A table whose schema cannot be read is passed over. Two CREATEs at the same moment do not see each other.
+    """
+    databases = catalog.list_databases()
+    for name in (Identifier(db, name, identifier.catalog) for db in databases for name in catalog.list_tables(db)):
+        try:
+            found = log_id_in(catalog.load_table(name).schema)
+        except LakelogError:
+            continue
+        if found == log.log_id and name != identifier:
+            is_local = log_factory(log.system).is_local
+            key, value = (LOG_ADDRESS.key, log.address) if is_local else (LOG_TOPIC.key, log.topic)
+            raise AlreadyExists(f"'{key}' = '{value}' is the log of table {name}: choose another '{key}'")
 
 
 def _check_log_exists(catalog: Catalog, made: TableLocation, log: LogLocation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from lakelog.errors import (
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.snapshot_owner import PartitionChange
 from lakelog.options.option import Options
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.changes import (
     AddColumn,
     DropColumn,
@@ -35,6 +37,7 @@ from lakelog.paimon.schema.changes import (
 )
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import BIGINT, INT
+from lakelog.table import create
 from lakelog.table.catalog_config import CatalogConfig
 from servers.scripted_http import ScriptedHttp
 
@@ -260,6 +263,20 @@ def test_a_table_whose_creation_has_no_answer_is_searched(
     assert len(changes_of(server)) == {"at once": 2, "late": 3, "never": 3}[comes]
 
 
+@pytest.mark.parametrize("then", ["nothing", "another table"])
+def test_a_created_table_that_is_renamed_at_once_is_not_taken_for_the_next_one_of_its_name(
+    catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path, then: str
+) -> None:
+    other = shown(f"{tmp_path}/elsewhere/orders")
+    other["schema"]["options"][TABLE_ID] = "other"
+    answers(server, f"POST {ALL}", {})
+    answers(server, f"GET {ONE}", (404, {}) if then == "nothing" else other)
+    log = {"log-store.type": "embedded", TABLE_ID: "own"}
+    with pytest.raises(CommitConflict, match="renamed or dropped meanwhile"):
+        catalog.create_table(ORDERS, replace(SCHEMA, options={**SCHEMA.options, **log}))
+    assert [method for method, _, _ in changes_of(server)] == ["POST"], "the other table is not dropped"
+
+
 def test_the_default_database_is_made_when_it_is_needed(
     catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path
 ) -> None:
@@ -271,19 +288,21 @@ def test_the_default_database_is_made_when_it_is_needed(
 
 
 def test_an_embedded_log_is_refused_where_the_server_puts_tables_elsewhere(
-    server: ScriptedHttp, tmp_path: Path
+    server: ScriptedHttp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "warehouse").mkdir()
     options = {"catalog.type": "rest", "catalog.uri": server.url, "catalog.warehouse": "lake"}
     lake = connect(warehouse=str(tmp_path / "warehouse"), catalog_options=options)
     place = shown(f"{tmp_path}/warehouse/0c9")
+    place["schema"]["options"][TABLE_ID] = "own"
+    monkeypatch.setattr(create, "new_uuid", lambda: "own")
     answers(server, f"GET {ONE}", (404, {}), (404, {}), place)
     answers(server, f"POST {ALL}", {})
     answers(server, f"DELETE {ONE}", {})
     answers(server, "POST /v1/p/databases", {})
-    create = "create table shop.orders (id bigint, primary key (id)) using lakelog tblproperties"
+    statement = "create table shop.orders (id bigint, primary key (id)) using lakelog tblproperties"
     with pytest.raises(UnsupportedFeature, match="its log is at"):
-        lake.sql(f"{create} ('log-store.enabled' = 'true')")
+        lake.sql(f"{statement} ('log-store.enabled' = 'true')")
     assert [method for method, _, _ in changes_of(server)] == ["POST", "POST", "DELETE"]
 
 

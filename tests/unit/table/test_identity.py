@@ -13,8 +13,9 @@ from typing import TypeVar
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidRequest, NotFound, TableReplaced
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, TableReplaced
 from lakelog.filestore.commit.commit import TableCommit
+from lakelog.lake.table import Table
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
@@ -313,15 +314,22 @@ def test_the_same_log_put_in_its_place_again_is_used_on(lakes, log_file, tmp_pat
     assert stores(table) == [(1, "before"), (2, "after")]
 
 
-def test_of_two_tables_with_the_address_of_one_log_the_first_to_write_has_it(tmp_path) -> None:
-    lake = connect(warehouse=str(tmp_path / "warehouse"), catalog_options={"catalog.external-paths": str(tmp_path)})
-    for name in "ab":
+def tables_with_one_log(tmp_path: Path, *places: str) -> list[Table]:
+    """Tables named ``warehouse.table`` with the same address of an embedded log."""
+    made = []
+    for warehouse, name in (place.split(".") for place in places):
+        lake = connect(warehouse=str(tmp_path / warehouse), catalog_options={"catalog.external-paths": str(tmp_path)})
         lake.sql(
             f"create table db.{name} (id int, v string, primary key (id)) tblproperties "
             f"('log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite', "
             "'log-store.enabled' = 'true')"
         )
-    first, second = lake.table("db.a"), lake.table("db.b")
+        made.append(lake.table(f"db.{name}"))
+    return made
+
+
+def test_of_two_tables_with_the_address_of_one_log_the_first_to_write_has_it(tmp_path: Path) -> None:
+    first, second = tables_with_one_log(tmp_path, "one.a", "two.b")
     assert list(second.tail("earliest", stop="latest")) == []
     write(first, 1, "a")
     with pytest.raises(InvalidRequest, match="has the rows of another table"):
@@ -331,3 +339,10 @@ def test_of_two_tables_with_the_address_of_one_log_the_first_to_write_has_it(tmp
     write(first, 3, "a")
     assert stores(first) == [(1, "a"), (3, "a")]
     assert second.scan().to_arrow().num_rows == 0
+
+
+def test_create_refuses_the_empty_log_of_another_table(tmp_path: Path) -> None:
+    with pytest.raises(AlreadyExists, match=r"is the log of table db\.a: choose another 'log-store\.address'"):
+        tables_with_one_log(tmp_path, "one.a", "one.b")
+    lake = connect(warehouse=str(tmp_path / "one"))
+    assert lake.table_exists("db.a") and not lake.table_exists("db.b")

@@ -10,8 +10,8 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import TableReplaced
-from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.lake.lake import Lake
+from lakelog.options.table import TABLE_ID
 from two_lakes import stores, write
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"

@@ -6,6 +6,7 @@ warehouse. It opens no file outside of the warehouse, even if the server names o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import nested_fields, parse_field
@@ -159,7 +161,7 @@ class RestCatalog(Catalog):
                     continue
             else:
                 if answer.is_done:
-                    return self.load_table(identifier)
+                    return self._own(identifier, schema)
                 if answer.status == 404:
                     raise self._no_database(identifier.database)
                 if answer.status != 409:
@@ -168,6 +170,16 @@ class RestCatalog(Catalog):
                 return None
             found = self.load_table(identifier)
             return found if _content(found.schema) == _content(schema) else None
+
+    def _own(self, identifier: Identifier, schema: TableSchema) -> TableLocation:
+        """The table that this call has created. Raises CommitConflict if it was renamed or dropped since."""
+        with contextlib.suppress(NotFound):
+            found = self.load_table(identifier)
+            if found.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
+                return found
+        raise CommitConflict(
+            f"table {identifier} was created, and renamed or dropped meanwhile: list the tables of its database"
+        )
 
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
         self._files.table_path(identifier)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
-from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.filestore.metadata.manifest_compaction import merge_manifests, rewrite_manifests
 from lakelog.filestore.metadata.manifests import HASH, IndexManifests, Manifests, ManifestWriter
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import clock
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 

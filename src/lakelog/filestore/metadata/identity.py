@@ -16,10 +16,10 @@ from lakelog.errors import NotFound, TableReplaced, Unavailable
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.io.clock import monotonic_s
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import read_as
 
-TABLE_ID: Final = "lakelog.table-id"
 IDENTITY_CHECK_S: Final = 5.0
 """Seconds between two identity checks of long-running work that decides nothing."""
 _SEEN: dict[tuple[int, str], float] = {}

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound
-from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import read_as, sound

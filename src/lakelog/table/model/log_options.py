@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
-from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
@@ -18,7 +17,7 @@ from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
-from lakelog.options.table import TABLE_OPTIONS
+from lakelog.options.table import TABLE_ID, TABLE_OPTIONS
 from lakelog.paimon.schema.schema import TableSchema
 
 _LOG_ID = "lakelog.log-id"
@@ -135,6 +134,11 @@ def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
     if log.address != log_factory(log.system).default_address(path):
         kept[LOG_ADDRESS.key] = log.address
     return kept
+
+
+def log_id_in(schema: TableSchema) -> str:
+    """The stored id of a table's log; "" without a log, and in a table of an early version."""
+    return schema.options.get(_LOG_ID, "")
 
 
 def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
