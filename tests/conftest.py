@@ -48,6 +48,15 @@ def _java_options() -> str:
 # Set for all of them at once, servers and jobs in processes of their own too.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", _java_options())
 
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_disk_flush() -> Iterator[None]:
+    """Files of tests end with them: no test waits for the disk. A process that is killed loses nothing by it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 settings.register_profile(
     "lakelog",
     deadline=None,
