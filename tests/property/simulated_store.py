@@ -203,7 +203,7 @@ class SimulatedStore:
 
     def latest_snapshot(self) -> Snapshot | None:
         newest = self.snapshots.latest()
-        if newest is None:
+        if newest is None or newest.commit_user == TABLE_ID:  # a foreign one
             self.check_identity()
         return newest
 
@@ -273,7 +273,8 @@ class SimulatedStore:
             try:
                 self.check_identity()
             except TableReplaced:
-                if not self.identity.is_distinguishable():
+                is_moved = self.beside.get(self.table_path) is not warehouse
+                if not (is_moved or self.identity.is_distinguishable()):
                     warehouse.expire(number)
                 raise
 

@@ -28,6 +28,7 @@ from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
+from lakelog.options.table import TABLE_ID, is_of_another_table
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import read_as
@@ -95,8 +96,25 @@ class Directories(Catalog):
         ids = self._schema_ids(path)
         if not ids:
             raise self._no_table(identifier)
-        schema = read_as(self.table_io(identifier), f"{path}/schema/schema-{ids[-1]}", TableSchema.from_json)
-        return TableLocation(identifier, path, schema, self._io.within(path))
+        return TableLocation(identifier, path, self._newest_schema(path, ids), self._io.within(path))
+
+    def _newest_schema(self, path: str, ids: Sequence[int]) -> TableSchema:
+        """The newest schema of the table in a directory, among these ids in ascending order.
+
+        A suspended ALTER of an earlier table may have created its schema here: it names that table, and is skipped.
+        """
+        first: TableSchema | None = None
+        for schema_id in reversed(ids):
+            found = self._read_schema(path, schema_id)
+            if TABLE_ID not in found.options or schema_id == ids[0]:
+                break
+            first = first or self._read_schema(path, ids[0])
+            if not is_of_another_table(found.options, first.options):
+                break
+        return found
+
+    def _read_schema(self, path: str, schema_id: int) -> TableSchema:
+        return read_as(confined(self._io, path), f"{path}/schema/schema-{schema_id}", TableSchema.from_json)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
         check_new_name("table", identifier.table)
@@ -160,8 +178,7 @@ class Directories(Catalog):
                 continue
             with contextlib.suppress(LakelogError):
                 ids = self._schema_ids(status.path)
-                path = f"{status.path}/schema/schema-{ids[-1]}" if ids else None
-                if path is None or _digest(read_as(self._io, path, TableSchema.from_json)) == match[1]:
+                if not ids or _digest(self._newest_schema(status.path, ids)) == match[1]:
                     self._delete_in_place(status.path)
 
     def _move(self, before: TableLocation, target: str, drops: bool = False) -> None:
@@ -187,25 +204,28 @@ class Directories(Catalog):
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
     ) -> TableLocation:
         path = self.table_path(identifier)
-        taken = 0
+        taken = -1
         for _ in range(_ALTER_TRIES):
             before = self.load_table(identifier)
-            if before.schema.id < taken:  # the listing lags: a create has already found this schema
-                schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{taken}"))
-                before = replace(before, schema=schema)
+            if before.schema.id < taken:  # another ALTER has created this schema, and the listing may lag
+                found = self._read_schema(path, taken)
+                if not is_of_another_table(found.options, before.schema.options):
+                    before = replace(before, schema=found)
             schema = apply_changes(before.schema, changes, self.has_snapshots(path), now_ms())
             if schema is before.schema:
                 return before
+            schema = replace(schema, id=max(schema.id, taken + 1))
             if check is not None:
                 check(before.schema, schema)
             self._check_same(before)
-            if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+            io = self._io.within(path)  # a table that was moved away leaves no directory with this schema alone
+            if _create_schema(io, f"{path}/schema/schema-{schema.id}", schema.to_json()):
                 try:
                     self._check_same(before)
                 except TableReplaced:
                     self._io.delete(f"{path}/schema/schema-{schema.id}")
                     raise
-                return TableLocation(identifier, path, schema, self._io.within(path))
+                return TableLocation(identifier, path, schema, io)
             taken = schema.id
         raise CommitConflict(
             f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
@@ -237,21 +257,6 @@ class Directories(Catalog):
         if self._schema_ids(target):
             raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
         self._move(self.load_table(identifier), target)
-
-    def _create_schema(self, path: str, data: bytes) -> bool:
-        """Creates the schema file. Returns False if another change has taken its number."""
-        unknown: CommitUnknown | None = None
-        for _ in range(_ASKED_AGAIN):
-            try:
-                return self._io.create(path, data) or self._io.read(path) == data
-            except CommitUnknown as why:
-                unknown = why
-            # a missing file may still appear; creating the same bytes again is harmless
-            if self._io.exists(path):
-                return self._io.read(path) == data
-        raise CommitUnknown(
-            f"unknown whether '{path}' was created: check the table's columns, and repeat the change if it is missing"
-        ) from unknown
 
     def has_snapshots(self, path: str) -> bool:
         """Returns whether the table in a directory has snapshots."""
@@ -289,6 +294,22 @@ class Directories(Catalog):
             return self._no_database(identifier.database)
         near = near_or_all(identifier.table, self.list_tables(identifier.database))
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+
+
+def _create_schema(io: FileIO, path: str, data: bytes) -> bool:
+    """Creates the schema file. Returns False if another change has taken its number."""
+    unknown: CommitUnknown | None = None
+    for _ in range(_ASKED_AGAIN):
+        try:
+            return io.create(path, data) or io.read(path) == data
+        except CommitUnknown as why:
+            unknown = why
+        # a missing file may still appear; creating the same bytes again is harmless
+        if io.exists(path):
+            return io.read(path) == data
+    raise CommitUnknown(
+        f"unknown whether '{path}' was created: check the table's columns, and repeat the change if it is missing"
+    ) from unknown
 
 
 def _digest(schema: TableSchema) -> str:

@@ -40,6 +40,7 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
@@ -105,7 +106,7 @@ class FileStore:
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None for a table without snapshots. Raises TableReplaced if the table was dropped."""
         newest = self.snapshots.latest()
-        if newest is None:
+        if newest is None or newest.commit_user == TABLE_ID:  # a foreign one
             self.check_identity()
         return newest
 

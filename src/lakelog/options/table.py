@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from lakelog.errors import InvalidOption
@@ -22,6 +23,12 @@ MiB: Final = 1 << 20
 
 TABLE_ID: Final = "lakelog.table-id"
 """The key in a schema's options under which CREATE stores the identity of its table."""
+
+
+def is_of_another_table(named: Mapping[str, str], own: Mapping[str, str]) -> bool:
+    """Returns whether options or properties name another table than ``own``; those of Paimon name none."""
+    return TABLE_ID in named and TABLE_ID in own and named[TABLE_ID] != own[TABLE_ID]
+
 
 _WRITE: Final = ("table", "write")
 

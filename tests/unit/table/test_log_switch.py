@@ -10,9 +10,10 @@ import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
 from lakelog.logstore.embedded.reader import EmbeddedReader
+from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.log.position import LogPosition
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.snapshot_switch import latest_full
@@ -254,3 +255,21 @@ def test_columns_and_kinds_of_the_snapshot_part(tmp_path) -> None:
         writer.write(rows(1))
     (batch,) = table.tail("latest-full", stop="latest", columns=["name"])
     assert batch.schema == pa.schema([("name", pa.string()), pa.field("_row_kind", pa.string(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("epoch", "ref", "kept"), [(1, 23, False), (2, 23, True), (1, 33, True)], ids=["late", "later epoch", "open row"]
+)
+def test_a_value_that_a_late_healer_restores_again_does_not_follow_a_newer_snapshot(
+    epoch: int, ref: int, kept: bool
+) -> None:
+    """Two processes heal an epoch of ``w``; the seal of the first one verifies offset 32, the other restores behind it.
+
+    A later row of the key is in the snapshot, so that the reader skips it.
+    """
+    switch = SnapshotCutover({0: 45}, {"w": {0: 32}, "v": {0: 43}}, sealed={"w": 1, "v": 1})
+    headers = [encode_header(CORRECTION, "w", epoch, "a", ref, 0), encode_header(DATA, "v", 1, "b")]
+    records = pa.table(
+        {"offset": [34, 42], "timestamp": [0, 0], "key": [b"k"] * 2, "value": [b"v"] * 2, "header": headers}
+    )
+    assert switch.kept(0, records).column("offset").to_pylist() == ([34] if kept else [])

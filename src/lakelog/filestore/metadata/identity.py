@@ -88,8 +88,12 @@ class Identity:
         return replace(self.paths, branch=MAIN_BRANCH).schema_file(0)
 
     def _found(self) -> TableSchema | None:
-        """The current schema file, or the first one if there is an id; fast-forward may have removed the former."""
-        for path in (self.paths.schema_file(self.paths.schema.id), *([] if self.id is None else [self._first])):
+        """The first schema file, or the opened one if the table has no id; fast-forward may have removed that one.
+
+        A suspended ALTER of an earlier table may have created a later file here.
+        """
+        current = self.paths.schema_file(self.paths.schema.id)
+        for path in (current,) if self.id is None else (self._first, current):
             with contextlib.suppress(NotFound):
                 return self._read(path)
         return None

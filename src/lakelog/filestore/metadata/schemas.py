@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.table import is_of_another_table
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type
 from lakelog.paimon.types.casts import can_cast
@@ -45,11 +46,14 @@ class Schemas:
     def newest_id(self, at_least: int = 0) -> int:
         """The current id of the newest schema, which an ALTER TABLE may have written after this table was opened.
 
-        Ids have no gaps, so it is enough to check the next one. ``at_least`` is an id that is known to exist.
+        Ids have no gaps, so it is enough to check the next one. ``at_least`` is an id that is known to exist. Skips
+        schemas that an ALTER of an earlier table has created here.
         """
-        newest = max(self.paths.schema.id, at_least)
-        while self.io.exists(self.paths.schema_file(newest + 1)):
-            newest += 1
+        newest = last = max(self.paths.schema.id, at_least)
+        while self.io.exists(self.paths.schema_file(last + 1)):
+            last += 1
+            if not is_of_another_table(self.get(last).options, self.paths.schema.options):
+                newest = last
         return newest
 
     def newest(self) -> TableSchema | None:

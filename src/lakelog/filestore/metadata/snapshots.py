@@ -19,7 +19,7 @@ from typing import Final
 from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
-from lakelog.options.table import TABLE_ID
+from lakelog.options.table import TABLE_ID, is_of_another_table
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import read_as, sound
@@ -189,8 +189,7 @@ class Snapshots:
 
 def is_foreign(snapshot: Snapshot, schema: TableSchema) -> bool:
     """Returns whether a snapshot names another table; those of Paimon and of early versions name none."""
-    named, own = (snapshot.properties or {}).get(TABLE_ID), schema.options.get(TABLE_ID)
-    return named is not None and own is not None and named != own
+    return is_of_another_table(snapshot.properties or {}, schema.options)
 
 
 def empty_commit(number: int, before: Snapshot | None) -> Snapshot:

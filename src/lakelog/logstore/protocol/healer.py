@@ -66,6 +66,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         if not corrections:
             healing.watch(region)
             return Healed(healing.verified(region, position), position)
+        healing.confirm()
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))
             appender.flush()

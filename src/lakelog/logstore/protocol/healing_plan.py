@@ -71,7 +71,7 @@ def _none_open(_: Header) -> bool:
     return False
 
 
-def _ignore(_: pa.Table) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
@@ -85,7 +85,8 @@ class Healing:
     keys whose last accepted record may be the old half of an update (``table/staging/late_retractions.py``). The files
     determine their state. If ``was_taken_over``, another process has healed the records before the region, so
     corrections that name them are not judged. ``counted`` are corrections that an earlier healer has judged, although
-    they are in the region. ``watch`` is called with the region once it is healed.
+    they are in the region. ``watch`` is called with the region once it is healed. ``confirm`` is called before
+    corrections are appended, and raises if what they follow from is not the state of this table.
     """
 
     writer: str
@@ -102,6 +103,7 @@ class Healing:
     was_taken_over: bool = False
     counted: Counted = NONE_COUNTED
     watch: Callable[[pa.Table], None] = _ignore
+    confirm: Callable[[], None] = _ignore
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections for the region (RECORDS_SCHEMA, from ``since`` to the end), in append order.
@@ -263,7 +265,7 @@ class Healing:
 
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
         """An assertion of the healed epoch; a reader that has this epoch from a snapshot does not need it."""
-        ref = entry.offset if entry.is_data else entry.header.ref
+        ref = entry.offset if entry.is_data or self._is_skipped(entry) else entry.header.ref
         is_data = key in self.late and entry.header.writer == self.writer and self._accepts(entry)
         epoch = entry.header.epoch if is_data else max(self.accepted, default=0)
         return Correction(ref, sign, epoch, entry.header.attempt, key, value, is_data)

@@ -115,6 +115,8 @@ class LogRepair:
             late=late,
             was_taken_over=self.was_taken_over,
             watch=partial(reopen_late, table, bucket, healed=self.writer),
+            # a process that was suspended may have read the decisions and files of the next table of this name
+            confirm=table.check_identity,
         )
 
 

@@ -67,6 +67,8 @@ def append_markers(
     try:
         # A stalled driver may create a record of an epoch that was decided, sealed and forgotten.
         table.decided.forget([r for r in older if not _is_unmarked(r, state)])
+        if missing:
+            table.check_identity()  # before records of another table are marked in the log of this one
         for _, marked in itertools.groupby([*missing, *records], key=lambda r: _sealed_in(r, state)):
             group = list(marked)
             committer.append_commit(group)

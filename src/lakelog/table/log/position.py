@@ -53,7 +53,7 @@ class SnapshotCutover:
     unowned: Mapping[int, int] = field(default_factory=dict)
     log_only: Mapping[int, int] = field(default_factory=dict)
     sealed: Mapping[str, int] = field(default_factory=dict)
-    """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
+    """The newest epoch in the snapshot, of the writers that have ``starts``."""
     floor: Mapping[int, int] = field(default_factory=dict)
     """Lower bound of rows for a transactional reader that starts with the oldest records of the log."""
     log_starts: Mapping[int, int] = field(default_factory=dict)
@@ -77,6 +77,10 @@ class SnapshotCutover:
         # If a writer ended between the reads of ends and writers, its rows below and their corrections are skipped.
         has_ended = ~heads["writer"].is_in(list(firsts)) & (heads["sign"].fill_null(0) != 0)
         is_new &= ~(has_ended & (heads["ref"] < min(end, again)))
+        # A healer that lost a race restores a value again, which rows in the snapshot may have replaced since.
+        in_snapshot = heads["epoch"] <= heads["writer"].replace_strict(self.sealed, default=-1, return_dtype=pl.Int64)
+        is_late = in_snapshot & (heads["sign"] == 0) & (heads["ref"] < first.clip(upper_bound=again))
+        is_new &= ~is_late.fill_null(False)
         if self.counted:
             judged = {writer: offsets.get(bucket, 0) for writer, offsets in self.counted.items()}
             below = heads["offset"] < heads["writer"].replace_strict(judged, default=0, return_dtype=pl.Int64)
