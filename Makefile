@@ -49,7 +49,7 @@ check: .venv ## format, lint, types, imports, spelling, the picture of the packa
 	.venv/bin/codespell
 	.venv/bin/python scripts/house_picture.py --check
 	.venv/bin/python scripts/check_words.py
-	$(PYTEST) -q tests/test_house.py
+	$(PYTEST) tests/test_house.py
 
 test-all: test test-more test-long ## test, test-more and test-long
 

@@ -64,9 +64,14 @@ def catalog(catalog_options: dict[str, str], io: FileIO, tmp_path: Path) -> Cata
 
 
 @pytest.fixture
-def step(catalog: Catalog, catalog_options: dict[str, str], io: FileIO) -> tuple[Any, str]:
+def step(
+    catalog: Catalog, catalog_options: dict[str, str], io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, str]:
     """What makes a change happen, as an object and the name of its method: a schema's file, or asking the server."""
-    return (catalog, "_change") if catalog_options["catalog.type"] == "rest" else (io, "create")
+    if catalog_options["catalog.type"] == "rest":
+        return catalog, "_change"
+    monkeypatch.setattr(io, "within", lambda _: io)  # the storage of each table is this one
+    return io, "create"
 
 
 def timeless(schema: TableSchema) -> TableSchema:
