@@ -223,7 +223,9 @@ class Directories(Catalog):
                 try:
                     self._check_same(before)
                 except TableReplaced:
-                    self._io.delete(f"{path}/schema/schema-{schema.id}")
+                    # skipped by the table that is there now; a gap in its numbers would be worse
+                    if self._schema_ids(path)[-1:] == [schema.id]:
+                        self._io.delete(f"{path}/schema/schema-{schema.id}")
                     raise
                 return TableLocation(identifier, path, schema, io)
             taken = schema.id

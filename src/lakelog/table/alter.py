@@ -13,7 +13,6 @@ from lakelog.errors import (
     InvalidOption,
     InvalidSchema,
     LakelogError,
-    NotFound,
     UnsupportedFeature,
 )
 from lakelog.filestore.metadata.schemas import can_read_as
@@ -99,12 +98,7 @@ def rename_table(catalog: Catalog, identifier: Identifier, new: Identifier) -> N
 
 def former_schemas(location: TableLocation) -> list[TableSchema]:
     """The earlier schemas of the table that still exist."""
-    schemas = DynamicTable(location).store.schemas
-    out = []
-    for schema_id in range(location.schema.id):
-        with contextlib.suppress(NotFound):
-            out.append(schemas.get(schema_id))
-    return out
+    return list(DynamicTable(location).store.schemas.own(range(location.schema.id)))
 
 
 def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -101,9 +101,11 @@ def create_table(
             f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
+    is_local = log_factory(wanted.system).is_local
+    is_named = (LOG_ADDRESS if is_local else LOG_TOPIC).key in options
+    existed = is_named and not adopts and _exists(wanted)
     log = system.create(wanted, adopts)
-    is_local = log_factory(log.system).is_local
-    if (LOG_ADDRESS if is_local else LOG_TOPIC).key in options:
+    if existed:
         _check_no_other_table(catalog, identifier, log)
     # 3
     try:
@@ -132,17 +134,36 @@ def create_table(
     return made
 
 
+def _exists(log: LogLocation) -> bool:
+    """Returns whether there is a log at an address; True if it is one of another shape."""
+    try:
+        LOG_SYSTEMS.create(log.system).check(log)
+    except NotFound:
+        return False
+    except InvalidOption:
+        return True
+    return True
+
+
+def _tables(catalog: Catalog, name: str) -> Iterator[Identifier]:
+    databases: list[str] = []
+    with contextlib.suppress(LakelogError):
+        databases = catalog.list_databases()
+    for database in databases:
+        with contextlib.suppress(LakelogError):
+            yield from [Identifier(database, table, name) for table in catalog.list_tables(database)]
+
+
 def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLocation) -> None:
     """Raises AlreadyExists if another table of the catalog has this log: empty as it is, CREATE would adopt it.
 
-    A table whose schema cannot be read is passed over. Two CREATEs at the same moment do not see each other.
+    Reads the schemas of all tables; called only for a log that existed before. What cannot be read is passed over. Two
+    CREATEs at the same moment do not see each other.
     """
-    databases = catalog.list_databases()
-    for name in (Identifier(db, name, identifier.catalog) for db in databases for name in catalog.list_tables(db)):
-        try:
+    for name in _tables(catalog, identifier.catalog):
+        found = ""
+        with contextlib.suppress(LakelogError):
             found = log_id_in(catalog.load_table(name).schema)
-        except LakelogError:
-            continue
         if found == log.log_id and name != identifier:
             is_local = log_factory(log.system).is_local
             key, value = (LOG_ADDRESS.key, log.address) if is_local else (LOG_TOPIC.key, log.topic)

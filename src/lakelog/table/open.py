@@ -98,7 +98,7 @@ def _on_branch(table: DynamicTable, branch: str) -> DynamicTable:
     if branch == MAIN_BRANCH:
         return table
     paths = replace(table.store.paths, branch=branch)
-    newest = Schemas(table.io, paths).newest()
+    newest = next(Schemas(table.io, paths).newest_first(), None)
     if newest is None:
         there = table.store.branches.list()
         raise NotFound(f"table {table.name} has no branch '{branch}'; it has: {', '.join(there) or 'none'}")

@@ -272,7 +272,7 @@ def test_a_created_table_that_is_renamed_at_once_is_not_taken_for_the_next_one_o
     answers(server, f"POST {ALL}", {})
     answers(server, f"GET {ONE}", (404, {}) if then == "nothing" else other)
     log = {"log-store.type": "embedded", TABLE_ID: "own"}
-    with pytest.raises(CommitConflict, match="renamed or dropped meanwhile"):
+    with pytest.raises(CommitUnknown, match="renamed or dropped meanwhile"):
         catalog.create_table(ORDERS, replace(SCHEMA, options={**SCHEMA.options, **log}))
     assert [method for method, _, _ in changes_of(server)] == ["POST"], "the other table is not dropped"
 

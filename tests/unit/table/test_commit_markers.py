@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.errors import Unavailable
+from lakelog.errors import TableReplaced, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
@@ -17,6 +17,7 @@ from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_of
 from lakelog.table.model.registrations import Registrations
@@ -276,3 +277,23 @@ class _Snapshot:
 
     def __init__(self, properties: dict[str, str]) -> None:
         self.properties = properties
+
+
+def test_no_marker_is_appended_by_the_records_of_another_table(table, monkeypatch) -> None:
+    """The table was replaced after its records were read: they may be those of the table that has its path now."""
+    owing(table, monkeypatch, "first", 0, "a")
+    before = ends(table)
+    with monkeypatch.context() as patched:
+        patched.setattr(DynamicTable, "check_identity", replaced)
+        seal_staged(table.logical)
+    assert ends(table) == before
+    seal_staged(table.logical)
+    assert ends(table) != before
+
+
+def ends(table: Table) -> dict[int, int]:
+    return reader_for(table.logical.log).end_offsets()
+
+
+def replaced(*_: object) -> None:
+    raise TableReplaced("replaced")

@@ -41,12 +41,14 @@ def haunted(lakes: tuple[Lake, Lake], log: str) -> tuple[Table, Table]:
     service, owner = lakes
     opened(lakes, log)
     same = Directories._check_same
+    handles = []
 
     def suspended(catalog: Directories, before: object) -> None:
         same(catalog, before)  # type: ignore[arg-type]
         patched.setattr(Directories, "_check_same", died)
         owner.sql("alter table db.x rename to db.y")
         owner.sql(_CREATE + log)
+        handles.append(owner.table("db.x"))
 
     def died(*_: object) -> None:
         raise Died
@@ -54,8 +56,8 @@ def haunted(lakes: tuple[Lake, Lake], log: str) -> tuple[Table, Table]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Directories, "_check_same", suspended)
         with pytest.raises(Died):
-            service.sql("alter table db.x add column w int")
-    table = owner.table("db.x")
+            service.sql("alter table db.x add column w array<int>")
+    (table,) = handles
     assert (Path(table.path) / "schema" / "schema-1").exists()
     return owner.table("db.y"), table
 
@@ -71,8 +73,46 @@ def test_a_schema_of_another_table_is_not_the_newest_one(lakes: tuple[Lake, Lake
     assert lakes[0].table("db.x").schema.names == ["id", "v", "z"]
     write(table, 6, "by a handle from before")
     assert stores(lakes[1].table("db.x")) == [(5, "own"), (6, "by a handle from before")]
+    lakes[1].sql("alter table db.x set tblproperties ('write-buffer-size' = '1 mb')")
+    assert lakes[0].table("db.x$schemas").scan().to_arrow().num_rows == 3
     lakes[1].sql("drop table db.x")
     assert not lakes[0].table_exists("db.x")
+
+
+def test_a_branch_does_not_begin_with_the_schema_of_another_table(lakes: tuple[Lake, Lake]) -> None:
+    _, table = haunted(lakes, "")
+    write(table, 5, "own")
+    table.create_branch("e")
+    branch = lakes[0].table("db.x$branch_e")
+    assert branch.schema.names == ["id", "v"]
+    write(branch, 6, "in the branch")
+    assert stores(branch) == [(6, "in the branch")]
+
+
+@_LOGS
+def test_an_alter_that_wakes_up_behind_the_next_one_leaves_its_schema(lakes, log: str, monkeypatch) -> None:
+    """Without it the numbers of the new table would have a gap, and its next schemas could not be found."""
+    service, owner = lakes
+    opened(lakes, log)
+    same, calls = Directories._check_same, iter(range(2))
+
+    def suspended(catalog: Directories, before: object) -> None:
+        if next(calls):
+            monkeypatch.setattr(Directories, "_check_same", same)
+            owner.sql("alter table db.x add column z int")
+            return same(catalog, before)  # type: ignore[arg-type]
+        same(catalog, before)  # type: ignore[arg-type]
+        owner.sql("alter table db.x rename to db.y")
+        owner.sql(_CREATE + log)
+        return None
+
+    monkeypatch.setattr(Directories, "_check_same", suspended)
+    with pytest.raises(TableReplaced):
+        service.sql("alter table db.x add column w int")
+    table = owner.table("db.x")
+    assert table.schema.names == ["id", "v", "z"]
+    write(table, 5, "own")
+    assert stores(service.table("db.x")) == [(5, "own")]
 
 
 @_LOGS
@@ -91,6 +131,14 @@ def test_a_handle_of_the_other_table_is_refused_although_its_schema_is_there(lak
     with pytest.raises(TableReplaced):
         write(handle, 7, "foreign")
     assert stores(lakes[0].table("db.x")) == []
+
+
+def test_the_snapshots_of_another_table_are_not_an_empty_table(lakes: tuple[Lake, Lake]) -> None:
+    owner = lakes[1]
+    table = opened(lakes, "")
+    replace(owner)
+    with pytest.raises(TableReplaced):
+        table.logical.store.latest_snapshot()
 
 
 def test_an_alter_behind_a_rename_leaves_no_directory(lakes: tuple[Lake, Lake], monkeypatch) -> None:

@@ -11,11 +11,15 @@ import pytest
 from lakelog.errors import NotFound, OffsetExpired
 from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
+from lakelog.logstore.protocol.healing_plan import Healing
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import STREAM
+from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.snapshot_switch import latest_full
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.tail.subscribe import follow
@@ -257,19 +261,53 @@ def test_columns_and_kinds_of_the_snapshot_part(tmp_path) -> None:
     assert batch.schema == pa.schema([("name", pa.string()), pa.field("_row_kind", pa.string(), nullable=False)])
 
 
+@pytest.mark.parametrize("sign", [-1, 0, 1])
 @pytest.mark.parametrize(
     ("epoch", "ref", "kept"), [(1, 23, False), (2, 23, True), (1, 33, True)], ids=["late", "later epoch", "open row"]
 )
-def test_a_value_that_a_late_healer_restores_again_does_not_follow_a_newer_snapshot(
-    epoch: int, ref: int, kept: bool
+def test_corrections_of_a_late_healer_do_not_follow_a_newer_snapshot(
+    epoch: int, ref: int, kept: bool, sign: int
 ) -> None:
     """Two processes heal an epoch of ``w``; the seal of the first one verifies offset 32, the other restores behind it.
 
     A later row of the key is in the snapshot, so that the reader skips it.
     """
     switch = SnapshotCutover({0: 45}, {"w": {0: 32}, "v": {0: 43}}, sealed={"w": 1, "v": 1})
-    headers = [encode_header(CORRECTION, "w", epoch, "a", ref, 0), encode_header(DATA, "v", 1, "b")]
+    headers = [encode_header(CORRECTION, "w", epoch, "a", ref, sign), encode_header(DATA, "v", 1, "b")]
     records = pa.table(
         {"offset": [34, 42], "timestamp": [0, 0], "key": [b"k"] * 2, "value": [b"v"] * 2, "header": headers}
     )
     assert switch.kept(0, records).column("offset").to_pylist() == ([34] if kept else [])
+
+
+def test_a_reader_that_starts_between_two_healers_of_one_epoch_ends_with_its_accepted_row(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
+    logical = table.logical
+    with table.writer() as writer:
+        writer.write(rows(1, name="old"))
+    register_writer(logical, "query", STREAM)
+    accepted, _ = (attempt(logical, name).finish() for name in ("accepted", "lost"))
+    plan, position = Healing.plan, []
+
+    def suspended(self: Healing, *arguments: object) -> object:
+        planned = plan(self, *arguments)  # type: ignore[arg-type]
+        monkeypatch.setattr(Healing, "plan", plan)
+        helper = Committer(logical, "query", helps=True)
+        helper.verify(waiting_epochs(logical).waiting[-1])
+        assert seal(helper) is not None
+        position.append(table.tail("latest-full").position)
+        return planned
+
+    monkeypatch.setattr(Healing, "plan", suspended)
+    Committer(logical, "query").commit(0, [accepted])
+    assert by_key(changes(table, position[0])) == by_key(changes(table)) == files(table) == [(1, "accepted")]
+
+
+def attempt(logical: DynamicTable, name: str) -> TaskWriter:
+    task = TaskWriter(logical, "query", 0, 0)
+    pair = {"id": pa.array([1, 1], pa.int32()), "name": ["old", name], "_row_kind": ["-U", "+U"]}
+    task.write(pa.table(pair).to_batches()[0])
+    task.flush_log()
+    return task

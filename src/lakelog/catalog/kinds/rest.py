@@ -172,12 +172,12 @@ class RestCatalog(Catalog):
             return found if _content(found.schema) == _content(schema) else None
 
     def _own(self, identifier: Identifier, schema: TableSchema) -> TableLocation:
-        """The table that this call has created. Raises CommitConflict if it was renamed or dropped since."""
+        """The table that this call has created. Raises CommitUnknown if it was renamed or dropped since."""
         with contextlib.suppress(NotFound):
             found = self.load_table(identifier)
             if found.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
                 return found
-        raise CommitConflict(
+        raise CommitUnknown(  # it may exist, and needs its log
             f"table {identifier} was created, and renamed or dropped meanwhile: list the tables of its database"
         )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
+from lakelog.errors import NotFound
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import is_of_another_table
@@ -29,10 +32,27 @@ class Schemas:
     paths: TablePaths
     _read: dict[int, TableSchema] = field(default_factory=dict, compare=False, repr=False)
 
-    def ids(self) -> list[int]:
-        """The ids of all schemas, by listing, in no order."""
+    def newest_first(self) -> Iterator[TableSchema]:
+        """All schemas of the table or branch, by listing; those of an earlier table in the directory are skipped."""
         found = (_NAME.fullmatch(status.name) for status in self.io.list(self.paths.schemas))
-        return [int(match[1]) for match in found if match]
+        for schema_id in sorted((int(match[1]) for match in found if match), reverse=True):
+            schema = self._file(schema_id)
+            if not self._is_foreign(schema):
+                yield schema
+
+    def own(self, ids: Iterable[int]) -> Iterator[TableSchema]:
+        """Those of these schemas that exist and are not of an earlier table in the directory."""
+        for schema_id in ids:
+            with contextlib.suppress(NotFound):
+                schema = self.get(schema_id)
+                if not self._is_foreign(schema):
+                    yield schema
+
+    def _is_foreign(self, schema: TableSchema) -> bool:
+        return is_of_another_table(schema.options, self.paths.schema.options)
+
+    def _file(self, schema_id: int) -> TableSchema:
+        return read_as(self.io, self.paths.schema_file(schema_id), TableSchema.from_json)
 
     def get(self, schema_id: int) -> TableSchema:
         """The schema of this id. Raises NotFound."""
@@ -40,7 +60,9 @@ class Schemas:
             return self.paths.schema
         found = self._read.get(schema_id)
         if found is None:
-            found = self._read[schema_id] = read_as(self.io, self.paths.schema_file(schema_id), TableSchema.from_json)
+            found = self._file(schema_id)
+            if not self._is_foreign(found):  # its file may be deleted, and its number used
+                self._read[schema_id] = found
         return found
 
     def newest_id(self, at_least: int = 0) -> int:
@@ -52,14 +74,9 @@ class Schemas:
         newest = last = max(self.paths.schema.id, at_least)
         while self.io.exists(self.paths.schema_file(last + 1)):
             last += 1
-            if not is_of_another_table(self.get(last).options, self.paths.schema.options):
+            if not self._is_foreign(self.get(last)):
                 newest = last
         return newest
-
-    def newest(self) -> TableSchema | None:
-        """The newest schema of the branch; None without schemas."""
-        ids = self.ids()
-        return read_as(self.io, self.paths.schema_file(max(ids)), TableSchema.from_json) if ids else None
 
 
 def can_read_as(old: DataType, new: DataType) -> bool:

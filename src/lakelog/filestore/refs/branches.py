@@ -12,13 +12,13 @@ from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFou
 from lakelog.filestore.gc.reachability import SNAPSHOT, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.filestore.refs.tags import Tags
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, visible
 from lakelog.paimon.metadata.tag import snapshot_json_of
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.checked_values import read_as
 
 _SCHEMA: Final = re.compile(r"schema-(\d+)")
 
@@ -43,10 +43,10 @@ class Branches:
 
     def schema(self, name: str) -> TableSchema:
         """The newest schema of a branch. Raises NotFound, which suggests the closest branch."""
-        ids = self.schema_ids(name)
-        if not ids:
+        newest = next(Schemas(self._io, self._of(name)).newest_first(), None)
+        if newest is None:
             raise self._no_branch(name)
-        return read_as(self._io, self._of(name).schema_file(ids[-1]), TableSchema.from_json)
+        return newest
 
     def create(
         self, name: str, tag: str | None = None, snapshot_id: int | None = None, if_not_exists: bool = False
@@ -77,7 +77,7 @@ class Branches:
             return
         made = self._of(name)
         self._io.delete_dir(made.branch_root)
-        schema_id = self.schema_ids(MAIN_BRANCH)[-1]
+        schema_id = self.schema(MAIN_BRANCH).id
         if tag is not None:
             found = Tags(self.references).get(tag)
             data = self._io.read(self._main.tag(tag))

@@ -113,6 +113,6 @@ def _was_changed(table: DynamicTable, newest: int) -> bool:
     schema = table.schema
     key = (table.store.paths.branch_root, schema.id, schema.time_millis, newest)
     if key not in _CHANGED:
-        schemas = table.store.schemas
-        _CHANGED[key] = any(schemas.get(i).num_buckets != schema.num_buckets for i in range(newest + 1))
+        former = table.store.schemas.own(range(newest + 1))
+        _CHANGED[key] = any(one.num_buckets != schema.num_buckets for one in former)
     return _CHANGED[key]

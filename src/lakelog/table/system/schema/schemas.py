@@ -27,8 +27,7 @@ class AllSchemas(MetadataTable):
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The schemas."""
-        schemas = self.table.store.schemas
-        for schema in map(schemas.get, sorted(schemas.ids())):
+        for schema in sorted(self.table.store.schemas.newest_first(), key=lambda schema: schema.id):
             yield (
                 schema.id,
                 _json([field.to_json() for field in schema.fields]),
