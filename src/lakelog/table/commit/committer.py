@@ -16,7 +16,7 @@ from lakelog.logstore.protocol.control_records import abort_record, commit_recor
 from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
-from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
+from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
 from lakelog.table.commit.log_repair import HealedPosition, LogRepair, take_back_late, was_forgotten
 from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
@@ -223,9 +223,9 @@ class Committer:
         """Updates the metrics for an epoch decided here; the rows in the log count from now on."""
         table = self.table.name
         METER.add(EPOCHS_DECIDED, table=table)
-        logged = [a for a in record.attempts if a.appends]
-        METER.add(ROWS_WRITTEN, sum(a.row_count for a in logged), table=table, store="log")
-        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
+        METER.add(ROWS_REJECTED, record.rejected_count, table=table)
+        METER.add(ROWS_WRITTEN, sum(a.written for a in record.attempts if a.appends), table=table, store="log")
+        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in record.attempts), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
         """Records control records appended after the verified offsets."""

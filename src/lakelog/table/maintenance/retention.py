@@ -12,7 +12,7 @@ from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.logstore import LOG_SYSTEMS, log_factory
@@ -32,6 +32,7 @@ from lakelog.table.maintenance.publish import publish_best_effort, published_fro
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.model.rejected_entries import RejectedEntries
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
 from lakelog.table.tail.normalizer import forget_streams
@@ -132,6 +133,8 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
         delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    lost = _lost_rejected_files(table, age, dry_run)
+    found = Orphans(tuple(sorted((*found.files, *lost))), found.bytes + sum(lost.values()))
     if not dry_run:
         METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
         about = fields(table=table.name, files=len(found.files))
@@ -139,10 +142,26 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
     return found
 
 
+def _lost_rejected_files(table: DynamicTable, age_ms: int, dry_run: bool) -> Mapping[str, int]:
+    """Path → size of the files of rejected rows that no epoch counts; deletes them, and expired ones."""
+    out: dict[str, int] = {}
+    for branch in _all_branches(table):
+        entries = RejectedEntries(branch)
+        if not dry_run:
+            entries.expire()
+        out |= {found.path: found.size for found in entries.orphans(now_ms() - age_ms)}
+    for path in () if dry_run else out:
+        table.io.delete(path)
+    return out
+
+
+def _all_branches(table: DynamicTable) -> list[DynamicTable]:
+    return [DynamicTable(table.location), *(open_branch(table, name) for name in table.store.branches.list())]
+
+
 def _staged_files(table: DynamicTable) -> Iterator[str]:
     """Data files of epochs that are decided but in no snapshot yet, of all branches."""
-    branches = [open_branch(table, name) for name in table.store.branches.list()]
-    for branch in (DynamicTable(table.location), *branches):
+    for branch in _all_branches(table):
         for record in branch.decided.all():
             for attempt in record.attempts:
                 for run in attempt.runs:
@@ -283,6 +302,7 @@ def expire_quietly(table: DynamicTable) -> None:
             return
         expire_log(table)
         table.store.tags.expire()
+        RejectedEntries(table).expire()
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:
             table.store.consumers.expire(unused)

@@ -51,13 +51,22 @@ class BucketAppend:
 
 
 @dataclass(frozen=True)
+class RejectedRows:
+    """Rows that an attempt left out: their number, and the name of the file that holds them ("": none is kept)."""
+
+    file: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class AttemptResult:
     """The commit message of one task, valid if the driver accepts this attempt (RFC 2).
 
     ``row_count`` is the number of rows that the task received. With ``replay`` it wrote none of them, because the epoch
     was decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
     the bytes of keys and values that it appended to the log, for metrics, and ``kinds`` the rows of each row kind, for
-    the counts of changed rows; no epoch record stores them.
+    the counts of changed rows; no epoch record stores them. ``rejected`` are the rows that it left out (``row_count``
+    includes them), ``replays`` the entries of rejected rows that it took its rows from (RFC 16).
     """
 
     writer: str
@@ -70,3 +79,10 @@ class AttemptResult:
     watermark: int | None = None
     log_bytes: int = 0
     kinds: tuple[int, ...] = (0, 0, 0, 0)
+    rejected: RejectedRows | None = None
+    replays: tuple[str, ...] = ()
+
+    @property
+    def written(self) -> int:
+        """The number of rows that it has written."""
+        return self.row_count - (0 if self.rejected is None else self.rejected.rows)

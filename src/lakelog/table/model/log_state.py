@@ -18,6 +18,7 @@ from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
@@ -49,7 +50,8 @@ class WriterState:
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
-    between: corrections in between may name records before ``verified``.
+    between: corrections in between may name records before ``verified``. ``rejected`` are the rejected rows of the
+    follower's last epoch (RFC 16).
     """
 
     epoch: int
@@ -63,6 +65,7 @@ class WriterState:
     digest: str = ""
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
+    rejected: RejectedRows | None = None
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -160,6 +163,7 @@ class LogState:
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
+            | ({} if s.rejected is None else {"rejected": [s.rejected.file, s.rejected.rows]})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -191,8 +195,20 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
     digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
+    rejected = RejectedRows(*found["rejected"]) if "rejected" in found else None
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows, counted
+        found["epoch"],
+        verified,
+        found["time"],
+        found["once"],
+        ended,
+        unmarked,
+        run,
+        sealed_in,
+        digest,
+        rows,
+        counted,
+        rejected,
     )
 
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import pyarrow.compute as pc
+
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
+from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import are_unowned, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
+from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.seal import ReadyFiles, level0_files_of, seal_staged
@@ -27,7 +31,10 @@ from lakelog.table.maintenance.background import worker_for
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state, state_at
+from lakelog.table.model.rejected_entries import RejectedEntries, RejectedEntry
 from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
+from lakelog.table.staging.rejects import Rejects
+from lakelog.table.staging.sources import LogRecords
 from lakelog.table.staging.task_writer import TaskWriter
 
 _ATTEMPTS: Final = 8
@@ -103,7 +110,8 @@ class LogMaterializer:
         """Reads towards ``ends`` and commits one snapshot of the rows it finds, None if it finds none.
 
         1 seal all decided epochs, and read the follower's position from the newest snapshot · 2 stage the writerless
-        rows from there on · 3 commit them with the new offsets, if the position has not changed. A crash leaves at most
+        rows from there on · 3 create the entry of the last snapshot's rejected rows, which the next one no longer
+        names, and commit them with the new offsets, if the position has not changed. A crash leaves at most
         unreferenced files.
         """
         for _ in range(_ATTEMPTS):
@@ -118,8 +126,15 @@ class LogMaterializer:
                 if not record.row_count and not self._is_far():
                     return None
                 # 3
+                RejectedEntries(table).publish([RejectedEntry.of_follower(self._base)])
                 ready = level0_files_of(table, [record], latest)
-                return self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms()))
+                rejected = record.attempts[0].rejected
+                kept = rejected if rejected is not None and rejected.file else None
+                # increasing also with the clock of another machine: entries are in the order of their times
+                time_ms = max(now_ms(), 0 if self._base is None else self._base.time_ms + 1)
+                made = self._commit(ready, WriterState(record.epoch, dict(self._offsets), time_ms, rejected=kept))
+                METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
+                return made
             except BaseException as why:
                 self._offsets = {}  # uncommitted records are read again
                 if not isinstance(why, _FollowedElsewhere | IndexReplaced):
@@ -144,7 +159,8 @@ class LogMaterializer:
         """Stages the writerless rows, up to the record limit; advances ``_offsets``."""
         scan, left = LogScan(table), _MOST_RECORDS
         epoch = 0 if self._base is None else self._base.epoch + 1
-        task, offsets = TaskWriter(table, FOLLOWER, epoch, lane=0), dict(self._offsets)
+        rejects, offsets = Rejects.of(table, FOLLOWER, epoch, 0), dict(self._offsets)
+        task = TaskWriter(table, FOLLOWER, epoch, lane=0, rejects=rejects)
         try:
             for bucket, end in ends.items():
                 offsets[bucket] = self._next_available(bucket, offsets[bucket], end)
@@ -157,6 +173,10 @@ class LogMaterializer:
                     left -= records.num_rows
                     parse_kinds(records.column("header"))
                     unowned = records.filter(are_unowned(records.column("header")))
+                    if rejects is not None:
+                        valued = unowned.filter(pc.is_valid(unowned.column("value")))
+                        task.write_good(LogRecords(table, valued, bucket))
+                        continue
                     for batch in scan.decode(unowned, bucket).to_batches():
                         task.write(batch)
             result = task.finish()

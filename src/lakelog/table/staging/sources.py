@@ -1,0 +1,220 @@
+"""Sources of rows that may be bad: rows of a program, records of a log, and rows that were rejected before."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from polars.exceptions import PanicException, PolarsError
+
+from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.option import Options
+from lakelog.options.table import ROWKIND_FIELD
+from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.staging.rejects import REJECTED_SCHEMA, ROW_FORMAT
+
+T = TypeVar("T")
+_WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
+"""Errors of decoding a malformed value."""
+_BEFORE, _AFTER = NAMES[UPDATE_BEFORE], (NAMES[UPDATE_AFTER], NAMES[INSERT])
+
+
+class Source(ABC):
+    """Rows or records by number, from 0 to ``count``. A *unit* is one of them, or the two rows of an update."""
+
+    count: int
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of some, with columns by name and perhaps ``_row_kind``. Raises InvalidSchema if one is bad."""
+
+    @abstractmethod
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """What is stored of them when they are rejected: columns for ``Rejects.add``."""
+
+    def cut(self, start: int, stop: int) -> int:
+        """A number between them at which to part them; ``stop`` if they are one unit."""
+        return (start + stop + 1) // 2
+
+
+def judged(source: Source, work: Callable[[pa.RecordBatch], T], reject: Callable[[int, int, str], None]) -> Iterator[T]:
+    """The results of ``work`` for the good units, in order; the bad ones, found by bisection, go to ``reject``.
+
+    ``work`` gets some consecutive rows, has no effect, and raises InvalidSchema if one of them is bad.
+    """
+    waiting = [(0, source.count)] if source.count else []
+    while waiting:
+        start, stop = waiting.pop()
+        try:
+            done = work(source.rows(start, stop))
+        except InvalidSchema as why:
+            middle = source.cut(start, stop)
+            if middle >= stop:
+                reject(start, stop, str(why))
+            else:
+                waiting += [(middle, stop), (start, middle)]
+        else:
+            yield done
+
+
+@dataclass(frozen=True)
+class GivenRows(Source):
+    """The rows of one batch of a program; ``first`` is the number of its first row in the task."""
+
+    batch: pa.RecordBatch
+    kinds: Sequence[str] | None
+    first: int
+
+    @staticmethod
+    def of(batch: pa.RecordBatch, table: DynamicTable, first: int) -> GivenRows:
+        """The rows of a batch for a table."""
+        return GivenRows(batch, _kinds(batch, table), first)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of rows."""
+        return int(self.batch.num_rows)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """A slice of the batch."""
+        return self.batch.slice(start, stop - start)
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The place of each row in its task, and the row."""
+        for number in range(start, stop):
+            yield {"row": self.first + number, "format": ROW_FORMAT, "value": _to_ipc(self.batch.slice(number, 1))}
+
+    def cut(self, start: int, stop: int) -> int:
+        """The middle, never between the rows of an update."""
+        return _cut(self.kinds, start, stop)
+
+
+@dataclass(frozen=True)
+class LogRecords(Source):
+    """Records of one bucket (RECORDS_SCHEMA), all with values."""
+
+    table: DynamicTable
+    records: pa.Table
+    bucket: int
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of records."""
+        return int(self.records.num_rows)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of records."""
+        return _decoded(self.table, self.records.column("value").slice(start, stop - start).combine_chunks())
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The place of each record in the log, and its bytes."""
+        log, form = self.table.log, self.table.options.need(DATA_FORMAT)
+        place = {"task": None, "topic": None if log is None else log.topic, "bucket": self.bucket, "format": form}
+        for record in self.records.slice(start, stop - start).select(["offset", "key", "value"]).to_pylist():
+            yield {**place, **record}
+
+
+@dataclass(frozen=True)
+class RejectedBefore(Source):
+    """Rejected rows (REJECTED_SCHEMA), all of one kind: records of the table's log, or rows of programs."""
+
+    table: DynamicTable
+    batch: pa.Table
+    kinds: Sequence[str] | None
+
+    @staticmethod
+    def parts(table: DynamicTable, batches: Iterable[pa.RecordBatch], of_log: bool) -> Iterator[RejectedBefore]:
+        """Rejected rows part by part, none of which ends between the rows of an update."""
+        held = REJECTED_SCHEMA.empty_table()
+        for batch in batches:
+            whole = pa.concat_tables([held, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
+            found = [] if of_log else [_kinds(_from_ipc(v), table) for v in whole.column("value").to_pylist()]
+            kinds = [kind[0] if kind else NAMES[INSERT] for kind in found]
+            end = whole.num_rows - 1 if kinds and kinds[-1] == _BEFORE else whole.num_rows
+            yield RejectedBefore(table, whole.slice(0, end), None if of_log else kinds[:end])
+            held = whole.slice(end)
+        if held.num_rows:
+            yield RejectedBefore(table, held, [_BEFORE])
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of rejected rows."""
+        return int(self.batch.num_rows)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of some, read again."""
+        values = self.batch.column("value").slice(start, stop - start).combine_chunks()
+        if self.kinds is None:
+            return _decoded(self.table, values)
+        batches = [_from_ipc(value) for value in values.to_pylist()]
+        if any(batch.schema != batches[0].schema for batch in batches):
+            raise InvalidSchema("the rows have different columns")
+        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The rows as they were stored before."""
+        yield from self.batch.slice(start, stop - start).drop_columns(["reason"]).to_pylist()
+
+    def cut(self, start: int, stop: int) -> int:
+        """The middle, never between the rows of an update."""
+        return _cut(self.kinds, start, stop)
+
+
+def text_of(rows: pa.Table) -> pa.StringArray:
+    """The values of rejected rows (REJECTED_SCHEMA) for people; bytes that are no text are replaced."""
+    both = zip(rows.column("format").to_pylist(), rows.column("value").to_pylist(), strict=True)
+    return pa.array([_text(value) if form == ROW_FORMAT else _utf8(value) for form, value in both], pa.string())
+
+
+def _text(value: bytes) -> str:
+    batch = _from_ipc(value)
+    # bytes first: Python cannot read a text that is not UTF-8
+    columns = [c.cast(pa.binary()) if pa.types.is_string(c.type) else c for c in batch.columns]
+    cells = [cell.as_py() for cell in (column[0] for column in columns)]
+    shown = [_utf8(cell) if isinstance(cell, bytes) else cell for cell in cells]
+    return ", ".join(f"{name}={cell}" for name, cell in zip(batch.schema.names, shown, strict=True))
+
+
+def _utf8(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+def _cut(kinds: Sequence[str] | None, start: int, stop: int) -> int:
+    middle = (start + stop + 1) // 2
+    if kinds is None or middle >= stop or kinds[middle - 1] != _BEFORE or kinds[middle] not in _AFTER:
+        return middle
+    return middle + 1 if middle + 1 < stop else middle - 1 if middle - 1 > start else stop
+
+
+def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
+    """The row kinds of a batch, None if it has none."""
+    at = batch.schema.get_field_index(Options(table.schema.options).get_typed(ROWKIND_FIELD) or ROW_KIND_COLUMN)
+    return None if at < 0 else batch.column(at).to_pylist()
+
+
+def _decoded(table: DynamicTable, values: pa.LargeBinaryArray) -> pa.RecordBatch:
+    try:
+        rows = LogScan(table).decoded(values)
+    except _WRONG as why:
+        raise InvalidSchema(f"the value cannot be read: {why}") from None
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+
+
+def _to_ipc(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        # a slice of a list or a map would carry the values of all rows
+        writer.write_batch(batch.take(pa.array([0])))
+    return bytes(sink.getvalue())
+
+
+def _from_ipc(data: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()
