@@ -38,9 +38,9 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
+from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.conform import check_columns
 from lakelog.table.staging.job_files import JobFiles
-from lakelog.table.staging.rejects import Rejects, check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.overwrite import commit_overwrite
 from lakelog.table.write.replace_files import commit_rewrite

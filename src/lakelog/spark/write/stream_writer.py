@@ -18,8 +18,8 @@ from lakelog.table.commit.seal_thread import committer_for, seal_all, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.conform import check_columns
-from lakelog.table.staging.rejects import Rejects
 from lakelog.table.staging.watermark import EventTime
 
 

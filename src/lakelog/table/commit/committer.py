@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
@@ -292,11 +293,12 @@ class Committer:
             return self._known
         found = self._read_epochs()
         own = [r for r in found.waiting if r.writer == self.writer]
+        position = HealedPosition.of_seal(self._state.writers.get(self.writer))
         if own:
-            return HealedPosition(own[-1].epoch, dict(own[-1].since))
-        if self.writer in self._state.writers:
-            return HealedPosition.of_seal(self._state.writers.get(self.writer))
-        return HealedPosition(-1, self._origin() if self.table.emits_log else {})
+            position = HealedPosition(own[-1].epoch, dict(own[-1].since))
+        if not position.verified and self.table.emits_log:  # also after epochs that wrote files only
+            position = replace(position, verified=self._origin())
+        return position
 
     def _origin(self) -> dict[int, int]:
         if self.origin is not None:  # may be forgotten by now, if the writer was considered dead
@@ -334,16 +336,18 @@ class Committer:
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         records = {record.epoch: record} | (self._decided if known is None else {})
-        starts = self._starts(record, known)
+        reader = reader_for(log)
+        ends = reader.end_offsets()
+        starts = self._starts(record, known) or self._starts_without_rows(record, ends)
         judged = HealedPosition.of_seal(self._state.writers.get(self.writer)) if known is None else known
         later = Later.FENCED
         if self._helps:
             records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
         accepted = {epoch: r.accepted for epoch, r in records.items()}
         late = late_keys(self.table, records.values())
-        reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
+        repair = LogRepair(self.table, log, self.writer, accepted, later)
         healed: dict[int, Healed] = {}
-        for bucket, end in reader.end_offsets().items():
+        for bucket, end in ends.items():
             start = starts.get(bucket, 0)
             # Skip the read if the log has grown only by this writer's records since a verified offset.
             if record.since.get(bucket, 0) == start and bucket not in late:
@@ -370,6 +374,17 @@ class Committer:
             for bucket, offset in verified.items():
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
+
+    def _starts_without_rows(self, record: EpochRecord, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """The start of healing for an epoch that was decided without a position in the log, as one of files only.
+
+        Its writer has rows in the log from its origin on, or none if it has never registered.
+        """
+        if any(a.appends for a in record.attempts):
+            return {}
+        with contextlib.suppress(NotFound):
+            return self.table.registered.origin(self.writer)
+        return ends
 
     def take_back(self) -> dict[int, int]:
         """Takes the writer's undecided records back without deciding their epoch; returns bucket → verified offset.

@@ -12,7 +12,7 @@ from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.logstore import LOG_SYSTEMS, log_factory
@@ -32,9 +32,9 @@ from lakelog.table.maintenance.publish import publish_best_effort, published_fro
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
-from lakelog.table.model.rejected_entries import RejectedEntries
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
+from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -133,26 +133,13 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
         delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
-    lost = _lost_rejected_files(table, age, dry_run)
+    lost = expire_rejected(_all_branches(table), age, dry_run)
     found = Orphans(tuple(sorted((*found.files, *lost))), found.bytes + sum(lost.values()))
     if not dry_run:
         METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
         about = fields(table=table.name, files=len(found.files))
         _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=about)
     return found
-
-
-def _lost_rejected_files(table: DynamicTable, age_ms: int, dry_run: bool) -> Mapping[str, int]:
-    """Path → size of the files of rejected rows that no epoch counts; deletes them, and expired ones."""
-    out: dict[str, int] = {}
-    for branch in _all_branches(table):
-        entries = RejectedEntries(branch)
-        if not dry_run:
-            entries.expire()
-        out |= {found.path: found.size for found in entries.orphans(now_ms() - age_ms)}
-    for path in () if dry_run else out:
-        table.io.delete(path)
-    return out
 
 
 def _all_branches(table: DynamicTable) -> list[DynamicTable]:
@@ -302,7 +289,7 @@ def expire_quietly(table: DynamicTable) -> None:
             return
         expire_log(table)
         table.store.tags.expire()
-        RejectedEntries(table).expire()
+        expire_rejected(_all_branches(table))
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:
             table.store.consumers.expire(unused)

@@ -23,7 +23,7 @@ import orjson
 from lakelog.errors import Corrupt
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.paimon.types.checked_values import checked, sound
-from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun
+from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun, checked_rejected_file
 from lakelog.table.model.single_writer import StreamingRun
 
 _MAGIC = b"LAKELOG1"
@@ -67,8 +67,8 @@ class EpochRecord:
 
     @property
     def rejected_count(self) -> int:
-        """The rows among them that were left out."""
-        return sum(a.row_count - a.written for a in self.attempts)
+        """The rows among them that were left out for the first time, not again by a replay."""
+        return sum(part.rows for a in self.attempts for part in a.rejected if not part.time_ms)
 
     def entries_appended(self, bucket: int) -> int:
         """Entries of the log that the accepted attempts appended to a bucket, ``begin`` included."""
@@ -152,7 +152,7 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
         "writer": attempt.writer,
         "epoch": attempt.epoch,
         "watermark": attempt.watermark,
-        **({} if attempt.rejected is None else {"rejected": [attempt.rejected.file, attempt.rejected.rows]}),
+        **({"rejected": [[r.file, r.rows, r.time_ms] for r in attempt.rejected]} if attempt.rejected else {}),
         **({"replays": attempt.replays} if attempt.replays else {}),
     }
 
@@ -174,7 +174,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
         for r in json["runs"]
     )
     appends = tuple(BucketAppend(*p) for p in json["appends"])
-    rejected = RejectedRows(*json["rejected"]) if "rejected" in json else None
+    rejected = tuple(RejectedRows.checked(*one) for one in json.get("rejected", ()))
     return AttemptResult(
         json["writer"],
         json["epoch"],
@@ -184,7 +184,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
         json["row_count"],
         watermark=json.get("watermark"),
         rejected=rejected,
-        replays=tuple(json.get("replays", ())),
+        replays=tuple(map(checked_rejected_file, json.get("replays", ()))),
     )
 
 

@@ -7,6 +7,7 @@ reader finds the newest state by walking back, and each commit of lakelog writes
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -14,11 +15,10 @@ from typing import Any, Final
 
 import orjson
 
-from lakelog.errors import NotFound
+from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, sound
-from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
@@ -31,6 +31,8 @@ _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
 _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
+_REJECTED = "lakelog.rejected"
+_REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 KEEP_MS = 30 * 24 * 3_600_000
 """Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
@@ -50,8 +52,7 @@ class WriterState:
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
-    between: corrections in between may name records before ``verified``. ``rejected`` are the rejected rows of the
-    follower's last epoch (RFC 16).
+    between: corrections in between may name records before ``verified``.
     """
 
     epoch: int
@@ -65,7 +66,6 @@ class WriterState:
     digest: str = ""
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
-    rejected: RejectedRows | None = None
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -91,7 +91,8 @@ class LogState:
 
     ``log_only`` is the offset of the first log-only row, per bucket that has any. ``markers`` is the number of
     control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
-    last link of a keyed table's chain in the snapshot, 0 for none.
+    last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
+    rows (RFC 16).
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class LogState:
     log_only: Mapping[int, int] = field(default_factory=dict)
     markers: Mapping[int, int] = field(default_factory=dict)
     chain: int = 0
+    rejected: tuple[str, ...] = ()
 
     def with_writer(
         self,
@@ -119,7 +121,8 @@ class LogState:
             markers[bucket] = markers.get(bucket, 0) + count
         known = {bucket: count for bucket, count in markers.items() if count}
         writers = {**self.writers, writer: state}
-        return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
+        log_only = {**(log_only or {}), **self.log_only}
+        return replace(self, writers=writers, offsets=offsets, log_only=log_only, markers=known)
 
     def holds(self, record: EpochRecord) -> bool:
         """True if the snapshot contains the record's epoch or a decision that replaces the record."""
@@ -163,13 +166,13 @@ class LogState:
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
-            | ({} if s.rejected is None else {"rejected": [s.rejected.file, s.rejected.rows]})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
         more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers}
         out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
-        return out | ({_CHAIN: str(self.chain)} if self.chain else {})
+        out |= {_CHAIN: str(self.chain)} if self.chain else {}
+        return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
@@ -179,14 +182,18 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return None
     with sound(f"snapshot {snapshot.id}"):
         maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS))
-        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), *maps)
+        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
 @lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
-def _parse(writers: str, chain: str, *maps: str) -> LogState:
+def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
     offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
-    return checked(LogState(states, offsets, log_only, markers, int(chain)))
+    lists = tuple(rejected.split())
+    wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
+    if wrong:
+        raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:
@@ -195,7 +202,6 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
     digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
-    rejected = RejectedRows(*found["rejected"]) if "rejected" in found else None
     return WriterState(
         found["epoch"],
         verified,
@@ -208,7 +214,6 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
         digest,
         rows,
         counted,
-        rejected,
     )
 
 

@@ -50,7 +50,7 @@ def row_errors(table: str) -> Iterator[None]:
     """Turns a library's error for a value into InvalidSchema; wraps the encoding of rows."""
     try:
         yield
-    except LakelogError:
+    except (LakelogError, MemoryError, pa.ArrowCancelled):  # no fault of a value
         raise
     except (pa.ArrowException, PolarsError, PanicException, ValueError, OverflowError) as why:
         raise InvalidSchema(f"rows of table {table} cannot be written: {why}") from why

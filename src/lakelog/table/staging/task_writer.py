@@ -33,6 +33,9 @@ from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.pairs import UpdatePairs
+from lakelog.table.rejected.rows import Rejects
+from lakelog.table.rejected.sources import Source, judged, windows
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
@@ -40,9 +43,7 @@ from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.conform import check_columns, conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
-from lakelog.table.staging.rejects import Rejects
 from lakelog.table.staging.row_check import check_seal, check_values, row_errors
-from lakelog.table.staging.sources import GivenRows, Source, judged
 from lakelog.table.staging.watermark import EventTime
 
 _INLINE_BYTES = 1024 * 1024
@@ -102,6 +103,7 @@ class TaskWriter:
     ) -> None:
         check_not_forked()
         self._rejects = rejects
+        self._pairs = UpdatePairs(table)
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
@@ -146,7 +148,7 @@ class TaskWriter:
             self._write(*self._checked(self._count_changed(batch) if self._rewrites else batch))
         else:
             check_columns(batch.schema, self._table.schema, self._table.name)  # no fault of any row
-            self.write_good(GivenRows.of(batch, self._table, self._row_count))
+            self.write_good(self._pairs.whole(batch, self._row_count + self._rejects.count))
 
     def write_good(self, source: Source) -> None:
         """Writes the good rows of a source, and rejects the others. Raises Unavailable, Fenced, TableReplaced."""
@@ -157,12 +159,11 @@ class TaskWriter:
             for row in source.stored(start, stop):
                 rejects.add(row, reason)
 
-        before = rejects.count
-        good = [part for part in judged(source, self._tried, reject) if part[0].num_rows]
-        if good:
-            rows = pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches()[0]
-            self._write(rows, np.concatenate([kinds for _, kinds in good]))
-        self._row_count += rejects.count - before
+        for start, stop in windows(source):
+            good = [part for part in judged(source, start, stop, self._tried, reject) if part[0].num_rows]
+            if good:
+                rows = pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches()[0]
+                self._write(rows, np.concatenate([kinds for _, kinds in good]))
 
     def _tried(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
         """As ``_checked``, and tries the seal, because nothing may refuse a row later. Raises InvalidSchema."""
@@ -204,7 +205,7 @@ class TaskWriter:
     @property
     def written(self) -> int:
         """The number of rows so far, without rejected ones."""
-        return self._row_count - (0 if self._rejects is None else self._rejects.count)
+        return self._row_count
 
     def flush_log(self) -> None:
         """Waits until the log has acknowledged all rows. Raises Unavailable."""
@@ -214,6 +215,9 @@ class TaskWriter:
 
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns the result for the driver to accept this attempt."""
+        last = self._pairs.rest(self._row_count + (0 if self._rejects is None else self._rejects.count))
+        if last is not None:
+            self.write_good(last)
         self.flush_log()
         self._stage_all(inline_share=self._inline_share)
         appends = tuple(
@@ -222,9 +226,10 @@ class TaskWriter:
         )
         runs, self._runs = tuple(self._runs), []
         watermark = None if self._event_time is None else self._event_time.watermark
-        rejected = None if self._rejects is None else self._rejects.finish()
+        rejected = () if self._rejects is None else self._rejects.finish()
         self._end()
-        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
+        received = self._row_count + sum(part.rows for part in rejected)
+        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, received)
         return replace(
             done, watermark=watermark, log_bytes=self._log_bytes, rejected=rejected, kinds=tuple(self._kinds.tolist())
         )

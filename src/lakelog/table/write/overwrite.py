@@ -38,9 +38,9 @@ from lakelog.table.model.partition_selection import (
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.rejected.rows import check_not_given
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
-from lakelog.table.staging.rejects import check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import batches_of
 

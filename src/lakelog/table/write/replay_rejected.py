@@ -1,36 +1,51 @@
-"""Replays rejected rows: reads them again, writes the good ones in one epoch, and rejects the others again (RFC 16).
+"""Replays rejected rows: reads them again, writes the good ones, and rejects the others again (RFC 16).
 
-The epoch names the entries that it takes, so that the same decision adds the rows and removes the entries. Replays are
-numbered. Two that run at once have the same number and therefore the same writer and epoch, of which one is decided.
+One decision adds the rows and removes the entries. Where the rows go to files only, it is a snapshot. Where they go to
+the log, too, it is an epoch of a batch writer with a name that is used once; a replay ends the others that are open
+before it reads the entries, so that no two take the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.errors import CommitConflict, Fenced, after_decision
+from lakelog.errors import CommitConflict, Corrupt, Fenced, NotFound, after_decision
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.io.clock import now_ms
+from lakelog.io.logs import fields
+from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
+from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal, seal_staged
-from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
+from lakelog.table.commit.take_over import end_writer, take_over_best_effort
 from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_writer
+from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.rejected_entries import REPLAY_OF_LOG, REPLAY_OF_ROWS, RejectedEntries, RejectedEntry
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
-from lakelog.table.staging.rejects import Rejects, rejected_rows
-from lakelog.table.staging.sources import RejectedBefore
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import state_at
+from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.rejected.entries import REPLAY_OF_LOG, REPLAY_OF_ROWS, RejectedEntries, RejectedEntry
+from lakelog.table.rejected.rows import Rejects, rejected_rows
+from lakelog.table.rejected.sources import RejectedBefore
+from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.staging.watermark import watermark_of
 
+_LOG = logging.getLogger("lakelog.rejected")
 _ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True)
 class ReplaySummary:
-    """The number of rows that a replay has written, and of those that it has rejected again."""
+    """The number of rows that a replay has written, and of those that stay rejected."""
 
     written: int
     rejected: int
@@ -41,84 +56,180 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
 
     Replayed rows are newer than all rows of the table. Rows of programs are written as any write; records of the log
     are in the log already, and are written to files only. After a crash at any point, call it again. Raises
-    CommitConflict if other replays run at the same time, Unavailable, CommitUnknown, CommitDecided, TableReplaced.
+    CommitConflict if another replay has begun after this one, Unavailable, CommitUnknown, CommitDecided, TableReplaced.
     """
-    rows = _replay(table, REPLAY_OF_ROWS)
-    records = _replay(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
+    take_over_best_effort(table)
+    rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
+    records = _replay_in_files(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
     return ReplaySummary(rows.written + records.written, rows.rejected + records.rejected)
 
 
-def _replay(table: DynamicTable, prefix: str) -> ReplaySummary:
-    """1 read what is decided, then the entries · 2 stage their rows · 3 decide · 4 seal, which hides the entries.
+def _replay_in_files(table: DynamicTable, prefix: str) -> ReplaySummary:
+    """1 seal all decided epochs · 2 read the entries and stage their rows · 3 commit one snapshot with them.
 
-    If no row fits, nothing is decided; with a log an empty epoch is, so that another replay with its number ends, too.
+    The snapshot is made only if the one before it still has the entries.
     """
-    entries = RejectedEntries(table)
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         # 1
-        take_over_best_effort(table)
-        moment = waiting_epochs(table)
-        if any(record.writer.startswith(prefix) for record in moment.waiting):  # one that died after its decision
-            seal_staged(table)
-            moment = waiting_epochs(table)
-        number = entries.newest_replay(moment, prefix) + 1
-        _forget_former(table, prefix, number, moment)
-        chosen = [entry for entry in entries.visible(moment) if entry.is_of_log == (prefix == REPLAY_OF_LOG)]
-        if not chosen:
-            return ReplaySummary(0, 0)
+        seal_staged(table)
         # 2
-        committer = Committer(table, f"{prefix}{number}")
-        if table.emits_log:
-            committer.origin = register_writer(table, committer.writer)
+        moment = waiting_epochs(table)
+        wanted = tuple(e for e in _chosen(table, prefix) if not _is_waiting(e, moment.waiting))
+        writer = f"{prefix}{new_uuid()}"
+        done = _staged(table, writer, wanted)
+        if done.result is None:
+            return done.summary
+        # 3
+        record = EpochRecord(writer, 0, now_ms(), (done.result,))
         try:
-            result = _staged(table, committer.writer, chosen)
-            if result is None and not table.emits_log:
-                return ReplaySummary(0, sum(entry.rows for entry in chosen))
-            # 3
-            record = committer.commit(0, [] if result is None else [result])
-        except Fenced:  # another replay with this number
+            _commit_files(table, record, moment.snapshot)
+        except (_Changed, IndexReplaced):
+            pause(attempt)
+            continue
+        publish_best_effort(table)
+        return done.summary
+    raise _conflict(table)
+
+
+def _commit_files(table: DynamicTable, record: EpochRecord, latest: Snapshot | None) -> None:
+    ready = level0_files_of(table, [record], latest)
+    rejected, taken = RejectedEntries(ready.table), {file for a in record.attempts for file in a.replays}
+
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        state = state_at(ready.table.store, newest)
+        if not taken <= rejected.of_states([state])[0].keys():
+            raise _Changed
+        ready.made.check_index(ready.table, newest)
+        return rejected.following(state.without_old(table.registered), [record]).to_properties()
+
+    request = CommitRequest(
+        record.writer, 0, APPEND, ready.made.files, prepare=properties, first_try=True, index=ready.made.index
+    )
+    try:
+        ready.table.store.commit(replace(request, watermark=watermark_of(record.attempts)))
+    except (_Changed, IndexReplaced, CommitConflict):
+        ready.made.delete(ready.table)
+        raise
+    forget_unassigned(ready.table, ready.runs)
+
+
+def _replay_in_log(table: DynamicTable) -> ReplaySummary:
+    """1 register, then end the other replays · 2 read what is decided and the entries, stage their rows · 3 decide ·
+    4 seal, which removes the entries.
+
+    Of two replays that run at once, the one that has registered later ends the other: it decides the epoch of that one
+    as empty, unless it is decided. Then it sees the entries gone.
+    """
+    committer = Committer(table, f"{REPLAY_OF_ROWS}{new_uuid()}", once=True)
+    # 1
+    if not _chosen(table, REPLAY_OF_ROWS):
+        return ReplaySummary(0, 0)
+    committer.origin = register_writer(table, committer.writer, BATCH)
+    try:
+        _end_others(table, committer.writer)
+        # 2
+        done = _staged(table, committer.writer, _chosen(table, REPLAY_OF_ROWS))
+        if done.result is None:
+            return done.summary
+        # 3
+        if not {*done.result.replays} <= {entry.file for entry in _chosen(table, REPLAY_OF_ROWS)}:  # rolled back
             committer.commit(0, [])
-            continue
-        if result is not None and (record is None or result.attempt not in record.accepted):
-            continue
+            raise _conflict(table)
+        record = committer.commit(0, [done.result])
+        if record is None or done.result.attempt not in record.accepted:
+            raise _conflict(table)
         # 4
         with after_decision(table.name):
             seal(committer)
-        _leave(committer)
-        total = sum(entry.rows for entry in chosen)
-        left = total if result is None else 0 if result.rejected is None else result.rejected.rows
-        return ReplaySummary(total - left, left)
-    raise CommitConflict(f"table {table.name}: other processes replay its rejected rows at the same time. Try again")
+        return done.summary
+    except Fenced:
+        raise _conflict(table) from None
+    finally:
+        drop_lease(table, committer.writer)
+        if not table.decided.of(committer.writer):  # else its control records may be missing
+            table.registered.forget(committer.writer)
 
 
-def _staged(table: DynamicTable, writer: str, entries: Sequence[RejectedEntry]) -> AttemptResult | None:
-    """The rows of entries as one attempt; None, and nothing staged, if none of them fits."""
+def _end_others(table: DynamicTable, own: str) -> None:
+    """Ends the other replays that are registered. From then on they decide nothing, and take back their rows."""
+    for writer in table.registered.writers():
+        if writer.startswith(REPLAY_OF_ROWS) and writer != own:
+            with contextlib.suppress(NotFound):  # it has just ended
+                end_writer(table, writer)
+            if not table.decided.of(writer):
+                table.registered.forget(writer)
+
+
+def _chosen(table: DynamicTable, prefix: str) -> Sequence[RejectedEntry]:
+    found = RejectedEntries(table).visible().entries
+    return [entry for entry in found if entry.is_of_log == (prefix == REPLAY_OF_LOG)]
+
+
+def _is_waiting(entry: RejectedEntry, records: Sequence[EpochRecord]) -> bool:
+    return any(entry in RejectedEntry.of(record) for record in records)
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The rows of some entries as one attempt; None, and nothing staged, if none of them fits."""
+
+    result: AttemptResult | None
+    summary: ReplaySummary
+
+
+def _staged(table: DynamicTable, writer: str, entries: Sequence[RejectedEntry]) -> _Staged:
+    """Stages the good rows of entries. An entry without any stays as it is; one that cannot be read, too.
+
+    The rest of another one becomes a file of its own, with the time of its first decision, so that no replay prolongs
+    ``rejected.retention``.
+    """
     rejects = Rejects(table, writer, 0, 0, keep=True)
     task = TaskWriter(table, writer, 0, lane=0, rejects=rejects)
+    taken, left = [], 0
     try:
         for entry in entries:
-            for part in RejectedBefore.parts(table, rejected_rows(table, entry), entry.is_of_log):
+            before = task.written
+            parts = _read_whole(table, entry)
+            if parts is None:
+                left += entry.rows
+                continue
+            for part in parts:
                 task.write_good(part)
-        if not task.written:
+            if task.written == before:
+                rejects.drop_part()
+                left += entry.rows
+            else:
+                rejects.end_part(entry.time_ms)
+                taken.append(entry.file)
+        if not taken:
             task.close()
-            return None
-        return replace(task.finish(), replays=tuple(entry.name for entry in entries))
+            return _Staged(None, ReplaySummary(0, left))
+        result = replace(task.finish(), replays=tuple(taken))
+        left += sum(part.rows for part in result.rejected)
+        return _Staged(result, ReplaySummary(result.written, left))
     except BaseException:
         task.close()
         raise
 
 
-def _leave(committer: Committer) -> None:
-    """Ends the registration of a replay whose markers are in the log; ``_forget_former`` does so after a crash."""
-    drop_lease(committer.table, committer.writer)
-    if not committer.lacks_markers:
-        committer.table.registered.forget(committer.writer)
+def _read_whole(table: DynamicTable, entry: RejectedEntry) -> Iterator[RejectedBefore] | None:
+    """The rows of an entry; None, with a warning, unless all can be read: half of a file would lose the rest."""
+    try:
+        rows = sum(batch.num_rows for batch in rejected_rows(table, entry))
+        if rows != entry.rows:
+            raise Corrupt(f"'{RejectedEntries(table).path(entry.file)}' has {rows} rows, its entry {entry.rows}")
+    except (Corrupt, NotFound) as why:
+        about = fields(table=table.name)
+        _LOG.warning("table %s: a file of rejected rows is not replayed: %s", table.name, why, extra=about)
+        return None
+    return RejectedBefore.parts(table, rejected_rows(table, entry), entry.is_of_log)
 
 
-def _forget_former(table: DynamicTable, prefix: str, number: int, moment: WaitingEpochs) -> None:
-    """Forgets the registrations of replays before ``number`` that are sealed and marked."""
-    open_writers = {record.writer for record in (*moment.waiting, *moment.sealed)}
-    for writer in table.registered.writers():
-        former = writer.removeprefix(prefix)
-        if former != writer and former.isdigit() and int(former) < number and writer not in open_writers:
-            table.registered.forget(writer)
+def _conflict(table: DynamicTable) -> CommitConflict:
+    return CommitConflict(
+        f"table {table.name}: another process replays its rejected rows, or rolls it back, at the same time. Try again"
+    )
+
+
+class _Changed(Exception):
+    """The newest snapshot no longer has the entries."""

@@ -21,7 +21,7 @@ from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts, sum_of
-from lakelog.table.staging.rejects import Rejects, check_not_given
+from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
 
 

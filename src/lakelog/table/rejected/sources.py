@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
@@ -17,18 +18,28 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.staging.rejects import REJECTED_SCHEMA, ROW_FORMAT
+from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT
 
 T = TypeVar("T")
 _WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
 """Errors of decoding a malformed value."""
-_BEFORE, _AFTER = NAMES[UPDATE_BEFORE], (NAMES[UPDATE_AFTER], NAMES[INSERT])
+_NO_VALUE = (MemoryError, pa.ArrowCancelled, pa.ArrowNotImplementedError)
+"""Errors among them that say nothing about a value: out of memory, interrupted, a type that Arrow cannot handle."""
+_WINDOW_UNITS: Final = 4_096
+_WINDOW_BYTES: Final = 16 << 20
+"""Limits of what is judged at once, which bounds the memory of many small results."""
+BEFORE, _AFTER = NAMES[UPDATE_BEFORE], (NAMES[UPDATE_AFTER], NAMES[INSERT])
 
 
 class Source(ABC):
     """Rows or records by number, from 0 to ``count``. A *unit* is one of them, or the two rows of an update."""
 
     count: int
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Its size in memory."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
@@ -38,17 +49,42 @@ class Source(ABC):
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """What is stored of them when they are rejected: columns for ``Rejects.add``."""
 
+    def may_part(self, at: int) -> bool:
+        """False if a row and the one before it are the two of an update."""
+        return True
+
     def cut(self, start: int, stop: int) -> int:
         """A number between them at which to part them; ``stop`` if they are one unit."""
-        return (start + stop + 1) // 2
+        middle = (start + stop + 1) // 2
+        if middle >= stop or self.may_part(middle):
+            return middle
+        return middle + 1 if middle + 1 < stop else middle - 1 if middle - 1 > start else stop
 
 
-def judged(source: Source, work: Callable[[pa.RecordBatch], T], reject: Callable[[int, int, str], None]) -> Iterator[T]:
+def windows(source: Source) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of units, each of a limited number and size; none parts the rows of an update."""
+    units = max(1, min(_WINDOW_UNITS, source.count * _WINDOW_BYTES // max(1, source.nbytes)))
+    start = 0
+    while start < source.count:
+        stop = min(source.count, start + units)
+        stop += stop < source.count and not source.may_part(stop)
+        yield start, stop
+        start = stop
+
+
+def judged(
+    source: Source,
+    start: int,
+    stop: int,
+    work: Callable[[pa.RecordBatch], T],
+    reject: Callable[[int, int, str], None],
+) -> Iterator[T]:
     """The results of ``work`` for the good units, in order; the bad ones, found by bisection, go to ``reject``.
 
-    ``work`` gets some consecutive rows, has no effect, and raises InvalidSchema if one of them is bad.
+    ``work`` gets some consecutive rows, has no effect, and raises InvalidSchema if one of them is bad. Other errors,
+    such as MemoryError, are no fault of a row and pass.
     """
-    waiting = [(0, source.count)] if source.count else []
+    waiting = [(start, stop)] if stop > start else []
     while waiting:
         start, stop = waiting.pop()
         try:
@@ -74,12 +110,18 @@ class GivenRows(Source):
     @staticmethod
     def of(batch: pa.RecordBatch, table: DynamicTable, first: int) -> GivenRows:
         """The rows of a batch for a table."""
+        batch = without_views(batch)
         return GivenRows(batch, _kinds(batch, table), first)
 
     @property
     def count(self) -> int:  # type: ignore[override]
         """The number of rows."""
         return int(self.batch.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the batch."""
+        return int(self.batch.nbytes)
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """A slice of the batch."""
@@ -90,9 +132,9 @@ class GivenRows(Source):
         for number in range(start, stop):
             yield {"row": self.first + number, "format": ROW_FORMAT, "value": _to_ipc(self.batch.slice(number, 1))}
 
-    def cut(self, start: int, stop: int) -> int:
-        """The middle, never between the rows of an update."""
-        return _cut(self.kinds, start, stop)
+    def may_part(self, at: int) -> bool:
+        """False between the rows of an update."""
+        return _may_part(self.kinds, at)
 
 
 @dataclass(frozen=True)
@@ -107,6 +149,11 @@ class LogRecords(Source):
     def count(self) -> int:  # type: ignore[override]
         """The number of records."""
         return int(self.records.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the records."""
+        return int(self.records.nbytes)
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of records."""
@@ -134,25 +181,34 @@ class RejectedBefore(Source):
         held = REJECTED_SCHEMA.empty_table()
         for batch in batches:
             whole = pa.concat_tables([held, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
-            found = [] if of_log else [_kinds(_from_ipc(v), table) for v in whole.column("value").to_pylist()]
-            kinds = [kind[0] if kind else NAMES[INSERT] for kind in found]
-            end = whole.num_rows - 1 if kinds and kinds[-1] == _BEFORE else whole.num_rows
+            kinds = [] if of_log else [_kind_of(value, table) for value in whole.column("value").to_pylist()]
+            end = whole.num_rows - 1 if kinds and kinds[-1] == BEFORE else whole.num_rows
             yield RejectedBefore(table, whole.slice(0, end), None if of_log else kinds[:end])
             held = whole.slice(end)
         if held.num_rows:
-            yield RejectedBefore(table, held, [_BEFORE])
+            yield RejectedBefore(table, held, [BEFORE])
 
     @property
     def count(self) -> int:  # type: ignore[override]
         """The number of rejected rows."""
         return int(self.batch.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the rejected rows."""
+        return int(self.batch.nbytes)
+
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of some, read again."""
         values = self.batch.column("value").slice(start, stop - start).combine_chunks()
         if self.kinds is None:
             return _decoded(self.table, values)
-        batches = [_from_ipc(value) for value in values.to_pylist()]
+        try:
+            batches = [_from_ipc(value) for value in values.to_pylist()]
+        except _NO_VALUE:
+            raise
+        except _WRONG as why:
+            raise InvalidSchema(f"the value cannot be read: {why}") from None
         if any(batch.schema != batches[0].schema for batch in batches):
             raise InvalidSchema("the rows have different columns")
         return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
@@ -161,9 +217,9 @@ class RejectedBefore(Source):
         """The rows as they were stored before."""
         yield from self.batch.slice(start, stop - start).drop_columns(["reason"]).to_pylist()
 
-    def cut(self, start: int, stop: int) -> int:
-        """The middle, never between the rows of an update."""
-        return _cut(self.kinds, start, stop)
+    def may_part(self, at: int) -> bool:
+        """False between the rows of an update."""
+        return _may_part(self.kinds, at)
 
 
 def text_of(rows: pa.Table) -> pa.StringArray:
@@ -172,24 +228,30 @@ def text_of(rows: pa.Table) -> pa.StringArray:
     return pa.array([_text(value) if form == ROW_FORMAT else _utf8(value) for form, value in both], pa.string())
 
 
-def _text(value: bytes) -> str:
-    batch = _from_ipc(value)
-    # bytes first: Python cannot read a text that is not UTF-8
-    columns = [c.cast(pa.binary()) if pa.types.is_string(c.type) else c for c in batch.columns]
-    cells = [cell.as_py() for cell in (column[0] for column in columns)]
+def _text(value: bytes) -> str | None:
+    try:
+        batch = _from_ipc(value)
+        # bytes first: Python cannot read a text that is not UTF-8
+        columns = [c.cast(pa.large_binary()) if _is_text(c.type) else c for c in batch.columns]
+        cells = [cell.as_py() for cell in (column[0] for column in columns)]
+    except MemoryError:
+        raise
+    except _WRONG:
+        return None  # the bytes are shown as they are
     shown = [_utf8(cell) if isinstance(cell, bytes) else cell for cell in cells]
     return ", ".join(f"{name}={cell}" for name, cell in zip(batch.schema.names, shown, strict=True))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _utf8(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-def _cut(kinds: Sequence[str] | None, start: int, stop: int) -> int:
-    middle = (start + stop + 1) // 2
-    if kinds is None or middle >= stop or kinds[middle - 1] != _BEFORE or kinds[middle] not in _AFTER:
-        return middle
-    return middle + 1 if middle + 1 < stop else middle - 1 if middle - 1 > start else stop
+def _may_part(kinds: Sequence[str] | None, at: int) -> bool:
+    return kinds is None or kinds[at - 1] != BEFORE or kinds[at] not in _AFTER
 
 
 def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
@@ -201,6 +263,8 @@ def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
 def _decoded(table: DynamicTable, values: pa.LargeBinaryArray) -> pa.RecordBatch:
     try:
         rows = LogScan(table).decoded(values)
+    except _NO_VALUE:
+        raise
     except _WRONG as why:
         raise InvalidSchema(f"the value cannot be read: {why}") from None
     batches = rows.combine_chunks().to_batches()
@@ -216,5 +280,42 @@ def _to_ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def _from_ipc(data: bytes) -> pa.RecordBatch:
+    """The row in an Arrow IPC stream. Raises Corrupt, or what Arrow raises for other bytes."""
     with pa.ipc.open_stream(data) as reader:
-        return reader.read_next_batch()
+        batch = reader.read_next_batch()
+    batch.validate()
+    if batch.num_rows != 1:
+        raise Corrupt(f"the value holds {batch.num_rows} rows, expected one")
+    return batch
+
+
+def _kind_of(value: bytes, table: DynamicTable) -> str:
+    """The row kind of a rejected row; that of an insertion for one without, or that cannot be read."""
+    with contextlib.suppress(*_WRONG):
+        kinds = _kinds(_from_ipc(value), table)
+        return str(kinds[0]) if kinds else NAMES[INSERT]
+    return NAMES[INSERT]
+
+
+def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain columns instead of ``string_view`` and ``binary_view``, which few kernels of Arrow take."""
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in batch.schema])
+    return batch if plain == batch.schema else batch.cast(plain)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_plain(kind.key_type)), kind.item_field.with_type(_plain(kind.item_type))
+        )
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
