@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,8 @@ import pytest
 from depth import Depth
 from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog import connect
-from lakelog.errors import LakelogError
+from lakelog.errors import CommitConflict, LakelogError
+from lakelog.filestore.store import FileStore
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
@@ -25,13 +27,13 @@ from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_follower
+from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.staging.rejects import Rejects
+from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write import replay_rejected as replays
 from lakelog.table.write.materializer import LogMaterializer
-from lakelog.table.write.replay_rejected import replay_rejected
+from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import silence
 
@@ -254,20 +256,54 @@ def test_a_replay_of_records_takes_each_once(tmp_path, depth: Depth) -> None:
     every_fault(tmp_path, depth, replay_rejected, check, 6)
 
 
+def suspended_before_decision(monkeypatch: pytest.MonkeyPatch, has_log: bool, meanwhile: Callable[[], None]) -> None:
+    """The next replay stands still just before it decides, while others work."""
+    owner, name = (Committer, "commit") if has_log else (FileStore, "commit")
+    decide, is_done = getattr(owner, name), []
+
+    def late(self: Any, *given: Any) -> Any:
+        writer = self.writer if has_log else given[0].user
+        if not is_done and writer.startswith("replay-"):
+            is_done.append(True)
+            meanwhile()
+        return decide(self, *given)
+
+    monkeypatch.setattr(owner, name, late)
+
+
+@pytest.mark.parametrize("more", [LOG, ""], ids=["log", "files"])
+def test_a_late_replay_after_a_rollback_takes_each_row_once(tmp_path, more, monkeypatch) -> None:
+    """Also if the other one, that was rolled back, had the same rows."""
+    table = rejecting(tmp_path, more)
+    before = good(table), kept(tmp_path)
+    newest = table.logical.store.latest_snapshot().id  # type: ignore[union-attr]
+
+    def meanwhile() -> None:
+        assert replay_rejected(opened(tmp_path).logical).written == 2
+        roll_back(opened(tmp_path).logical, newest, files_only=True)
+        assert (good(opened(tmp_path)), kept(tmp_path)) == before
+
+    suspended_before_decision(monkeypatch, bool(more), meanwhile)
+    with contextlib.suppress(CommitConflict):
+        replay_rejected(table.logical)
+    assert (good(table), kept(tmp_path)) in (before, AFTER)
+    replay_rejected(table.logical)
+    assert (good(table), kept(tmp_path)) == AFTER
+
+
 @pytest.mark.parametrize("more", [LOG, ""], ids=["log", "files"])
 def test_of_two_replays_at_once_one_takes_the_rows(tmp_path, more, monkeypatch) -> None:
     table = rejecting(tmp_path, more)
-    staged, others = replays._staged, []
+    others: list[ReplaySummary] = []
 
-    def slowly(*of: object) -> AttemptResult | None:
-        result = staged(*of)  # type: ignore[arg-type]
-        if not others:  # another one begins and ends before this one decides
-            others.append(None)
-            others[0] = replay_rejected(opened(tmp_path).logical)  # type: ignore[call-overload]
-        return result
+    def other() -> None:
+        others.append(replay_rejected(opened(tmp_path).logical))
 
-    monkeypatch.setattr(replays, "_staged", slowly)
-    mine = replay_rejected(table.logical)
-    assert (mine.written, others[0].written) == (0, 2)  # type: ignore[union-attr]
+    suspended_before_decision(monkeypatch, bool(more), other)
+    with pytest.raises(CommitConflict, match="Try again") if more else contextlib.nullcontext():
+        assert replay_rejected(table.logical).written == 0
+    assert others[0].written == 2
+    assert (good(table), kept(tmp_path)) == AFTER
+    assert replay_rejected(table.logical).written == 0
     assert (good(table), kept(tmp_path)) == AFTER
     assert not more or in_log(table) == good(table)

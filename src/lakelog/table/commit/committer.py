@@ -18,7 +18,13 @@ from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
-from lakelog.table.commit.log_repair import HealedPosition, LogRepair, take_back_late, was_forgotten
+from lakelog.table.commit.log_repair import (
+    HealedPosition,
+    LogRepair,
+    starts_without_rows,
+    take_back_late,
+    was_forgotten,
+)
 from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
@@ -145,10 +151,7 @@ class Committer:
                 return found, False
 
     def begin_run(self, run_id: str) -> None:
-        """Sets the run of the streaming query that commits from now on.
-
-        For a new run, reads the state of the other writers.
-        """
+        """Sets the run of the query that commits from now on; reads the state of other writers for a new one."""
         if self.run is not None and self.run.id == run_id:
             return
         staged = self.table.decided.newest()
@@ -196,15 +199,14 @@ class Committer:
             return
         with self.lock:
             appender = appender_for(log)
-            appended: dict[int, int] = {}
+            appended: Counter[int] = Counter()
             for record in records:
                 for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
                     firsts = {
                         a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
                     }
                     control = commit_record(record.writer, record.epoch, sorted(firsts), min(firsts.values()))
-                    entries = appender.append(bucket, control).entries
-                    appended[bucket] = appended.get(bucket, 0) + entries
+                    appended[bucket] += appender.append(bucket, control).entries
             appender.flush()
             self._count(appended)
 
@@ -292,13 +294,10 @@ class Committer:
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
         found = self._read_epochs()
-        own = [r for r in found.waiting if r.writer == self.writer]
-        position = HealedPosition.of_seal(self._state.writers.get(self.writer))
-        if own:
-            position = HealedPosition(own[-1].epoch, dict(own[-1].since))
-        if not position.verified and self.table.emits_log:  # also after epochs that wrote files only
-            position = replace(position, verified=self._origin())
-        return position
+        own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
+        position = own[-1] if own else HealedPosition.of_seal(self._state.writers.get(self.writer))
+        needs_origin = not position.verified and self.table.emits_log  # also after epochs of files only
+        return replace(position, verified=self._origin()) if needs_origin else position
 
     def _origin(self) -> dict[int, int]:
         if self.origin is not None:  # may be forgotten by now, if the writer was considered dead
@@ -336,9 +335,8 @@ class Committer:
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         records = {record.epoch: record} | (self._decided if known is None else {})
-        reader = reader_for(log)
-        ends = reader.end_offsets()
-        starts = self._starts(record, known) or self._starts_without_rows(record, ends)
+        reader, ends = reader_for(log), reader_for(log).end_offsets()
+        starts = self._starts(record, known) or starts_without_rows(self.table, record, ends)
         judged = HealedPosition.of_seal(self._state.writers.get(self.writer)) if known is None else known
         later = Later.FENCED
         if self._helps:
@@ -374,17 +372,6 @@ class Committer:
             for bucket, offset in verified.items():
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
-
-    def _starts_without_rows(self, record: EpochRecord, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """The start of healing for an epoch that was decided without a position in the log, as one of files only.
-
-        Its writer has rows in the log from its origin on, or none if it has never registered.
-        """
-        if any(a.appends for a in record.attempts):
-            return {}
-        with contextlib.suppress(NotFound):
-            return self.table.registered.origin(self.writer)
-        return ends
 
     def take_back(self) -> dict[int, int]:
         """Takes the writer's undecided records back without deciding their epoch; returns bucket → verified offset.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.errors import CommitConflict, Corrupt, Fenced, NotFound, after_decision
+from lakelog.errors import CommitConflict, Corrupt, Fenced, LakelogError, NotFound, after_decision
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
 from lakelog.io.logs import fields
@@ -129,25 +129,31 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
         _end_others(table, committer.writer)
         # 2
         done = _staged(table, committer.writer, _chosen(table, REPLAY_OF_ROWS))
-        if done.result is None:
-            return done.summary
-        # 3
-        if not {*done.result.replays} <= {entry.file for entry in _chosen(table, REPLAY_OF_ROWS)}:  # rolled back
-            committer.commit(0, [])
-            raise _conflict(table)
-        record = committer.commit(0, [done.result])
-        if record is None or done.result.attempt not in record.accepted:
-            raise _conflict(table)
-        # 4
-        with after_decision(table.name):
-            seal(committer)
+        if done.result is not None:
+            # 3
+            if not {*done.result.replays} <= {entry.file for entry in _chosen(table, REPLAY_OF_ROWS)}:  # rolled back
+                raise _conflict(table)
+            committer.commit(0, [done.result])
+            # 4
+            with after_decision(table.name):
+                seal(committer)
+        _forget(table, committer.writer)
         return done.summary
-    except Fenced:
-        raise _conflict(table) from None
+    except BaseException as why:
+        with contextlib.suppress(LakelogError):  # the next one takes over
+            committer.commit(0, [])  # takes its rows back, unless the epoch is decided
+            _forget(table, committer.writer)
+        if isinstance(why, Fenced):
+            raise _conflict(table) from None
+        raise
     finally:
         drop_lease(table, committer.writer)
-        if not table.decided.of(committer.writer):  # else its control records may be missing
-            table.registered.forget(committer.writer)
+
+
+def _forget(table: DynamicTable, writer: str) -> None:
+    """Ends the registration of a replay whose control records are in the log, or that has none."""
+    if not table.decided.of(writer):
+        table.registered.forget(writer)
 
 
 def _end_others(table: DynamicTable, own: str) -> None:
@@ -156,8 +162,7 @@ def _end_others(table: DynamicTable, own: str) -> None:
         if writer.startswith(REPLAY_OF_ROWS) and writer != own:
             with contextlib.suppress(NotFound):  # it has just ended
                 end_writer(table, writer)
-            if not table.decided.of(writer):
-                table.registered.forget(writer)
+            _forget(table, writer)
 
 
 def _chosen(table: DynamicTable, prefix: str) -> Sequence[RejectedEntry]:
