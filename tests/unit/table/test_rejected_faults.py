@@ -300,7 +300,6 @@ def test_a_file_that_nothing_names_is_deleted_also_beside_a_damaged_one(tmp_path
     table = reopened(tmp_path, FIX)
     assert table.replay_rejected().written == 1
     assert len(files(table)) == 2
-    table.logical.store.commit  # noqa: B018
     send(table, 2)
     table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
     table.remove_orphan_files(timedelta(0))

@@ -17,6 +17,7 @@ from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.table.log.register import register_follower
 from rejected_tables import KEY, LOG, append, given, ids, inserted, make, rejected
 
+
 def counted() -> float:
     return sum(s.value for s in METER.samples() if s.metric is ROWS_REJECTED)
 

@@ -18,7 +18,7 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT
+from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT, Rejects
 
 T = TypeVar("T")
 _WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
@@ -61,8 +61,30 @@ class Source(ABC):
         return middle + 1 if middle + 1 < stop else middle - 1 if middle - 1 > start else stop
 
 
-def windows(source: Source) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges of units, each of a limited number and size; none parts the rows of an update."""
+def judged(source: Source, work: Callable[[pa.RecordBatch], T], rejects: Rejects) -> Iterator[list[T]]:
+    """The results of ``work`` for the good units, in order, for a limited number and size of units at a time.
+
+    Bisection finds the bad ones, which are rejected. ``work`` gets some consecutive rows, has no effect, and raises
+    InvalidSchema if one of them is bad. Other errors, such as MemoryError, are no fault of a row and pass.
+    """
+    for window in _windows(source):
+        done, waiting = [], [window]
+        while waiting:
+            start, stop = waiting.pop()
+            try:
+                done.append(work(source.rows(start, stop)))
+            except InvalidSchema as why:
+                middle = source.cut(start, stop)
+                if middle < stop:
+                    waiting += [(middle, stop), (start, middle)]
+                    continue
+                for row in source.stored(start, stop):
+                    rejects.add(row, str(why))
+        yield done
+
+
+def _windows(source: Source) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of units, none of which ends between the rows of an update."""
     units = max(1, min(_WINDOW_UNITS, source.count * _WINDOW_BYTES // max(1, source.nbytes)))
     start = 0
     while start < source.count:
@@ -70,33 +92,6 @@ def windows(source: Source) -> Iterator[tuple[int, int]]:
         stop += stop < source.count and not source.may_part(stop)
         yield start, stop
         start = stop
-
-
-def judged(
-    source: Source,
-    start: int,
-    stop: int,
-    work: Callable[[pa.RecordBatch], T],
-    reject: Callable[[int, int, str], None],
-) -> Iterator[T]:
-    """The results of ``work`` for the good units, in order; the bad ones, found by bisection, go to ``reject``.
-
-    ``work`` gets some consecutive rows, has no effect, and raises InvalidSchema if one of them is bad. Other errors,
-    such as MemoryError, are no fault of a row and pass.
-    """
-    waiting = [(start, stop)] if stop > start else []
-    while waiting:
-        start, stop = waiting.pop()
-        try:
-            done = work(source.rows(start, stop))
-        except InvalidSchema as why:
-            middle = source.cut(start, stop)
-            if middle >= stop:
-                reject(start, stop, str(why))
-            else:
-                waiting += [(middle, stop), (start, middle)]
-        else:
-            yield done
 
 
 @dataclass(frozen=True)

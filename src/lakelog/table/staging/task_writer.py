@@ -35,7 +35,7 @@ from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
 from lakelog.table.rejected.rows import Rejects
-from lakelog.table.rejected.sources import Source, judged, windows
+from lakelog.table.rejected.sources import Source, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
@@ -152,15 +152,9 @@ class TaskWriter:
 
     def write_good(self, source: Source) -> None:
         """Writes the good rows of a source, and rejects the others. Raises Unavailable, Fenced, TableReplaced."""
-        rejects = self._rejects
-        assert rejects is not None
-
-        def reject(start: int, stop: int, reason: str) -> None:
-            for row in source.stored(start, stop):
-                rejects.add(row, reason)
-
-        for start, stop in windows(source):
-            good = [part for part in judged(source, start, stop, self._tried, reject) if part[0].num_rows]
+        assert self._rejects is not None
+        for parts in judged(source, self._tried, self._rejects):
+            good = [part for part in parts if part[0].num_rows]
             if good:
                 rows = pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches()[0]
                 self._write(rows, np.concatenate([kinds for _, kinds in good]))
