@@ -38,7 +38,7 @@ from lakelog.table.write.table_writer import TableWriter
 from log_tables import silence
 
 OTHERS = (FAIL_BEFORE, LOST, LATE)
-"""Beside death, one of them in turn at each call."""
+"""Beside death, at each second call one of them in turn; at night both at each call."""
 LOG = ", 'log-store.enabled' = 'true', 'commit.interval' = '1 ms'"
 Work = Callable[[DynamicTable], object]
 
@@ -100,7 +100,8 @@ def every_fault(tmp_path: Path, depth: Depth, work: Work, check: Callable[[Table
     assert len(counting.calls) >= least
     assert any("/lakelog/rejected/" in call.path for call in counting.calls)
     for call in depth.some(counting.calls):
-        for kind in (DIE_AFTER, OTHERS[call.number % len(OTHERS)]):
+        kinds = (DIE_AFTER, OTHERS[call.number // 2 % len(OTHERS)])
+        for kind in (kinds[call.number % 2],) if depth.is_repeatable else kinds:
             place = tmp_path / f"{kind} {call.number}"
             check(meet(tmp_path / "made", place, work, FaultPlan({call.number: kind})), place)
             shutil.rmtree(place)
