@@ -29,6 +29,7 @@ from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_follower
 from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.task_writer import TaskWriter
@@ -259,11 +260,12 @@ def test_a_replay_of_records_takes_each_once(tmp_path, depth: Depth) -> None:
 
 def suspended_before_decision(monkeypatch: pytest.MonkeyPatch, has_log: bool, meanwhile: Callable[[], None]) -> None:
     """The next replay stands still just before it decides, while others work."""
-    owner, name = (Committer, "commit") if has_log else (FileStore, "commit")
+    owner: Any
+    owner, name = (DecidedEpochs, "decide") if has_log else (FileStore, "commit")
     decide, is_done = getattr(owner, name), []
 
     def late(self: Any, *given: Any) -> Any:
-        writer = self.writer if has_log else given[0].user
+        writer = given[0].writer if has_log else given[0].user
         if not is_done and writer.startswith("replay-"):
             is_done.append(True)
             meanwhile()

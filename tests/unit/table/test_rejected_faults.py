@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelog import connect
 from lakelog.errors import Corrupt
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
@@ -97,6 +98,38 @@ def test_a_follower_reads_records_again_after_a_rollback_and_has_each_once(tmp_p
     assert ids(table) == [1, 3, 4]  # it fits by now
     assert len(rejected(table)) == 1
     assert (table.replay_rejected().written, ids(table)) == (1, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"], ids=["keyless", "keyed"])
+def test_a_replay_takes_rows_of_an_epoch_that_waits_for_its_snapshot_once(tmp_path, key) -> None:
+    more = "" if key else ", 'bucket-key' = 'id'"
+    table = make(tmp_path, f"{LOG}, {FILES}{more}", COLUMNS, key)
+    committer = Committer(table.logical, "query")
+    task = task_writer.TaskWriter(
+        table.logical, "query", 0, 0, rejects=task_writer.Rejects.of(table.logical, "query", 0, 0)
+    )
+    rows = {"id": pa.array([1, 2], pa.int32()), "name": [None, "a"]}
+    task.write(pa.record_batch(rows))
+    committer.commit(0, [task.finish()])
+    assert kept(table) == [1]
+    table = reopened(tmp_path, FIX)
+    assert table.replay_rejected().written == 1
+    seal_staged(table.logical)
+    assert (ids(table), kept(table), table.replay_rejected().written) == ([1, 2], [], 0)
+
+
+def test_a_branch_has_the_rejected_rows_of_its_snapshot_and_replays_them_for_itself(tmp_path) -> None:
+    table = without_key(tmp_path)
+    send(table, 1, 2)
+    table = reopened(tmp_path, FIX)
+    send(table, 4)
+    table.create_tag("t")
+    table.create_branch("b", "t")
+    branch = connect(warehouse=str(tmp_path / "warehouse")).table("db.t$branch_b")
+    assert branch.replay_rejected().written == 1
+    assert (ids(branch), ids(table), kept(table)) == ([1, 2, 4], [2, 4], [1])
+    table.remove_orphan_files(timedelta(0))
+    assert (table.replay_rejected().written, ids(table), kept(table)) == (1, [1, 2, 4], [])
 
 
 def test_a_damaged_file_of_rows_is_reported_and_the_others_are_read_and_replayed(tmp_path) -> None:
@@ -324,7 +357,7 @@ def test_a_replay_does_not_prolong_the_retention(tmp_path) -> None:
     table = without_key(tmp_path, FILES, "id int not null, name string not null")
     with table.writer() as writer:
         writer.write(pa.table({"id": pa.array([1, None], pa.int32()), "name": [None, None]}))
-    [before] = [row["time"] for row in rejected(table, "time")][:1]
+    [before] = [row["time"] for row in rejected(table, "time", "row") if row["row"] == 1]
     table = reopened(tmp_path, FIX)
     assert table.replay_rejected().written == 1
     [row] = rejected(table, "time", "row")

@@ -30,7 +30,7 @@ from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, LogState
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _LOG = logging.getLogger("lakelog.rejected")
 REPLAY_OF_LOG: Final = "replay-log-"
@@ -120,18 +120,18 @@ class RejectedEntries:
         """The time (ms since 1970) up to which entries are hidden and their files deleted."""
         return now_ms() - int(self.table.options.need(REJECTED_RETENTION).total_seconds() * 1000)
 
-    def visible(self, moment: WaitingEpochs | None = None) -> FoundEntries:
-        """The entries of the newest snapshot and of the epochs that wait for theirs. Raises Unavailable."""
+    def visible(self, is_waiting_too: bool = True) -> FoundEntries:
+        """The entries of the newest snapshot, and by default of the epochs that wait for theirs. Raises Unavailable."""
         if not self.io.list(self.root):  # the first file of rows is older than the first decision
             return FoundEntries()
         for _ in range(_READS):
-            now = waiting_epochs(self.table) if moment is None else moment
+            now = waiting_epochs(self.table)
             sealed, unreadable, is_gone = self._sealed(now.state)
-            if not is_gone or moment is not None:
+            if not is_gone:
                 break
-        added = [entry for record in now.waiting for entry in RejectedEntry.of(record)]
-        taken = taken_by(now.waiting)
-        by_file = {e.file: e for e in (*sealed, *added) if e.file not in taken and e.time_ms > self.oldest_ms}
+        added = [entry for record in now.waiting for entry in RejectedEntry.of(record)] if is_waiting_too else []
+        taken, oldest = taken_by(now.waiting), self.oldest_ms
+        by_file = {e.file: e for e in (*sealed, *added) if e.file not in taken and e.time_ms > oldest}
         return FoundEntries(tuple(sorted(by_file.values(), key=lambda e: (e.time_ms, e.file))), unreadable)
 
     def following(self, state: LogState, records: Sequence[EpochRecord]) -> LogState:
@@ -140,8 +140,8 @@ class RejectedEntries:
         A list that cannot be read stays until ``rejected.retention``, and the others go on without it. Raises
         Unavailable.
         """
-        added = [entry for record in records for entry in RejectedEntry.of(record)]
         taken = taken_by(records)
+        added = [entry for record in records for entry in RejectedEntry.of(record) if entry.file not in taken]
         if not added and not taken:
             return state
         kept: list[str] = []

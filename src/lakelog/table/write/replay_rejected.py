@@ -31,7 +31,6 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import state_at
 from lakelog.table.model.registrations import BATCH
-from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.rejected.entries import REPLAY_OF_LOG, REPLAY_OF_ROWS, RejectedEntries, RejectedEntry
 from lakelog.table.rejected.rows import Rejects, rejected_rows
 from lakelog.table.rejected.sources import RejectedBefore
@@ -58,6 +57,7 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
     are in the log already, and are written to files only. After a crash at any point, call it again. Raises
     CommitConflict if another replay has begun after this one, Unavailable, CommitUnknown, CommitDecided, TableReplaced.
     """
+    table = table.whole  # all replays go the same way, whatever the options of their sessions
     take_over_best_effort(table)
     rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
     records = _replay_in_files(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
@@ -73,16 +73,14 @@ def _replay_in_files(table: DynamicTable, prefix: str) -> ReplaySummary:
         # 1
         seal_staged(table)
         # 2
-        moment = waiting_epochs(table)
-        wanted = tuple(e for e in _chosen(table, prefix) if not _is_waiting(e, moment.waiting))
-        writer = f"{prefix}{new_uuid()}"
-        done = _staged(table, writer, wanted)
+        latest, writer = table.store.latest_snapshot(), f"{prefix}{new_uuid()}"
+        done = _staged(table, writer, _chosen(table, prefix))
         if done.result is None:
             return done.summary
         # 3
         record = EpochRecord(writer, 0, now_ms(), (done.result,))
         try:
-            _commit_files(table, record, moment.snapshot)
+            _commit_files(table, record, latest)
         except (_Changed, IndexReplaced):
             pause(attempt)
             continue
@@ -114,20 +112,21 @@ def _commit_files(table: DynamicTable, record: EpochRecord, latest: Snapshot | N
 
 
 def _replay_in_log(table: DynamicTable) -> ReplaySummary:
-    """1 register, then end the other replays · 2 read what is decided and the entries, stage their rows · 3 decide ·
-    4 seal, which removes the entries.
+    """1 register, then end the other replays · 2 seal all decided epochs, read the entries, stage their rows ·
+    3 decide · 4 seal, which removes the entries.
 
     Of two replays that run at once, the one that has registered later ends the other: it decides the epoch of that one
     as empty, unless it is decided. Then it sees the entries gone.
     """
     committer = Committer(table, f"{REPLAY_OF_ROWS}{new_uuid()}", once=True)
     # 1
-    if not _chosen(table, REPLAY_OF_ROWS):
+    if not RejectedEntries(table).visible().entries:
         return ReplaySummary(0, 0)
     committer.origin = register_writer(table, committer.writer, BATCH)
     try:
         _end_others(table, committer.writer)
         # 2
+        seal_staged(table)
         done = _staged(table, committer.writer, _chosen(table, REPLAY_OF_ROWS))
         if done.result is not None:
             # 3
@@ -166,12 +165,9 @@ def _end_others(table: DynamicTable, own: str) -> None:
 
 
 def _chosen(table: DynamicTable, prefix: str) -> Sequence[RejectedEntry]:
-    found = RejectedEntries(table).visible().entries
+    """The entries of the newest snapshot: those of a waiting epoch would come back with its seal."""
+    found = RejectedEntries(table).visible(is_waiting_too=False).entries
     return [entry for entry in found if entry.is_of_log == (prefix == REPLAY_OF_LOG)]
-
-
-def _is_waiting(entry: RejectedEntry, records: Sequence[EpochRecord]) -> bool:
-    return any(entry in RejectedEntry.of(record) for record in records)
 
 
 @dataclass(frozen=True)
