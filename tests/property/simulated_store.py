@@ -18,7 +18,7 @@ from lakelog.filestore.gc.expiry import Retention, pick_end
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import empty_commit, is_foreign
+from lakelog.filestore.metadata.snapshots import empty_commit, is_empty_commit, is_foreign
 from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
@@ -203,7 +203,7 @@ class SimulatedStore:
 
     def latest_snapshot(self) -> Snapshot | None:
         newest = self.snapshots.latest()
-        if newest is None or newest.commit_user == TABLE_ID:  # a foreign one
+        if newest is None or is_empty_commit(newest):
             self.check_identity()
         return newest
 

@@ -24,7 +24,7 @@ from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots
+from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots, is_empty_commit
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
@@ -40,7 +40,6 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
@@ -106,7 +105,7 @@ class FileStore:
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None for a table without snapshots. Raises TableReplaced if the table was dropped."""
         newest = self.snapshots.latest()
-        if newest is None or newest.commit_user == TABLE_ID:  # a foreign one
+        if newest is None or is_empty_commit(newest):
             self.check_identity()
         return newest
 

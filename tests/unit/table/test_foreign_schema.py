@@ -1,6 +1,6 @@
-"""A process of an earlier table is suspended, its table is renamed, another one gets its name, and it goes on.
+"""A process is suspended while its table is renamed and another table is created under the old name; then it resumes.
 
-Nothing of the renamed table may lie in the new one then, and nothing of the new table in the log of the renamed one.
+It must leave no schema in the new table, and must not correct the log of the renamed table by the new table's state.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_an_alter_that_wakes_up_behind_the_next_one_leaves_its_schema(lakes, log
 
 @_LOGS
 def test_a_handle_of_the_other_table_is_refused_although_its_schema_is_there(lakes, log: str) -> None:
-    renamed, table = haunted(lakes, log)
+    haunted(lakes, log)
     lakes[1].sql("alter table db.y add column w int")
     renamed = lakes[1].table("db.y")
     assert renamed.logical.schema.id == 1

@@ -192,6 +192,11 @@ def is_foreign(snapshot: Snapshot, schema: TableSchema) -> bool:
     return is_of_another_table(snapshot.properties or {}, schema.options)
 
 
+def is_empty_commit(snapshot: Snapshot) -> bool:
+    """Returns whether a snapshot is an ``empty_commit``, which stands for a foreign one."""
+    return snapshot.commit_user == TABLE_ID
+
+
 def empty_commit(number: int, before: Snapshot | None) -> Snapshot:
     """What stands for a foreign snapshot: a commit that changes nothing in the snapshot before it (None: no snapshot).
 

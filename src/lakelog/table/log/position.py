@@ -77,8 +77,8 @@ class SnapshotCutover:
         # If a writer ended between the reads of ends and writers, its rows below and their corrections are skipped.
         has_ended = ~heads["writer"].is_in(list(firsts)) & (heads["sign"].fill_null(0) != 0)
         is_new &= ~(has_ended & (heads["ref"] < min(end, again)))
-        # The slower of two healers goes on behind the snapshot: its corrections add up to nothing, and its restored
-        # values may be older than rows in the snapshot.
+        # The slower of two healers appends corrections after the seal. They cancel each other out, and may restore
+        # values that are older than rows in the snapshot.
         in_snapshot = heads["epoch"] <= heads["writer"].replace_strict(self.sealed, default=-1, return_dtype=pl.Int64)
         is_late = in_snapshot & heads["sign"].is_not_null() & (heads["ref"] < first.clip(upper_bound=again))
         is_new &= ~is_late.fill_null(False)
