@@ -80,9 +80,9 @@ def _decide_again(decided: DecidedEpochs, record: EpochRecord, tip: int = 0) -> 
     return replace(record, number=number), True
 
 
-def _others_are_right(healing: Healing, last: Any, is_late: bool) -> bool:
+def _others_are_right(healing: Healing, last: Any) -> bool:
     """What another writer appended behind a row is never looked at."""
-    return last.header.writer != healing.writer or _IS_RIGHT(healing, last, is_late)
+    return last.header.writer != healing.writer or _IS_RIGHT(healing, last)
 
 
 def _every_commit(_: CommittedReader, region: object, run: list[Any]) -> list[Any]:

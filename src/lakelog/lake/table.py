@@ -43,6 +43,7 @@ from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, rescale, truncate
+from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.table_writer import TableWriter
 
 Filter: TypeAlias = (
@@ -202,6 +203,16 @@ class Table(TableHistory, TableChanges):
         self._table.check_writable()
         return LogMaterializer(self._table, skip_missing).follow(stop)
 
+    def replay_rejected(self) -> ReplaySummary:
+        """Writes the rows of ``t$rejected`` that fit the table by now, and removes them from there, exactly once.
+
+        Call it after a fix of the table's columns or options. Replayed rows are newer than all rows of the table.
+        Returns the numbers of written rows and of those that are still rejected. Raises CommitConflict, CommitDecided,
+        CommitUnknown, Unavailable.
+        """
+        self._table.check_writable()
+        return replay_rejected(self._table)
+
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
         """The log's raw records up to its current end, bucket by bucket: offset, timestamp_ms, key, value, header."""
         return LogScan(self._table).records(start)
@@ -226,7 +237,7 @@ class Table(TableHistory, TableChanges):
         self._table.check_writable()
         table = self._with(options)
         if overwrite is False:
-            return TableWriter(table)
+            return TableWriter(table, may_reject=True)
         return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
 
     def truncate(

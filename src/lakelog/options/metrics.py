@@ -69,6 +69,11 @@ SNAPSHOTS_EXPIRED: Final = Metric("snapshots_expired", COUNTER, "Snapshots remov
 PARTITIONS_EXPIRED: Final = Metric("partitions_expired", COUNTER, "Partitions dropped by expiry.")
 ORPHANS_REMOVED: Final = Metric("orphans_removed", COUNTER, "Unreferenced files removed by orphan cleaning.")
 BAD_RECORDS: Final = Metric("bad_records", COUNTER, "Unreadable log records that were skipped.", ("table",))
+ROWS_REJECTED: Final = Metric(
+    "rows_rejected",
+    COUNTER,
+    "Rows that commits left out with `on-bad-record` = `skip` or `keep`. They count when their epoch is decided.",
+)
 LOG_ERRORS: Final = Metric(
     "log_errors",
     COUNTER,
@@ -87,7 +92,7 @@ LOOK_DURATION: Final = Metric(
 HEALTH: Final = Metric(
     "health_score",
     GAUGE,
-    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding.",
+    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding other than rejected rows.",
 )
 FINDINGS: Final = Metric("finding", GAUGE, "1 for each kind of finding on the table.", ("table", "kind"))
 NEEDS: Final = Metric(
@@ -129,6 +134,7 @@ READER_LAG: Final = Metric(
     "reader_lag", GAUGE, "Log records that a reader with a `consumer-id` has not read.", ("table", "reader")
 )
 OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that no snapshot includes.")
+REJECTED: Final = Metric("rejected", GAUGE, "Rows in `t$rejected` that are neither replayed nor expired.")
 OLDEST_OPEN: Final = Metric(
     "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 without one.", ("table",), "seconds"
 )

@@ -17,6 +17,7 @@ from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.overwrite import OVERWRITE_OPTIONS
 from lakelog.options.parts import FILE_FORMATS, MERGE_ENGINES
 from lakelog.options.picking import PICKING_OPTIONS
+from lakelog.options.rejected import REJECTED_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
 
 MiB: Final = 1 << 20
@@ -326,6 +327,7 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *CHANGELOG_OPTIONS,
     *PICKING_OPTIONS,
     *COMMIT_OPTIONS,
+    *REJECTED_OPTIONS,
     *FILE_INDEX_OPTIONS,
     *OPTIMIZER_OPTIONS,
 )

@@ -128,6 +128,7 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
         m.MOST_RUNS: figures.most_runs,
         m.BACKLOG_FILES: sum(bucket.due_files for bucket in figures.buckets),
         m.BACKLOG_BYTES: sum(bucket.due_bytes for bucket in figures.buckets),
+        m.REJECTED: figures.rejected,
     }
     yield from (Sample(metric, (table,), value) for metric, value in plain.items())
     yield from (Sample(m.NEEDS, (table, need.kind), need.urgency) for need in health.needs)

@@ -38,6 +38,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
+from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.conform import check_columns
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.task_writer import TaskWriter
@@ -66,9 +67,10 @@ def write_attempt(
     batches: Iterator[pa.RecordBatch],
     replaces: bool = False,
     job: JobFiles | None = None,
+    rejects: Rejects | None = None,
 ) -> AttemptMessage:
     """Writes all batches of a task as one attempt; ``replaces`` for an overwrite, ``job`` for a batch job."""
-    task = TaskWriter(table, writer, epoch, lane, replaces, job)
+    task = TaskWriter(table, writer, epoch, lane, replaces, job, rejects)
     try:
         for batch in batches:
             task.write(batch)
@@ -85,6 +87,7 @@ class LakelogWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
+        check_not_given(table)
         check_columns(schema, table.schema, table.name)
         self._table, self._writer = table, new_uuid()
         self._job, self._counts = JobFiles(self._writer), counts_directory()

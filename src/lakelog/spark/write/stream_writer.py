@@ -18,6 +18,7 @@ from lakelog.table.commit.seal_thread import committer_for, seal_all, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.conform import check_columns
 from lakelog.table.staging.watermark import EventTime
 
@@ -44,7 +45,9 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         if not should_write_epoch(self._table, writer, epoch, run):
             rows = sum(batch.num_rows for batch in iterator)  # those of a replay are in the table already
             return AttemptMessage(AttemptResult(writer, epoch, "", row_count=rows, replay=True), run)
-        written = write_attempt(self._table, writer, epoch, context.partitionId(), iterator)
+        task = context.partitionId()
+        rejects = Rejects.of(self._table, writer, epoch, task)
+        written = write_attempt(self._table, writer, epoch, task, iterator, rejects=rejects)
         return replace(written, run=run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name

@@ -31,6 +31,7 @@ PROCEDURES: Registry[Procedure] = Registry(
         "fast_forward": "lakelog.sql.procedures.refs.fast_forward:FAST_FORWARD",
         "end_writer": "lakelog.sql.procedures.streams.end_writer:END_WRITER",
         "clear_consumers": "lakelog.sql.procedures.streams.clear_consumers:CLEAR_CONSUMERS",
+        "replay_rejected": "lakelog.sql.procedures.streams.replay_rejected:REPLAY_REJECTED",
         "reset_consumer": "lakelog.sql.procedures.streams.reset_consumer:RESET_CONSUMER",
     },
 )

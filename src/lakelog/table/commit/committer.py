@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
@@ -16,8 +17,14 @@ from lakelog.logstore.protocol.control_records import abort_record, commit_recor
 from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
-from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
-from lakelog.table.commit.log_repair import HealedPosition, LogRepair, take_back_late, was_forgotten
+from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
+from lakelog.table.commit.log_repair import (
+    HealedPosition,
+    LogRepair,
+    starts_without_rows,
+    take_back_late,
+    was_forgotten,
+)
 from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
@@ -144,10 +151,7 @@ class Committer:
                 return found, False
 
     def begin_run(self, run_id: str) -> None:
-        """Sets the run of the streaming query that commits from now on.
-
-        For a new run, reads the state of the other writers.
-        """
+        """Sets the run of the query that commits from now on; reads the state of other writers for a new one."""
         if self.run is not None and self.run.id == run_id:
             return
         staged = self.table.decided.newest()
@@ -195,15 +199,14 @@ class Committer:
             return
         with self.lock:
             appender = appender_for(log)
-            appended: dict[int, int] = {}
+            appended: Counter[int] = Counter()
             for record in records:
                 for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
                     firsts = {
                         a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
                     }
                     control = commit_record(record.writer, record.epoch, sorted(firsts), min(firsts.values()))
-                    entries = appender.append(bucket, control).entries
-                    appended[bucket] = appended.get(bucket, 0) + entries
+                    appended[bucket] += appender.append(bucket, control).entries
             appender.flush()
             self._count(appended)
 
@@ -223,9 +226,9 @@ class Committer:
         """Updates the metrics for an epoch decided here; the rows in the log count from now on."""
         table = self.table.name
         METER.add(EPOCHS_DECIDED, table=table)
-        logged = [a for a in record.attempts if a.appends]
-        METER.add(ROWS_WRITTEN, sum(a.row_count for a in logged), table=table, store="log")
-        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
+        METER.add(ROWS_REJECTED, record.rejected_count, table=table)
+        METER.add(ROWS_WRITTEN, sum(a.written for a in record.attempts if a.appends), table=table, store="log")
+        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in record.attempts), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
         """Records control records appended after the verified offsets."""
@@ -291,12 +294,10 @@ class Committer:
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
         found = self._read_epochs()
-        own = [r for r in found.waiting if r.writer == self.writer]
-        if own:
-            return HealedPosition(own[-1].epoch, dict(own[-1].since))
-        if self.writer in self._state.writers:
-            return HealedPosition.of_seal(self._state.writers.get(self.writer))
-        return HealedPosition(-1, self._origin() if self.table.emits_log else {})
+        own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
+        position = own[-1] if own else HealedPosition.of_seal(self._state.writers.get(self.writer))
+        needs_origin = not position.verified and self.table.emits_log  # also after epochs of files only
+        return replace(position, verified=self._origin()) if needs_origin else position
 
     def _origin(self) -> dict[int, int]:
         if self.origin is not None:  # may be forgotten by now, if the writer was considered dead
@@ -334,16 +335,17 @@ class Committer:
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         records = {record.epoch: record} | (self._decided if known is None else {})
-        starts = self._starts(record, known)
+        reader, ends = reader_for(log), reader_for(log).end_offsets()
+        starts = self._starts(record, known) or starts_without_rows(self.table, record, ends)
         judged = HealedPosition.of_seal(self._state.writers.get(self.writer)) if known is None else known
         later = Later.FENCED
         if self._helps:
             records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
         accepted = {epoch: r.accepted for epoch, r in records.items()}
         late = late_keys(self.table, records.values())
-        reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
+        repair = LogRepair(self.table, log, self.writer, accepted, later)
         healed: dict[int, Healed] = {}
-        for bucket, end in reader.end_offsets().items():
+        for bucket, end in ends.items():
             start = starts.get(bucket, 0)
             # Skip the read if the log has grown only by this writer's records since a verified offset.
             if record.since.get(bucket, 0) == start and bucket not in late:

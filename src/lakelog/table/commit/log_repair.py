@@ -24,6 +24,7 @@ from lakelog.table.commit.late_rows import reopen_late
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import WriterState
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
@@ -118,6 +119,18 @@ class LogRepair:
             # a process that was suspended may have read the decisions and files of the next table of this name
             confirm=table.check_identity,
         )
+
+
+def starts_without_rows(table: DynamicTable, record: EpochRecord, ends: Mapping[int, int]) -> Mapping[int, int]:
+    """The start of healing for an epoch that was decided without a position in the log, as one of files only.
+
+    Its writer has rows in the log from its origin on, or none if it has never registered.
+    """
+    if any(attempt.appends for attempt in record.attempts):
+        return {}
+    with contextlib.suppress(NotFound):
+        return table.registered.origin(record.writer)
+    return ends
 
 
 def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:

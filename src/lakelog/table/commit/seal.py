@@ -32,6 +32,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
     AssignedFiles,
     IndexReplaced,
@@ -102,9 +103,9 @@ def seal(committer: Committer) -> Snapshot | None:
 
     In a table with a key these are a prefix of the chain. It includes epochs of other writers, which are healed here.
     Without a key they are those of the writer. 1 list the waiting epochs · 2 heal those of others · 3 write the rows as
-    level-0 files · 4 commit, unless another process has sealed any of them · 5 append the ``commit`` control records,
-    after those that older snapshots lack · 6 delete the epoch records. After a crash at any point, the next seal of any
-    writer repairs it.
+    level-0 files · 4 commit them with their entries of rejected rows, unless another process has sealed any of them ·
+    5 append the ``commit`` control records, after those that older snapshots lack · 6 delete the epoch records. After a
+    crash at any point, the next seal of any writer repairs it.
     """
     with committer.lock:
         state, appended = committer.verified(), committer.appended()
@@ -213,6 +214,7 @@ def _commit(
     markers: MarkerCounts,
 ) -> Snapshot:
     table, log_only = committer.table, log_only_from(records)
+    rejected = RejectedEntries(table)
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
@@ -227,6 +229,7 @@ def _commit(
             is_own = writer == committer.writer
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
+        state = rejected.following(state, records)
         return state.without_old(table.registered).to_properties()
 
     last = records[-1]

@@ -27,6 +27,7 @@ from lakelog.table.maintenance.compaction_task import leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
 from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.entries import RejectedEntries
 
 _LOOK_BACK = 5
 """Number of snapshots to search for one that added rows."""
@@ -46,6 +47,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         files.figures(),
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
+        RejectedEntries(table).visible().rows,
     )
 
 

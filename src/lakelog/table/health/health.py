@@ -21,8 +21,8 @@ class TableHealth:
     """Metrics and the conclusions from them. ``score``: 0 to 100, the sum of ``parts``
     (``lakelog.table.health.score``).
 
-    ``findings`` are current problems, the worst first; with any of them ``score`` is at most 20. ``figures`` is None,
-    and the score 0, for an unreadable table.
+    ``findings`` are current problems, the worst first; ``score`` is at most 20 with one that ``caps_score``.
+    ``figures`` is None, and the score 0, for an unreadable table.
     """
 
     table: str
@@ -85,7 +85,9 @@ def health_of(figures: TableStats, table: DynamicTable) -> TableHealth:
     parts = score_parts(figures, options, now)
     needs, waits = plan_actions(figures, options, now), find_blockers(figures, options, now)
     findings = pick_findings(figures, needs)
-    return TableHealth(table.name, total(parts, bool(findings)), parts, needs, waits, figures, findings)
+    return TableHealth(
+        table.name, total(parts, any(one.caps_score for one in findings)), parts, needs, waits, figures, findings
+    )
 
 
 def unreadable_health(name: str, why: Exception) -> TableHealth:

@@ -12,7 +12,7 @@ from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
-from lakelog.table.health.commands import shell_command
+from lakelog.table.health.commands import call_statement, shell_command
 from lakelog.table.health.formatting import counted, format_age
 from lakelog.table.health.stats import BucketStats, LogStats, TableStats
 
@@ -24,7 +24,8 @@ STORES_DIFFER: Final = "stores-differ"
 LOG_UNREACHABLE: Final = "log-unreachable"
 UNREADABLE: Final = "unreadable"
 DEAD_RUN: Final = "dead-run"
-FINDINGS: Final = (UNREADABLE, STORES_DIFFER, DEAD_WRITER, LOG_UNREACHABLE, DEAD_RUN)
+REJECTED_ROWS: Final = "rejected-rows"
+FINDINGS: Final = (UNREADABLE, STORES_DIFFER, DEAD_WRITER, LOG_UNREACHABLE, DEAD_RUN, REJECTED_ROWS)
 """Every kind, the worst first."""
 
 
@@ -128,6 +129,11 @@ class Finding:
     what_to_do: str
     action: str = ""
 
+    @property
+    def caps_score(self) -> bool:
+        """True if it limits the score. Rejected rows do not: the table does what its options say."""
+        return self.kind != REJECTED_ROWS
+
 
 def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
     """The findings of a readable table, with its needs; the worst first. Pure."""
@@ -136,6 +142,9 @@ def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
         found.append(Finding(DEAD_RUN, reason, shell_command("optimize", figures.name, "--once"), dead.kind))
+    if figures.rejected:
+        reason = f"{counted(figures.rejected, 'row')} did not fit the table and wait in $rejected"
+        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", figures.name)))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 

@@ -177,6 +177,8 @@ class TableStats:
     buckets: tuple[BucketStats, ...] = ()
     snapshots: SnapshotStats = field(default_factory=SnapshotStats)
     log: LogStats | None = None
+    rejected: int = 0
+    """Rows in ``$rejected``."""
 
     @property
     def files(self) -> int:

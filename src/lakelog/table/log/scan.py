@@ -245,6 +245,10 @@ class LogScan:
         values, offsets = (records.column(name).combine_chunks() for name in ("value", "offset"))
         return self._checked(decoder.rows(values, offsets).select(self.schema.names))
 
+    def decoded(self, values: pa.LargeBinaryArray) -> pa.Table:
+        """Rows of values of the log, unchecked. Raises what the format raises for a value that it cannot read."""
+        return self.form.decode(values, self.data_schema)
+
     def _checked(self, rows: pa.Table) -> pa.Table:
         """The rows with the schema of the read; a missing NOT NULL column was dropped by ALTER TABLE."""
         for field in self.schema:

@@ -34,6 +34,7 @@ from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
+from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -132,6 +133,8 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
         delete_old_stats(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    lost = expire_rejected(_all_branches(table), age, dry_run)
+    found = Orphans(tuple(sorted((*found.files, *lost))), found.bytes + sum(lost.values()))
     if not dry_run:
         METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
         about = fields(table=table.name, files=len(found.files))
@@ -139,10 +142,13 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
     return found
 
 
+def _all_branches(table: DynamicTable) -> list[DynamicTable]:
+    return [DynamicTable(table.location), *(open_branch(table, name) for name in table.store.branches.list())]
+
+
 def _staged_files(table: DynamicTable) -> Iterator[str]:
     """Data files of epochs that are decided but in no snapshot yet, of all branches."""
-    branches = [open_branch(table, name) for name in table.store.branches.list()]
-    for branch in (DynamicTable(table.location), *branches):
+    for branch in _all_branches(table):
         for record in branch.decided.all():
             for attempt in record.attempts:
                 for run in attempt.runs:
@@ -283,6 +289,7 @@ def expire_quietly(table: DynamicTable) -> None:
             return
         expire_log(table)
         table.store.tags.expire()
+        expire_rejected(_all_branches(table))
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:
             table.store.consumers.expire(unused)

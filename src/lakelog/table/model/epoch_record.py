@@ -23,7 +23,7 @@ import orjson
 from lakelog.errors import Corrupt
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.paimon.types.checked_values import checked, sound
-from lakelog.table.model.attempt import AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun, checked_rejected_file
 from lakelog.table.model.single_writer import StreamingRun
 
 _MAGIC = b"LAKELOG1"
@@ -62,8 +62,13 @@ class EpochRecord:
 
     @property
     def row_count(self) -> int:
-        """Rows of the accepted attempts."""
+        """Rows that the accepted attempts received."""
         return sum(a.row_count for a in self.attempts)
+
+    @property
+    def rejected_count(self) -> int:
+        """The rows among them that were left out for the first time, not again by a replay."""
+        return sum(part.rows for a in self.attempts for part in a.rejected if not part.time_ms)
 
     def entries_appended(self, bucket: int) -> int:
         """Entries of the log that the accepted attempts appended to a bucket, ``begin`` included."""
@@ -147,6 +152,8 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
         "writer": attempt.writer,
         "epoch": attempt.epoch,
         "watermark": attempt.watermark,
+        **({"rejected": [[r.file, r.rows, r.time_ms] for r in attempt.rejected]} if attempt.rejected else {}),
+        **({"replays": attempt.replays} if attempt.replays else {}),
     }
 
 
@@ -167,8 +174,18 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
         for r in json["runs"]
     )
     appends = tuple(BucketAppend(*p) for p in json["appends"])
-    rows, watermark = json["row_count"], json.get("watermark")
-    return AttemptResult(json["writer"], json["epoch"], json["attempt"], appends, runs, rows, watermark=watermark)
+    rejected = tuple(RejectedRows.checked(*one) for one in json.get("rejected", ()))
+    return AttemptResult(
+        json["writer"],
+        json["epoch"],
+        json["attempt"],
+        appends,
+        runs,
+        json["row_count"],
+        watermark=json.get("watermark"),
+        rejected=rejected,
+        replays=tuple(map(checked_rejected_file, json.get("replays", ()))),
+    )
 
 
 def file_to_json(file: DataFileMeta) -> dict[str, Any]:

@@ -7,6 +7,7 @@ reader finds the newest state by walking back, and each commit of lakelog writes
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from lakelog.errors import NotFound
+from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, sound
@@ -30,6 +31,8 @@ _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
 _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
+_REJECTED = "lakelog.rejected"
+_REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 KEEP_MS = 30 * 24 * 3_600_000
 """Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
@@ -88,7 +91,8 @@ class LogState:
 
     ``log_only`` is the offset of the first log-only row, per bucket that has any. ``markers`` is the number of
     control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
-    last link of a keyed table's chain in the snapshot, 0 for none.
+    last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
+    rows (RFC 16).
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class LogState:
     log_only: Mapping[int, int] = field(default_factory=dict)
     markers: Mapping[int, int] = field(default_factory=dict)
     chain: int = 0
+    rejected: tuple[str, ...] = ()
 
     def with_writer(
         self,
@@ -116,7 +121,8 @@ class LogState:
             markers[bucket] = markers.get(bucket, 0) + count
         known = {bucket: count for bucket, count in markers.items() if count}
         writers = {**self.writers, writer: state}
-        return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
+        log_only = {**(log_only or {}), **self.log_only}
+        return replace(self, writers=writers, offsets=offsets, log_only=log_only, markers=known)
 
     def holds(self, record: EpochRecord) -> bool:
         """True if the snapshot contains the record's epoch or a decision that replaces the record."""
@@ -165,7 +171,8 @@ class LogState:
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
         more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers}
         out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
-        return out | ({_CHAIN: str(self.chain)} if self.chain else {})
+        out |= {_CHAIN: str(self.chain)} if self.chain else {}
+        return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
@@ -175,14 +182,18 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return None
     with sound(f"snapshot {snapshot.id}"):
         maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS))
-        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), *maps)
+        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
 @lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
-def _parse(writers: str, chain: str, *maps: str) -> LogState:
+def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
     offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
-    return checked(LogState(states, offsets, log_only, markers, int(chain)))
+    lists = tuple(rejected.split())
+    wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
+    if wrong:
+        raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:
@@ -192,7 +203,17 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     sealed_in = _int_keys(found.get("sealed_in", {}))
     digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
     return WriterState(
-        found["epoch"], verified, found["time"], found["once"], ended, unmarked, run, sealed_in, digest, rows, counted
+        found["epoch"],
+        verified,
+        found["time"],
+        found["once"],
+        ended,
+        unmarked,
+        run,
+        sealed_in,
+        digest,
+        rows,
+        counted,
     )
 
 

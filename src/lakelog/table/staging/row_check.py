@@ -26,6 +26,7 @@ from lakelog.merge.runs import fold_rows
 from lakelog.options.file_index import bloom_columns
 from lakelog.options.option import Options
 from lakelog.options.table import FILE_FORMAT
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.types.evolution import fresh_offsets
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -49,10 +50,30 @@ def row_errors(table: str) -> Iterator[None]:
     """Turns a library's error for a value into InvalidSchema; wraps the encoding of rows."""
     try:
         yield
-    except LakelogError:
+    except (LakelogError, MemoryError, pa.ArrowCancelled):  # no fault of a value
         raise
     except (pa.ArrowException, PolarsError, PanicException, ValueError, OverflowError) as why:
         raise InvalidSchema(f"rows of table {table} cannot be written: {why}") from why
+
+
+def check_values(rows: pa.RecordBatch, kinds: np.ndarray, table: DynamicTable, is_new: bool) -> None:
+    """All checks of the values of conformed rows, which an overwrite by files (``is_new`` false) has had before.
+
+    Raises InvalidSchema.
+    """
+    check_text(rows, table.name)
+    if is_new:  # sums in the files may have more digits
+        check_decimals(rows, table.name)
+    check_map_keys(rows, table.name)
+    if is_new:
+        added = _added(rows, kinds)
+        check_years(added if table.log is not None else added.select(table.schema.primary_keys), table.name)
+
+
+def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
+    """The rows without retractions, which refer to existing rows of the table."""
+    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    return rows if is_added.all() else rows.filter(pa.array(is_added))
 
 
 def check_text(rows: pa.RecordBatch, table: str) -> None:

@@ -27,34 +27,23 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.paimon.rows.row_kind import (
-    INSERT,
-    NAMES,
-    ROW_KIND_COLUMN,
-    UPDATE_AFTER,
-    UPDATE_BEFORE,
-    kinds_from_text,
-)
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.pairs import UpdatePairs
+from lakelog.table.rejected.rows import Rejects
+from lakelog.table.rejected.sources import Source, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
-from lakelog.table.staging.conform import conform
+from lakelog.table.staging.conform import check_columns, conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
-from lakelog.table.staging.row_check import (
-    check_decimals,
-    check_map_keys,
-    check_seal,
-    check_text,
-    check_years,
-    row_errors,
-)
+from lakelog.table.staging.row_check import check_seal, check_values, row_errors
 from lakelog.table.staging.watermark import EventTime
 
 _INLINE_BYTES = 1024 * 1024
@@ -98,7 +87,8 @@ class TaskWriter:
 
     ``lane`` is the task's number in its epoch; it orders rows if the table has no log. Rows appended to the log are
     visible at once; they count only if the driver accepts this attempt. ``replaces`` marks rows of an overwrite, with
-    no current row left below them. ``job`` is the job id in the names of data files.
+    no current row left below them. ``job`` is the job id in the names of data files. ``rejects`` takes the bad rows,
+    which fail the write without it.
     """
 
     def __init__(
@@ -109,11 +99,15 @@ class TaskWriter:
         lane: int,
         replaces: bool = False,
         job: JobFiles | None = None,
+        rejects: Rejects | None = None,
     ) -> None:
         check_not_forked()
+        self._rejects = rejects
+        self._pairs = UpdatePairs(table)
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
+        self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
@@ -150,21 +144,40 @@ class TaskWriter:
         """
         if batch.num_rows == 0:
             return
-        is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
-        if not is_new:
-            batch = self._count_changed(batch)
-        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
-        check_text(rows, self._table.name)
-        if is_new:  # sums in the files may have more digits
+        if self._rejects is None:
+            self._write(*self._checked(self._count_changed(batch) if self._rewrites else batch))
+        else:
+            check_columns(batch.schema, self._table.schema, self._table.name)  # no fault of any row
+            self.write_good(self._pairs.whole(batch, self._row_count + self._rejects.count))
+
+    def write_good(self, source: Source) -> None:
+        """Writes the good rows of a source, and rejects the others. Raises Unavailable, Fenced, TableReplaced."""
+        assert self._rejects is not None
+        for parts in judged(source, self._tried, self._rejects):
+            good = [part for part in parts if part[0].num_rows]
+            if good:
+                rows = pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches()[0]
+                self._write(rows, np.concatenate([kinds for _, kinds in good]))
+
+    def _tried(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
+        """As ``_checked``, and tries the seal, because nothing may refuse a row later. Raises InvalidSchema."""
+        with row_errors(self._table.name):
+            rows, kinds = self._checked(batch)
+            whole = pa.Table.from_batches([rows])
+            whole = whole.append_column(ORDER_COLUMN, pa.array(np.arange(rows.num_rows)))
+            whole = whole.append_column(KIND_COLUMN, pa.array(kinds))
+            check_seal(list(by_partition(whole, self._table)) if rows.num_rows else (), self._table)
+        return rows, kinds
+
+    def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
+        """The rows in the table's types, and their kinds; changes nothing. Raises InvalidSchema."""
+        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=not self._rewrites)
+        check_values(rows, kinds, self._table, not self._rewrites)
+        return rows, kinds
+
+    def _write(self, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
+        if not self._rewrites:
             self._kinds += np.bincount(kinds, minlength=len(NAMES))
-            check_decimals(rows, self._table.name)
-        check_map_keys(rows, self._table.name)
-        if is_new:
-            added = _added(rows, kinds)
-            check_years(
-                added if self._table.log is not None else added.select(self._table.schema.primary_keys),
-                self._table.name,
-            )
         order = in_update_order(rows, kinds, self._table.schema)
         if order is not None:
             rows, kinds = rows.take(pa.array(order)), kinds[order]
@@ -183,6 +196,11 @@ class TaskWriter:
         if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
             self._spill()
 
+    @property
+    def written(self) -> int:
+        """The number of rows so far, without rejected ones."""
+        return self._row_count
+
     def flush_log(self) -> None:
         """Waits until the log has acknowledged all rows. Raises Unavailable."""
         if self._log is not None:
@@ -191,6 +209,9 @@ class TaskWriter:
 
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns the result for the driver to accept this attempt."""
+        last = self._pairs.rest(self._row_count + (0 if self._rejects is None else self._rejects.count))
+        if last is not None:
+            self.write_good(last)
         self.flush_log()
         self._stage_all(inline_share=self._inline_share)
         appends = tuple(
@@ -199,9 +220,13 @@ class TaskWriter:
         )
         runs, self._runs = tuple(self._runs), []
         watermark = None if self._event_time is None else self._event_time.watermark
+        rejected = () if self._rejects is None else self._rejects.finish()
         self._end()
-        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
-        return replace(done, watermark=watermark, log_bytes=self._log_bytes, kinds=tuple(self._kinds.tolist()))
+        received = self._row_count + sum(part.rows for part in rejected)
+        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, received)
+        return replace(
+            done, watermark=watermark, log_bytes=self._log_bytes, rejected=rejected, kinds=tuple(self._kinds.tolist())
+        )
 
     def close(self) -> None:
         """Aborts after a failure: waits for records sent to the log, so that healing finds all of them.
@@ -216,6 +241,8 @@ class TaskWriter:
                     for path in paths.with_extra_files(run.partition, run.bucket, file):
                         self._table.io.delete(path)
         self._runs.clear()
+        if self._rejects is not None:
+            self._rejects.close()
         if self._log is not None:
             with contextlib.suppress(LakelogError):
                 self._log.flush()
@@ -350,12 +377,6 @@ def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     same_record = np.zeros(len(orders), dtype=bool)
     same_record[:-1] = orders[:-1] == orders[1:]
     return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
-
-
-def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
-    """The rows without retractions, which refer to existing rows of the table."""
-    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
-    return rows if is_added.all() else rows.filter(pa.array(is_added))
 
 
 def _rows_by_bucket(buckets: np.ndarray) -> dict[int, np.ndarray]:

@@ -22,6 +22,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "manifests": "lakelog.table.system.files.manifests:ManifestFiles",
         "options": "lakelog.table.system.schema.options:TableOptions",
         "partitions": "lakelog.table.system.files.partitions:Partitions",
+        "rejected": "lakelog.table.system.activity.rejected:Rejected",
         "ro": "lakelog.table.system.rows.read_optimized:ReadOptimized",
         "runs": "lakelog.table.system.activity.runs:MaintenanceRuns",
         "schemas": "lakelog.table.system.schema.schemas:AllSchemas",

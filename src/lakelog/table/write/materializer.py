@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import pyarrow.compute as pc
+
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
+from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import are_unowned, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
+from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.seal import ReadyFiles, level0_files_of, seal_staged
@@ -27,6 +31,9 @@ from lakelog.table.maintenance.background import worker_for
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state, state_at
+from lakelog.table.rejected.entries import RejectedEntries
+from lakelog.table.rejected.rows import Rejects
+from lakelog.table.rejected.sources import LogRecords
 from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -41,6 +48,10 @@ expires.
 """
 _READ_ROWS: Final = 100_000
 """Number of rows decoded at a time."""
+_READ_BYTES: Final = 32 << 20
+"""Size of the records that are read at a time, if bad ones are rejected: both are then in memory."""
+_FIRST_RECORDS: Final = 1_000
+"""Number of records of the first of these reads; the size of each is an estimate for the next one."""
 _WAIT_S: Final = 0.5
 """Maximum sleep of the follower between two polls; a record wakes it at once."""
 
@@ -103,8 +114,8 @@ class LogMaterializer:
         """Reads towards ``ends`` and commits one snapshot of the rows it finds, None if it finds none.
 
         1 seal all decided epochs, and read the follower's position from the newest snapshot · 2 stage the writerless
-        rows from there on · 3 commit them with the new offsets, if the position has not changed. A crash leaves at most
-        unreferenced files.
+        rows from there on · 3 commit them with the new offsets and the entries of rejected records, if the position has
+        not changed. A crash leaves at most unreferenced files.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -119,7 +130,9 @@ class LogMaterializer:
                     return None
                 # 3
                 ready = level0_files_of(table, [record], latest)
-                return self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms()))
+                made = self._commit(ready, record)
+                METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
+                return made
             except BaseException as why:
                 self._offsets = {}  # uncommitted records are read again
                 if not isinstance(why, _FollowedElsewhere | IndexReplaced):
@@ -144,19 +157,28 @@ class LogMaterializer:
         """Stages the writerless rows, up to the record limit; advances ``_offsets``."""
         scan, left = LogScan(table), _MOST_RECORDS
         epoch = 0 if self._base is None else self._base.epoch + 1
-        task, offsets = TaskWriter(table, FOLLOWER, epoch, lane=0), dict(self._offsets)
+        rejects, offsets = Rejects.of(table, FOLLOWER, epoch, 0), dict(self._offsets)
+        most_records = _MOST_RECORDS if rejects is None else _FIRST_RECORDS
+        task = TaskWriter(table, FOLLOWER, epoch, lane=0, rejects=rejects)
         try:
             for bucket, end in ends.items():
                 offsets[bucket] = self._next_available(bucket, offsets[bucket], end)
                 while offsets[bucket] < end and left > 0:
-                    records = self._reader.read(bucket, offsets[bucket], end, min(left, scan.records_of(_READ_ROWS)))
+                    most = min(left, scan.records_of(_READ_ROWS), most_records)
+                    records = self._reader.read(bucket, offsets[bucket], end, most)
                     if records.num_rows == 0:  # the offsets below the end have a gap
                         offsets[bucket] = end
                         break
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
                     left -= records.num_rows
+                    if rejects is not None:
+                        most_records = max(1, _READ_BYTES * records.num_rows // max(1, records.nbytes))
                     parse_kinds(records.column("header"))
                     unowned = records.filter(are_unowned(records.column("header")))
+                    if rejects is not None:
+                        valued = unowned.filter(pc.is_valid(unowned.column("value")))
+                        task.write_good(LogRecords(table, valued, bucket))
+                        continue
                     for batch in scan.decode(unowned, bucket).to_batches():
                         task.write(batch)
             result = task.finish()
@@ -186,14 +208,16 @@ class LogMaterializer:
             f"the follower: the log was recreated. Its rows are in the files; to follow the new log, {how}"
         )
 
-    def _commit(self, ready: ReadyFiles, reached: WriterState) -> Snapshot:
-        table, base = ready.table, self._base
+    def _commit(self, ready: ReadyFiles, record: EpochRecord) -> Snapshot:
+        table, base, rejected = ready.table, self._base, RejectedEntries(ready.table)
+        reached = WriterState(record.epoch, dict(self._offsets), now_ms())
 
         def properties(latest: Snapshot | None) -> Mapping[str, str]:
             state = state_at(table.store, latest)
             if state.writers.get(FOLLOWER) != base:
                 raise _FollowedElsewhere
             ready.made.check_index(table, latest)
+            state = rejected.following(state, [record])
             return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
 
         # A separate commit user, so that no commit of another follower is mistaken for this one.

@@ -38,6 +38,7 @@ from lakelog.table.model.partition_selection import (
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.rejected.rows import check_not_given
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
 from lakelog.table.staging.task_writer import TaskWriter
@@ -204,6 +205,7 @@ class OverwriteWriter:
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
         check_overwritable(table)
+        check_not_given(table)
         self._table, self._target = table, target
         self._writer = f"overwrite-{new_uuid()}"
         self._task = TaskWriter(table, self._writer, 0, lane=0, replaces=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError, after_decision
 from lakelog.io.names import new_uuid
+from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
@@ -20,6 +21,7 @@ from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts, sum_of
+from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
 
 
@@ -27,15 +29,19 @@ class TableWriter:
     """Writes and commits Arrow rows; use it as a context manager.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
-    the block commits nothing, and rows in the log are taken back.
+    the block commits nothing, and rows in the log are taken back. With ``may_reject`` bad rows are treated by
+    ``on-bad-record``; without it they fail the write.
     """
 
-    def __init__(self, table: DynamicTable) -> None:
-        self._table = table
+    def __init__(self, table: DynamicTable, may_reject: bool = False) -> None:
+        if not may_reject:
+            check_not_given(table)
+        self._table, self._may_reject = table, may_reject
         self._writer = new_uuid()
         self._epoch = 0
         self._task: TaskWriter | None = None
-        self._committer = Committer(table, self._writer, once=True) if table.emits_log else None
+        is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
+        self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._failed = False
         self._counts = row_counts()
 
@@ -53,11 +59,11 @@ class TableWriter:
         self._check_failed()
         try:
             if self._task is None:
-                if self._committer is not None:
+                if self._committer is not None and self._table.emits_log:
                     take_over_best_effort(self._table)
                     self._committer.origin = register_writer(self._table, self._writer, BATCH)
                     begin_use(self._table, self._writer)  # until close, regardless of the time between writes
-                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
             for batch in batches_of(rows):
                 self._task.write(batch)
         except BaseException:
@@ -124,6 +130,9 @@ class TableWriter:
         drop_lease(self._table, self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)
+
+    def _rejects(self) -> Rejects | None:
+        return Rejects.of(self._table, self._writer, self._epoch, 0) if self._may_reject else None
 
     def _has_rows(self) -> bool:
         """True if a decided epoch waits for its snapshot; one that was taken back does not."""

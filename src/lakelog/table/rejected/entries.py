@@ -1,0 +1,236 @@
+"""The entries of rejected rows: which files of rows count in a state of the table (RFC 16).
+
+``lakelog/rejected/rows/<uuid>.parquet`` are the rows that one attempt left out. An *entry* names such a file. The
+entries of a snapshot are in *lists*, whose names are in the log state of the snapshot:
+``lakelog/rejected/<time>-<entries>-<uuid>.json``. No file of either kind ever changes. Each seal that rejects or
+replays rows adds a list to those of the snapshot before it, and merges it with those that are not larger. A decided
+epoch that waits for its snapshot has its entries in its record.
+
+    time      of the newest entry, ms since 1970 in 13 digits; entries  their number
+    content   JSON: {"entries": [[time, writer, epoch, file, rows] …]}
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from lakelog.errors import Corrupt, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.io.logs import fields
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.rejected import REJECTED_RETENTION
+from lakelog.paimon.types.checked_values import checked, read_as, sound
+from lakelog.table.model.attempt import RejectedRows
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import FOLLOWER, LogState
+from lakelog.table.model.waiting_epochs import waiting_epochs
+
+_LOG = logging.getLogger("lakelog.rejected")
+REPLAY_OF_LOG: Final = "replay-log-"
+"""Start of the writer id of a replay of log records, which writes files only; a UUID follows."""
+REPLAY_OF_ROWS: Final = "replay-rows-"
+"""The same for rows of programs."""
+_READS: Final = 3
+"""Number of times that a state is read again because a list of it is gone: its snapshot is no longer the newest."""
+
+
+@dataclass(frozen=True)
+class RejectedEntry:
+    """A file of rejected rows that counts: its decision (time in ms since 1970), and the number of its rows."""
+
+    time_ms: int
+    writer: str
+    epoch: int
+    file: str
+    rows: int
+
+    @staticmethod
+    def of(record: EpochRecord) -> list[RejectedEntry]:
+        """The entries of a decided epoch. Rows that are rejected again keep the time of their first decision."""
+        return [
+            RejectedEntry(one.time_ms or record.time_ms, record.writer, record.epoch, one.file, one.rows)
+            for attempt in record.attempts
+            for one in attempt.rejected
+            if one.file
+        ]
+
+    @staticmethod
+    def parsed(values: Any) -> RejectedEntry:
+        """An entry from JSON. Raises what ``sound`` makes Corrupt of."""
+        time_ms, writer, epoch, file, rows = values
+        RejectedRows.checked(file, rows, time_ms)
+        return checked(RejectedEntry(time_ms, writer, epoch, file, rows))
+
+    @property
+    def is_of_log(self) -> bool:
+        """True if its rows are records of the log, which no writer sent."""
+        return self.writer == FOLLOWER or self.writer.startswith(REPLAY_OF_LOG)
+
+
+@dataclass(frozen=True)
+class UnreadableEntries:
+    """A list, or an entry in it, that is not as it was written: its path, and what is wrong."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True)
+class FoundEntries:
+    """The entries that are neither replayed nor expired, the oldest first, and what cannot be read of their lists."""
+
+    entries: tuple[RejectedEntry, ...] = ()
+    unreadable: tuple[UnreadableEntries, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(entry.rows for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class RejectedEntries:
+    """The entries and files of rejected rows of one table. All branches share the files, as they share data files."""
+
+    table: DynamicTable
+
+    @property
+    def io(self) -> FileIO:
+        """The table's storage."""
+        return self.table.io
+
+    @property
+    def root(self) -> str:
+        """The directory of the lists."""
+        return f"{self.table.path}/lakelog/rejected"
+
+    def path(self, file: str) -> str:
+        """The path of a file of rows."""
+        return f"{self.root}/rows/{file}"
+
+    @property
+    def oldest_ms(self) -> int:
+        """The time (ms since 1970) up to which entries are hidden and their files deleted."""
+        return now_ms() - int(self.table.options.need(REJECTED_RETENTION).total_seconds() * 1000)
+
+    def visible(self, is_waiting_too: bool = True) -> FoundEntries:
+        """The entries of the newest snapshot, and by default of the epochs that wait for theirs. Raises Unavailable."""
+        if not self.io.list(self.root):  # the first file of rows is older than the first decision
+            return FoundEntries()
+        for _ in range(_READS):
+            now = waiting_epochs(self.table)
+            sealed, unreadable, is_gone = self._sealed(now.state)
+            if not is_gone:
+                break
+        added = [entry for record in now.waiting for entry in RejectedEntry.of(record)] if is_waiting_too else []
+        taken, oldest = taken_by(now.waiting), self.oldest_ms
+        by_file = {e.file: e for e in (*sealed, *added) if e.file not in taken and e.time_ms > oldest}
+        return FoundEntries(tuple(sorted(by_file.values(), key=lambda e: (e.time_ms, e.file))), unreadable)
+
+    def following(self, state: LogState, records: Sequence[EpochRecord]) -> LogState:
+        """The state of a snapshot with these epochs: writes a list if they reject or replay rows.
+
+        A list that cannot be read stays until ``rejected.retention``, and the others go on without it. Raises
+        Unavailable.
+        """
+        taken = taken_by(records)
+        added = [entry for record in records for entry in RejectedEntry.of(record) if entry.file not in taken]
+        if not added and not taken:
+            return state
+        kept: list[str] = []
+        for name in state.rejected:
+            found = self._list(name) if taken else None
+            if found is None or not any(entry.file in taken for entry in found.entries):
+                kept.append(name)
+            else:
+                added += [entry for entry in found.entries if entry.file not in taken]
+        while kept and _parts(kept[-1])[1] <= len(added):
+            found = self._list(kept[-1])
+            if found is None:
+                break
+            added = [*found.entries, *added]
+            kept.pop()
+        kept = [name for name in kept if _parts(name)[0] > self.oldest_ms]
+        added = [entry for entry in added if entry.time_ms > self.oldest_ms]
+        return replace(state, rejected=(*kept, *([self._write(added)] if added else [])))
+
+    def of_states(self, states: Iterable[LogState]) -> tuple[dict[str, int], set[str], bool]:
+        """File of rows → time of its entry, and the names of lists, in some states; whether a list is unreadable."""
+        names = {name for state in states for name in state.rejected}
+        found = {name: self._list(name) for name in names}
+        is_bad = any(one is None or one.unreadable for one in found.values())
+        entries = [entry for one in found.values() if one is not None for entry in one.entries]
+        times: dict[str, int] = {}
+        for entry in entries:
+            times[entry.file] = max(entry.time_ms, times.get(entry.file, 0))
+        return times, names, is_bad
+
+    def _sealed(self, state: LogState) -> tuple[list[RejectedEntry], tuple[UnreadableEntries, ...], bool]:
+        """The entries of a snapshot, what is unreadable, and whether a list is gone."""
+        entries: list[RejectedEntry] = []
+        unreadable: list[UnreadableEntries] = []
+        is_gone = False
+        for name in state.rejected:
+            if _parts(name)[0] <= self.oldest_ms:
+                continue
+            try:
+                found = self._read(name)
+            except (Corrupt, NotFound) as why:
+                is_gone = is_gone or isinstance(why, NotFound)
+                unreadable.append(UnreadableEntries(f"{self.root}/{name}", str(why)))
+            else:
+                entries += found.entries
+                unreadable += found.unreadable
+        return entries, tuple(unreadable), is_gone
+
+    def _list(self, name: str) -> FoundEntries | None:
+        """A list; None, with a warning, if it cannot be read."""
+        try:
+            found = self._read(name)
+        except (Corrupt, NotFound) as why:
+            self._warn(str(why))
+            return None
+        for one in found.unreadable:
+            self._warn(one.why)
+        return found
+
+    def _read(self, name: str) -> FoundEntries:
+        """The entries of a list; bad ones are unreadable. Raises NotFound, Corrupt if it is no list at all."""
+        path = f"{self.root}/{name}"
+        found = read_as(self.io, path, lambda data: list(orjson.loads(data)["entries"]))
+        entries, unreadable = [], []
+        for values in found:
+            try:
+                with sound(path):
+                    entries.append(RejectedEntry.parsed(values))
+            except Corrupt as why:
+                unreadable.append(UnreadableEntries(path, str(why)[:1_000]))
+        return FoundEntries(tuple(entries), tuple(unreadable))
+
+    def _write(self, entries: Sequence[RejectedEntry]) -> str:
+        name = f"{max(e.time_ms for e in entries):013d}-{len(entries)}-{new_uuid()}.json"
+        content = [[e.time_ms, e.writer, e.epoch, e.file, e.rows] for e in entries]
+        self.io.write(f"{self.root}/{name}", orjson.dumps({"entries": content}))
+        return name
+
+    def _warn(self, why: str) -> None:
+        about = fields(table=self.table.name)
+        _LOG.warning("table %s: entries of rejected rows cannot be read: %s", self.table.name, why, extra=about)
+
+
+def taken_by(records: Iterable[EpochRecord]) -> Collection[str]:
+    """The files of rows that some epochs replay."""
+    return {file for record in records for attempt in record.attempts for file in attempt.replays}
+
+
+def _parts(name: str) -> tuple[int, int]:
+    """The time of the newest entry in a list, and the number of entries."""
+    time_ms, entries, _ = name.split("-", 2)
+    return int(time_ms), int(entries)

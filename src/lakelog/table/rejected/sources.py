@@ -1,0 +1,316 @@
+"""Sources of rows that may be bad: rows of a program, records of a log, and rows that were rejected before."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from polars.exceptions import PanicException, PolarsError
+
+from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.option import Options
+from lakelog.options.table import ROWKIND_FIELD
+from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT, Rejects
+
+T = TypeVar("T")
+_WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
+"""Errors of decoding a malformed value."""
+_NO_VALUE = (MemoryError, pa.ArrowCancelled, pa.ArrowNotImplementedError)
+"""Errors among them that say nothing about a value: out of memory, interrupted, a type that Arrow cannot handle."""
+_WINDOW_UNITS: Final = 4_096
+_WINDOW_BYTES: Final = 16 << 20
+"""Limits of what is judged at once, which bounds the memory of many small results."""
+BEFORE, _AFTER = NAMES[UPDATE_BEFORE], (NAMES[UPDATE_AFTER], NAMES[INSERT])
+
+
+class Source(ABC):
+    """Rows or records by number, from 0 to ``count``. A *unit* is one of them, or the two rows of an update."""
+
+    count: int
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Its size in memory."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of some, with columns by name and perhaps ``_row_kind``. Raises InvalidSchema if one is bad."""
+
+    @abstractmethod
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """What is stored of them when they are rejected: columns for ``Rejects.add``."""
+
+    def may_part(self, at: int) -> bool:
+        """False if a row and the one before it are the two of an update."""
+        return True
+
+    def cut(self, start: int, stop: int) -> int:
+        """A number between them at which to part them; ``stop`` if they are one unit."""
+        middle = (start + stop + 1) // 2
+        if middle >= stop or self.may_part(middle):
+            return middle
+        return middle + 1 if middle + 1 < stop else middle - 1 if middle - 1 > start else stop
+
+
+def judged(source: Source, work: Callable[[pa.RecordBatch], T], rejects: Rejects) -> Iterator[list[T]]:
+    """The results of ``work`` for the good units, in order, for a limited number and size of units at a time.
+
+    Bisection finds the bad ones, which are rejected. ``work`` gets some consecutive rows, has no effect, and raises
+    InvalidSchema if one of them is bad. Other errors, such as MemoryError, are no fault of a row and pass.
+    """
+    for window in _windows(source):
+        done, waiting = [], [window]
+        while waiting:
+            start, stop = waiting.pop()
+            try:
+                done.append(work(source.rows(start, stop)))
+            except InvalidSchema as why:
+                middle = source.cut(start, stop)
+                if middle < stop:
+                    waiting += [(middle, stop), (start, middle)]
+                    continue
+                for row in source.stored(start, stop):
+                    rejects.add(row, str(why))
+        yield done
+
+
+def _windows(source: Source) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of units, none of which ends between the rows of an update."""
+    units = max(1, min(_WINDOW_UNITS, source.count * _WINDOW_BYTES // max(1, source.nbytes)))
+    start = 0
+    while start < source.count:
+        stop = min(source.count, start + units)
+        stop += stop < source.count and not source.may_part(stop)
+        yield start, stop
+        start = stop
+
+
+@dataclass(frozen=True)
+class GivenRows(Source):
+    """The rows of one batch of a program; ``first`` is the number of its first row in the task."""
+
+    batch: pa.RecordBatch
+    kinds: Sequence[str] | None
+    first: int
+
+    @staticmethod
+    def of(batch: pa.RecordBatch, table: DynamicTable, first: int) -> GivenRows:
+        """The rows of a batch for a table."""
+        batch = without_views(batch)
+        return GivenRows(batch, _kinds(batch, table), first)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of rows."""
+        return int(self.batch.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the batch."""
+        return int(self.batch.nbytes)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """A slice of the batch."""
+        return self.batch.slice(start, stop - start)
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The place of each row in its task, and the row."""
+        for number in range(start, stop):
+            yield {"row": self.first + number, "format": ROW_FORMAT, "value": _to_ipc(self.batch.slice(number, 1))}
+
+    def may_part(self, at: int) -> bool:
+        """False between the rows of an update."""
+        return _may_part(self.kinds, at)
+
+
+@dataclass(frozen=True)
+class LogRecords(Source):
+    """Records of one bucket (RECORDS_SCHEMA), all with values."""
+
+    table: DynamicTable
+    records: pa.Table
+    bucket: int
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of records."""
+        return int(self.records.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the records."""
+        return int(self.records.nbytes)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of records."""
+        return _decoded(self.table, self.records.column("value").slice(start, stop - start).combine_chunks())
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The place of each record in the log, and its bytes."""
+        log, form = self.table.log, self.table.options.need(DATA_FORMAT)
+        place = {"task": None, "topic": None if log is None else log.topic, "bucket": self.bucket, "format": form}
+        for record in self.records.slice(start, stop - start).select(["offset", "key", "value"]).to_pylist():
+            yield {**place, **record}
+
+
+@dataclass(frozen=True)
+class RejectedBefore(Source):
+    """Rejected rows (REJECTED_SCHEMA), all of one kind: records of the table's log, or rows of programs."""
+
+    table: DynamicTable
+    batch: pa.Table
+    kinds: Sequence[str] | None
+
+    @staticmethod
+    def parts(table: DynamicTable, batches: Iterable[pa.RecordBatch], of_log: bool) -> Iterator[RejectedBefore]:
+        """Rejected rows part by part, none of which ends between the rows of an update."""
+        held = REJECTED_SCHEMA.empty_table()
+        for batch in batches:
+            whole = pa.concat_tables([held, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
+            kinds = [] if of_log else [_kind_of(value, table) for value in whole.column("value").to_pylist()]
+            end = whole.num_rows - 1 if kinds and kinds[-1] == BEFORE else whole.num_rows
+            yield RejectedBefore(table, whole.slice(0, end), None if of_log else kinds[:end])
+            held = whole.slice(end)
+        if held.num_rows:
+            yield RejectedBefore(table, held, [BEFORE])
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The number of rejected rows."""
+        return int(self.batch.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the rejected rows."""
+        return int(self.batch.nbytes)
+
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """The rows of some, read again."""
+        values = self.batch.column("value").slice(start, stop - start).combine_chunks()
+        if self.kinds is None:
+            return _decoded(self.table, values)
+        try:
+            batches = [_from_ipc(value) for value in values.to_pylist()]
+        except _NO_VALUE:
+            raise
+        except _WRONG as why:
+            raise InvalidSchema(f"the value cannot be read: {why}") from None
+        if any(batch.schema != batches[0].schema for batch in batches):
+            raise InvalidSchema("the rows have different columns")
+        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+    def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
+        """The rows as they were stored before."""
+        yield from self.batch.slice(start, stop - start).drop_columns(["reason"]).to_pylist()
+
+    def may_part(self, at: int) -> bool:
+        """False between the rows of an update."""
+        return _may_part(self.kinds, at)
+
+
+def text_of(rows: pa.Table) -> pa.StringArray:
+    """The values of rejected rows (REJECTED_SCHEMA) for people; bytes that are no text are replaced."""
+    both = zip(rows.column("format").to_pylist(), rows.column("value").to_pylist(), strict=True)
+    return pa.array([_text(value) if form == ROW_FORMAT else _utf8(value) for form, value in both], pa.string())
+
+
+def _text(value: bytes) -> str | None:
+    try:
+        batch = _from_ipc(value)
+        # bytes first: Python cannot read a text that is not UTF-8
+        columns = [c.cast(pa.large_binary()) if _is_text(c.type) else c for c in batch.columns]
+        cells = [cell.as_py() for cell in (column[0] for column in columns)]
+    except MemoryError:
+        raise
+    except _WRONG:
+        return None  # the bytes are shown as they are
+    shown = [_utf8(cell) if isinstance(cell, bytes) else cell for cell in cells]
+    return ", ".join(f"{name}={cell}" for name, cell in zip(batch.schema.names, shown, strict=True))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _utf8(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+def _may_part(kinds: Sequence[str] | None, at: int) -> bool:
+    return kinds is None or kinds[at - 1] != BEFORE or kinds[at] not in _AFTER
+
+
+def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
+    """The row kinds of a batch, None if it has none."""
+    at = batch.schema.get_field_index(Options(table.schema.options).get_typed(ROWKIND_FIELD) or ROW_KIND_COLUMN)
+    return None if at < 0 else batch.column(at).to_pylist()
+
+
+def _decoded(table: DynamicTable, values: pa.LargeBinaryArray) -> pa.RecordBatch:
+    try:
+        rows = LogScan(table).decoded(values)
+    except _NO_VALUE:
+        raise
+    except _WRONG as why:
+        raise InvalidSchema(f"the value cannot be read: {why}") from None
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+
+
+def _to_ipc(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        # a slice of a list or a map would carry the values of all rows
+        writer.write_batch(batch.take(pa.array([0])))
+    return bytes(sink.getvalue())
+
+
+def _from_ipc(data: bytes) -> pa.RecordBatch:
+    """The row in an Arrow IPC stream. Raises Corrupt, or what Arrow raises for other bytes."""
+    with pa.ipc.open_stream(data) as reader:
+        batch = reader.read_next_batch()
+    batch.validate()
+    if batch.num_rows != 1:
+        raise Corrupt(f"the value holds {batch.num_rows} rows, expected one")
+    return batch
+
+
+def _kind_of(value: bytes, table: DynamicTable) -> str:
+    """The row kind of a rejected row; that of an insertion for one without, or that cannot be read."""
+    with contextlib.suppress(*_WRONG):
+        kinds = _kinds(_from_ipc(value), table)
+        return str(kinds[0]) if kinds else NAMES[INSERT]
+    return NAMES[INSERT]
+
+
+def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with plain columns instead of ``string_view`` and ``binary_view``, which few kernels of Arrow take."""
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in batch.schema])
+    return batch if plain == batch.schema else batch.cast(plain)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_plain(kind.key_type)), kind.item_field.with_type(_plain(kind.item_type))
+        )
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
