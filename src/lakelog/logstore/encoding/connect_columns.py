@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times
+from lakelog.logstore.encoding.json_rows import dates, decimals, decoded_base64, read_type, restored, times
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's text for an unchanged large value that PostgreSQL did not send (TOAST)."""
@@ -37,6 +37,7 @@ _UNITS: Final = {
 }
 """Semantic type → the unit of its numbers since 1970, or since midnight."""
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+_MOST_DIGITS: Final = 38
 _VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
 _READ: Final = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), pa.int64()),
@@ -217,7 +218,7 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
 
 def _numbers_as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
-        return pc.cast(column, kind)
+        return decimals(column, kind)
     except pa.ArrowInvalid as why:
         raise Corrupt(
             f"{why}. If the connector sends decimals as bytes (decimal.handling.mode=precise), let it send its "
@@ -254,9 +255,11 @@ def _variable_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _decimals(texts: pa.Array, scale: int) -> pa.Array:
     """Decimals from base64 of their unscaled value, big-endian two's complement; or from a number in text."""
+    if abs(scale) > _MOST_DIGITS:
+        raise Corrupt(f"it has a decimal of scale {scale}, and a decimal has at most {_MOST_DIGITS} digits")
     is_number = pc.fill_null(pc.match_substring(texts, "."), False)
     if pc.any(is_number).as_py():
-        own = pc.cast(texts.filter(is_number), pa.decimal128(38, max(0, scale)))
+        own = decimals(texts.filter(is_number), pa.decimal128(_MOST_DIGITS, max(0, scale)))
         encoded = _decimals(pc.if_else(is_number, pa.scalar(None, pa.string()), texts), scale)
         return pc.replace_with_mask(encoded, is_number, own)
     data = decoded_base64(texts)

@@ -161,6 +161,8 @@ def _described(text: bytes) -> tuple[str, Mapping[str, Meaning] | None]:
     if not isinstance(schema, dict):
         return "", None
     for part in schema.get("fields") or ():
+        if not isinstance(part, dict):
+            raise Corrupt("the field 'schema' of a log value is not a schema of Kafka Connect: a field is no object")
         if part.get("field") in ("after", "before") and part.get("fields") is not None:
             try:
                 return schema.get("name") or "", Meaning.of(part).parts

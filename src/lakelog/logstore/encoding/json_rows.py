@@ -15,6 +15,9 @@ from pyarrow import json as arrow_json
 
 from lakelog.errors import Corrupt
 
+_TOO_SMALL = r"[eE]-0*(?:39|[4-9][0-9]|[1-9][0-9]{2,})"
+"""Exponents at which pyarrow reads outside of its table of powers: a wrong value, or the end of the process."""
+_SMALL_VALUE = rf'[:\[,]\s*"?[+-]?[0-9.]+{_TOO_SMALL}"?\s*[,}}\]]'
 _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
@@ -124,6 +127,13 @@ def decoded_base64(texts: pa.Array) -> pa.LargeBinaryArray:
     return series.str.decode("base64").to_arrow().cast(pa.large_binary())
 
 
+def decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Decimals from numbers in text. Raises Corrupt for a number with more digits after the point than a decimal."""
+    if pc.any(pc.match_substring_regex(texts, _TOO_SMALL)).as_py():
+        raise Corrupt("a number has more than 38 digits after its decimal point")
+    return pc.cast(texts, kind)
+
+
 def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Dates from text like 2024-01-31, of any year."""
     try:
@@ -164,6 +174,8 @@ def restored(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str) and not pa.types.is_string(kind):
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return _number(value, kind)
+        if pa.types.is_decimal(kind):
+            return decimals(pa.array([value]), kind)[0].as_py()
         scalar = pa.scalar(value)
         return (times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
     return value
@@ -181,12 +193,15 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
         return None
     if pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
         return None  # pyarrow's reader ends the process if a part begins with null
+    if _has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _SMALL_VALUE)).as_py():
+        return None
     lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
     try:
         joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
         found = arrow_json.read_json(
             pa.BufferReader(joined),
-            read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, min(joined.size, 1 << 26))),
+            # one block: its size is allocated for a few records, too
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 16, min(joined.size, 1 << 26))),
             parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
@@ -211,6 +226,10 @@ def _fast(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return all(_fast(f.type) for f in kind)
     return _fast(kind.value_type) if pa.types.is_list(kind) else True
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    return pa.types.is_decimal(kind) or any(_has_decimals(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -236,7 +236,7 @@ def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.RecordBatch]:
             if schema is None:
                 schema = known[begin] = pa.ipc.read_schema(data)
             batch = pa.ipc.read_record_batch(data.slice(length), schema)
-            batch.validate()
+            batch.validate(full=True)
             if schema.names[-1:] != [ROW_KIND_COLUMN] or not ((_kinds(batch) >= 0) & (_kinds(batch) < 4)).all():
                 raise pa.ArrowInvalid(f"its last column is not {ROW_KIND_COLUMN} with numbers 0 to 3")
         except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as wrong:

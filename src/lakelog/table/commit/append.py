@@ -12,6 +12,8 @@ from dataclasses import replace
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.seal import level0_files_of, seal_staged
 from lakelog.table.maintenance.publish import publish_best_effort
@@ -44,6 +46,7 @@ def commit_append(
         # 2
         ready = level0_files_of(table, [record], latest)
         if not any(b.new_files for b in ready.made.files):
+            METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
             return None
         # 3
         try:
@@ -56,6 +59,7 @@ def commit_append(
             forget_unassigned(ready.table, ready.runs)
             raise
         forget_unassigned(ready.table, ready.runs)
+        METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
         publish_best_effort(table)
         return snapshot
     raise CommitConflict(f"table {table.name}: other writers assign buckets to new keys at the same time. Try again")

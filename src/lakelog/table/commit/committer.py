@@ -121,7 +121,7 @@ class Committer:
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
-        if self.once and not self.ended and any(r.appends for r in results):
+        if self.once and not self.ended and any(r.appends or r.replays for r in results):
             self._check_registered(epoch, results)
         position = self._position(epoch)
         while True:
@@ -296,7 +296,8 @@ class Committer:
         found = self._read_epochs()
         own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
         position = own[-1] if own else HealedPosition.of_seal(self._state.writers.get(self.writer))
-        needs_origin = not position.verified and self.table.emits_log  # also after epochs of files only
+        # also after epochs of files only; one that ends a writer does not register it
+        needs_origin = not position.verified and self.table.emits_log and not self.ended
         return replace(position, verified=self._origin()) if needs_origin else position
 
     def _origin(self) -> dict[int, int]:

@@ -22,6 +22,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.model.registrations import Lease, Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 
 _LOG = logging.getLogger("lakelog.seal")
 _RECHECK_SHARE: Final = 0.5
@@ -42,7 +43,8 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
 def take_over(table: DynamicTable) -> Iterator[str]:
     """Takes over from each dead writer and yields its name: seals decided epochs and takes back open rows.
 
-    A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A streaming
+    A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A replay of
+    rejected rows is ended before, because it decides about rows that are not its own. A streaming
     query keeps its position and sends the open epoch again. Called by maintenance; the caller may stop between two
     writers. Raises Unavailable, CommitConflict; the next call continues.
     """
@@ -59,6 +61,8 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:
             continue  # the writer has resumed
+        if writer.startswith(REPLAY_OF_ROWS):
+            end_writer(table, writer)  # it could still decide, and another replay take the same rows
         if found.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
                 table.registered.forget(writer)

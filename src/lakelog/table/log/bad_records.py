@@ -22,7 +22,10 @@ from lakelog.options.metrics import BAD_RECORDS
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.read")
-_WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
+MALFORMED = (
+    Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, ArithmeticError,
+    AttributeError, SystemError,
+)  # fmt: skip
 """Errors of decoding a malformed value of a producer."""
 
 
@@ -42,7 +45,7 @@ class RecordDecoder:
         """
         try:
             return self.form.decode(values, self.schema)
-        except _WRONG:
+        except MALFORMED:
             parts = list(self._good(values, offsets))
             return pa.concat_tables(parts) if parts else self.form.decode(values.slice(0, 0), self.schema)
 
@@ -50,7 +53,7 @@ class RecordDecoder:
         """The rows of the readable records, found by bisection."""
         try:
             yield self.form.decode(values, self.schema)
-        except _WRONG as why:
+        except MALFORMED as why:
             middle = len(values) // 2
             if middle:
                 yield from self._good(values.slice(0, middle), offsets.slice(0, middle))

@@ -153,7 +153,7 @@ class RejectedEntries:
                 added += [entry for entry in found.entries if entry.file not in taken]
         while kept and _parts(kept[-1])[1] <= len(added):
             found = self._list(kept[-1])
-            if found is None:
+            if found is None or found.unreadable:
                 break
             added = [*found.entries, *added]
             kept.pop()

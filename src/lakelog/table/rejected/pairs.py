@@ -48,4 +48,4 @@ class UpdatePairs:
                 f"the columns of the rows for table {self._table.name} change between -U and +U of an update: {why}. "
                 f"Write both with the same columns"
             ) from None
-        return both.combine_chunks().to_batches()[0]
+        return pa.concat_batches(both.to_batches())

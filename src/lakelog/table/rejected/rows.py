@@ -156,8 +156,10 @@ def rejected_rows(table: DynamicTable, entry: RejectedEntry) -> Iterator[pa.Reco
     """The rows of an entry (REJECTED_SCHEMA), in their order. Raises Corrupt naming the file, NotFound."""
     path = RejectedEntries(table).path(entry.file)
     with table.io.open_input(path) as source, sound(path):
-        for batch in pq.ParquetFile(source).iter_batches(_READ_ROWS):
-            if batch.schema != REJECTED_SCHEMA:
-                raise Corrupt(f"'{path}' has other columns than rejected rows")
-            batch.validate(full=True)
-            yield batch
+        file = pq.ParquetFile(source)
+        for group in range(file.num_row_groups):  # a batch over several would be as large as the file
+            for batch in file.iter_batches(_READ_ROWS, row_groups=[group]):
+                if batch.schema != REJECTED_SCHEMA:
+                    raise Corrupt(f"'{path}' has other columns than rejected rows")
+                batch.validate(full=True)
+                yield batch

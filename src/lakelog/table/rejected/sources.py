@@ -9,22 +9,20 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from polars.exceptions import PanicException, PolarsError
 
 from lakelog.errors import Corrupt, InvalidSchema
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table.log.bad_records import MALFORMED
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT, Rejects
 
 T = TypeVar("T")
-_WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
-"""Errors of decoding a malformed value."""
 _NO_VALUE = (MemoryError, pa.ArrowCancelled, pa.ArrowNotImplementedError)
-"""Errors among them that say nothing about a value: out of memory, interrupted, a type that Arrow cannot handle."""
+"""Errors of decoding that say nothing about a value: out of memory, interrupted, a type that Arrow cannot handle."""
 _WINDOW_UNITS: Final = 4_096
 _WINDOW_BYTES: Final = 16 << 20
 """Limits of what is judged at once, which bounds the memory of many small results."""
@@ -202,11 +200,11 @@ class RejectedBefore(Source):
             batches = [_from_ipc(value) for value in values.to_pylist()]
         except _NO_VALUE:
             raise
-        except _WRONG as why:
+        except MALFORMED as why:
             raise InvalidSchema(f"the value cannot be read: {why}") from None
         if any(batch.schema != batches[0].schema for batch in batches):
             raise InvalidSchema("the rows have different columns")
-        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        return pa.concat_batches(batches)
 
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """The rows as they were stored before."""
@@ -231,7 +229,7 @@ def _text(value: bytes) -> str | None:
         cells = [cell.as_py() for cell in (column[0] for column in columns)]
     except MemoryError:
         raise
-    except _WRONG:
+    except MALFORMED:
         return None  # the bytes are shown as they are
     shown = [_utf8(cell) if isinstance(cell, bytes) else cell for cell in cells]
     return ", ".join(f"{name}={cell}" for name, cell in zip(batch.schema.names, shown, strict=True))
@@ -260,10 +258,10 @@ def _decoded(table: DynamicTable, values: pa.LargeBinaryArray) -> pa.RecordBatch
         rows = LogScan(table).decoded(values)
     except _NO_VALUE:
         raise
-    except _WRONG as why:
+    except MALFORMED as why:
         raise InvalidSchema(f"the value cannot be read: {why}") from None
-    batches = rows.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+    batches = rows.to_batches()
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], rows.schema)
 
 
 def _to_ipc(batch: pa.RecordBatch) -> bytes:
@@ -278,7 +276,7 @@ def _from_ipc(data: bytes) -> pa.RecordBatch:
     """The row in an Arrow IPC stream. Raises Corrupt, or what Arrow raises for other bytes."""
     with pa.ipc.open_stream(data) as reader:
         batch = reader.read_next_batch()
-    batch.validate()
+    batch.validate(full=True)
     if batch.num_rows != 1:
         raise Corrupt(f"the value holds {batch.num_rows} rows, expected one")
     return batch
@@ -286,7 +284,7 @@ def _from_ipc(data: bytes) -> pa.RecordBatch:
 
 def _kind_of(value: bytes, table: DynamicTable) -> str:
     """The row kind of a rejected row; that of an insertion for one without, or that cannot be read."""
-    with contextlib.suppress(*_WRONG):
+    with contextlib.suppress(*MALFORMED):
         kinds = _kinds(_from_ipc(value), table)
         return str(kinds[0]) if kinds else NAMES[INSERT]
     return NAMES[INSERT]

@@ -156,8 +156,11 @@ class TaskWriter:
         for parts in judged(source, self._tried, self._rejects):
             good = [part for part in parts if part[0].num_rows]
             if good:
-                rows = pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches()[0]
-                self._write(rows, np.concatenate([kinds for _, kinds in good]))
+                start, kinds = 0, np.concatenate([kinds for _, kinds in good])
+                # several batches if a column has more than 2 GiB
+                for rows in pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches():
+                    self._write(rows, kinds[start : start + rows.num_rows])
+                    start += rows.num_rows
 
     def _tried(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
         """As ``_checked``, and tries the seal, because nothing may refuse a row later. Raises InvalidSchema."""

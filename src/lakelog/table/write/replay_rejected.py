@@ -23,7 +23,7 @@ from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
 from lakelog.table.commit.take_over import end_writer, take_over_best_effort
-from lakelog.table.log.lease_keeper import drop_lease
+from lakelog.table.log.lease_keeper import begin_use, drop_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
@@ -57,7 +57,8 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
     are in the log already, and are written to files only. After a crash at any point, call it again. Raises
     CommitConflict if another replay has begun after this one, Unavailable, CommitUnknown, CommitDecided, TableReplaced.
     """
-    table = table.whole  # all replays go the same way, whatever the options of their sessions
+    # all replays go the same way, whatever the options of their sessions; after an ALTER, too
+    table = table.whole.with_newest_schema()
     take_over_best_effort(table)
     rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
     records = _replay_in_files(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
@@ -123,6 +124,7 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
     if not RejectedEntries(table).visible().entries:
         return ReplaySummary(0, 0)
     committer.origin = register_writer(table, committer.writer, BATCH)
+    begin_use(table, committer.writer)  # the seal of many epochs may take longer than a lease
     try:
         _end_others(table, committer.writer)
         # 2

@@ -71,7 +71,10 @@ class TableWriter:
             raise
 
     def flush(self) -> None:
-        """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable."""
+        """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable.
+
+        With ``may_reject``, a -U in the last row waits for its +U.
+        """
         if self._task is not None:
             self._task.flush_log()
 
