@@ -296,8 +296,7 @@ class Committer:
         found = self._read_epochs()
         own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
         position = own[-1] if own else HealedPosition.of_seal(self._state.writers.get(self.writer))
-        # also after epochs of files only; one that ends a writer does not register it
-        needs_origin = not position.verified and self.table.emits_log and not self.ended
+        needs_origin = not position.verified and self.table.emits_log and not self.ended  # also after epochs of files
         return replace(position, verified=self._origin()) if needs_origin else position
 
     def _origin(self) -> dict[int, int]:

@@ -154,13 +154,12 @@ class TaskWriter:
         """Writes the good rows of a source, and rejects the others. Raises Unavailable, Fenced, TableReplaced."""
         assert self._rejects is not None
         for parts in judged(source, self._tried, self._rejects):
-            good = [part for part in parts if part[0].num_rows]
-            if good:
-                start, kinds = 0, np.concatenate([kinds for _, kinds in good])
-                # several batches if a column has more than 2 GiB
+            if good := [part for part in parts if part[0].num_rows]:
+                kinds = np.concatenate([kinds for _, kinds in good])
+                # several batches, if a column has more than 2 GiB
                 for rows in pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches():
-                    self._write(rows, kinds[start : start + rows.num_rows])
-                    start += rows.num_rows
+                    self._write(rows, kinds[: rows.num_rows])
+                    kinds = kinds[rows.num_rows :]
 
     def _tried(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
         """As ``_checked``, and tries the seal, because nothing may refuse a row later. Raises InvalidSchema."""
@@ -212,8 +211,7 @@ class TaskWriter:
 
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns the result for the driver to accept this attempt."""
-        last = self._pairs.rest(self._row_count + (0 if self._rejects is None else self._rejects.count))
-        if last is not None:
+        if (last := self._pairs.rest(self._row_count + (self._rejects.count if self._rejects else 0))) is not None:
             self.write_good(last)
         self.flush_log()
         self._stage_all(inline_share=self._inline_share)
