@@ -33,4 +33,5 @@ PROCEDURES: Registry[Procedure] = Registry(
         "clear_consumers": "lakelog.sql.procedures.streams.clear_consumers:CLEAR_CONSUMERS",
         "reset_consumer": "lakelog.sql.procedures.streams.reset_consumer:RESET_CONSUMER",
     },
+    group="lakelog.procedures",
 )
