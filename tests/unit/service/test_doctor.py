@@ -274,7 +274,7 @@ def test_a_storage_that_overwrites_fails(around: CheckContext, monkeypatch: pyte
 def test_a_full_disk_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Full())
     finding = worst(look("storage", around))
-    assert (finding.outcome, "has 0.0 GiB of free space" in finding.found) == ("fail", True)
+    assert (finding.outcome, "has 1.0 MB of free space" in finding.found) == ("fail", True)
 
 
 # clocks

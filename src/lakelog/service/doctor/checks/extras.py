@@ -74,7 +74,9 @@ def _requirements(package: str) -> Iterator[tuple[str, str, str]]:
         found = metadata.requires(package) or []
     except metadata.PackageNotFoundError:
         return
-    yield from (match.groups("") for line in found if (match := _OF_EXTRA.fullmatch(line)))
+    for line in found:
+        if match := _OF_EXTRA.fullmatch(line):
+            yield match[1], match[2] or "", match[3]
 
 
 def _version(package: str) -> str | None:
