@@ -137,6 +137,30 @@ def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
         lakelog.conn  # noqa: B018
 
 
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+
+
+def test_the_architecture_names_every_room() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+)` \| (.+) \|$", text, re.MULTILINE)
+    named = {SOURCE / package: set(re.findall(r"`(\w+)`", rooms)) for package, rooms in rows}
+    folders = {init.parent for init in SOURCE.rglob("__init__.py")} - {SOURCE}
+    rooms = {folder: {room.name for room in folders if room.parent == folder} for folder in folders}
+    drawn = set(re.findall(r"\w+", text.partition("```text")[2].partition("```")[0]))
+    assert {folder.name for folder in folders if folder.parent == SOURCE} - drawn == set()
+    assert {folder: found for folder in folders if (found := rooms[folder] - named.get(folder, set()))} == {}
+    gone = {(folder, name) for folder, names in named.items() for name in names - rooms.get(folder, set())}
+    assert {(folder, name) for folder, name in gone if not (folder / f"{name}.py").exists()} == set()
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    known = {f"/{path.relative_to(ROOT)}" for path in python_files()}
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(named) > 50
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in known)} == set()
+
+
 def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
