@@ -385,10 +385,7 @@ class Latest(Table):
 
 
 FOLDS: dict[str, type[Table]] = {
-    "deduplicate": Table,
-    "partial-update": Table,
-    "aggregation": Table,
-    "first-row": Table,
+    **dict.fromkeys(("deduplicate", "partial-update", "aggregation", "first-row"), Table),
     "longest": Longest,
     "last-non-null": LastNonNull,
     "latest": Latest,
