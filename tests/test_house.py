@@ -18,8 +18,9 @@ import pytest
 
 import lakelog
 from lakelog import errors
-from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
+from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.options.registry import Registry
+from lakelog.sql.procedures import PROCEDURES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
@@ -101,7 +102,8 @@ def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
 
 
 def test_no_file_compares_with_the_name_of_a_part() -> None:
-    names = "|".join(sorted({*MERGE_ENGINES, *LOG_SYSTEMS} - {"files"}))  # a word with other meanings, too
+    parts = {*MERGE_ENGINES, *LOG_SYSTEMS, *FILE_FORMATS, *CATALOGS, *PROCEDURES}
+    names = "|".join(sorted(parts - {"files", "sql"}))  # words with other meanings, too
     compared = re.compile(rf'(==|!=|\bin) *[(\[{{]?"({names})"')
     found = [path for path in SOURCE.rglob("*.py") if compared.search(path.read_text(encoding="utf-8"))]
     assert [str(path.relative_to(SOURCE)) for path in found] == []
@@ -135,6 +137,30 @@ def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
     assert all(getattr(lakelog, name) is not None for name in lakelog.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'conn'"):
         lakelog.conn  # noqa: B018
+
+
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+
+
+def test_the_architecture_names_every_room() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+)` \| (.+) \|$", text, re.MULTILINE)
+    named = {SOURCE / package: set(re.findall(r"`(\w+)`", rooms)) for package, rooms in rows}
+    folders = {init.parent for init in SOURCE.rglob("__init__.py")} - {SOURCE}
+    rooms = {folder: {room.name for room in folders if room.parent == folder} for folder in folders}
+    drawn = set(re.findall(r"\w+", text.partition("```text")[2].partition("```")[0]))
+    assert {folder.name for folder in folders if folder.parent == SOURCE} - drawn == set()
+    assert {folder: found for folder in folders if (found := rooms[folder] - named.get(folder, set()))} == {}
+    gone = {(folder, name) for folder, names in named.items() for name in names - rooms.get(folder, set())}
+    assert {(folder, name) for folder, name in gone if not (folder / f"{name}.py").exists()} == set()
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    known = {f"/{path.relative_to(ROOT)}" for path in python_files()}
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(named) > 50
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in known)} == set()
 
 
 def anchors(page: Path) -> set[str]:

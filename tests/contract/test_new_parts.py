@@ -1,4 +1,4 @@
-"""A merge engine or a log system that another package registers works like lakelog's own."""
+"""A merge engine, log system, statement or procedure that another package registers works like lakelog's own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.shell_completion import ShellComplete
 
 import lakelog
-from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.cli.main import lakelog as command_line
+from lakelog.errors import InvalidOption, UnsupportedFeature, UnsupportedStatement
 from lakelog.lake.table import Table
 from lakelog.logstore.kafka.system import KafkaLogSystem
 from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
+from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.statements import STATEMENTS
 from new_parts import installed
+from terminals import done, rows, run
 
 
 @pytest.fixture
@@ -99,12 +105,92 @@ def test_the_scheme_of_an_address_chooses_a_registered_log_system(warehouse: str
         make(warehouse, f"'log-store.enabled' = 'true', 'log-store.address' = 'journal://{tmp_path}/outside'")
 
 
-def test_other_processes_know_registered_parts(warehouse: str, tmp_path: Path) -> None:
-    path = os.pathsep.join([str(tmp_path / "site"), *sys.path])
-    command = [sys.executable, "-m", "lakelog", "doctor", "--only", "log", "--log", "journal", "--warehouse", warehouse]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """The path of processes that have the package."""
+    return os.pathsep.join([str(tmp_path / "site"), *sys.path])
+
+
+def command(path: str, *words: str) -> str:
+    called = [sys.executable, "-m", "lakelog", *words]
+    done = subprocess.run(called, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "embedded log: one append " in done.stdout
+    return done.stdout
+
+
+def test_other_processes_know_registered_parts(warehouse: str, path: str) -> None:
+    told = command(path, "doctor", "--only", "log", "--log", "journal", "--warehouse", warehouse)
+    assert "embedded log: one append " in told
+
+
+def filled(warehouse: str) -> lakelog.Lake:
+    write(make(warehouse, "'merge-engine' = 'deduplicate'"), (1, 10, "a"), (2, 20, "b"))
+    return lakelog.connect(warehouse=warehouse)
+
+
+def test_a_registered_statement_and_procedure_run_without_spark(warehouse: str) -> None:
+    lake = filled(warehouse)
+    told = lake.run(
+        "tell the rows of db.t; CALL sys.tell_rows('db.t', beside => 1); call lakelog.sys.TELL_ROWS('db.t')"
+    )
+    assert [one.to_pylist() for one in told] == [[{"rows": 2}], [{"rows": 3}], [{"rows": 2}]]
+    (plan,) = lake.sql("explain sweep db.t").column("plan").to_pylist()
+    assert plan.startswith("== Write ==\nSWEEP of table db.t") and "a snapshot without all files (1)" in plan
+    assert lake.table("db.t").scan().to_arrow().num_rows == 2
+    lake.sql("sweep db.t")
+    assert lake.table("db.t").scan().to_arrow().num_rows == 0
+    assert "not started" in repr(lake)
+
+
+def test_a_registered_statement_and_procedure_tell_of_mistakes_as_lakelogs_own(warehouse: str) -> None:
+    lake = filled(warehouse)
+    with pytest.raises(UnsupportedStatement, match="line 2, column 22"):
+        lake.sql("tell the rows of db.t;\ntell the rows of db.t, db.u")
+    with pytest.raises(lakelog.errors.NotFound, match="db.u"):
+        lake.sql("tell the rows of db.u")
+    with pytest.raises(
+        lakelog.errors.InvalidRequest, match=r"'besides', did you mean 'beside'\? Write CALL sys.tell_r"
+    ):
+        lake.sql("call sys.tell_rows('db.t', besides => 1)")
+    with pytest.raises(lakelog.errors.InvalidRequest, match="unknown procedure 'tell_row', did you mean 'tell_rows'"):
+        lake.sql("call sys.tell_row('db.t')")
+
+
+def test_commands_run_a_registered_statement_and_procedure(warehouse: str, path: str) -> None:
+    filled(warehouse)
+    told = command(
+        path, "sql", "--warehouse", warehouse, "--format", "csv", "tell the rows of db.t; explain sweep db.t"
+    )
+    assert told.startswith("rows\n2\n") and "SWEEP of table db.t" in told
+    called = ("call", "tell_rows", "db.t", "beside=40", "--warehouse", warehouse, "--format", "csv")
+    assert command(path, *called) == "rows\n42\n"
+    assert "lakelog call tell_rows TABLE [beside=…]" in command(path, "call", "--format", "csv")
+    completion = ShellComplete(command_line, {}, "lakelog", "_LAKELOG_COMPLETE")
+    assert [item.value for item in completion.get_completions(["call"], "tell")] == ["tell_rows"]
+    assert [item.value for item in completion.get_completions(["call", "tell_rows", "db.t"], "")] == ["beside="]
+
+
+def test_a_terminal_lets_those_run_a_registered_statement_whose_role_covers_it(
+    warehouse: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(warehouse)
+    monkeypatch.setenv("PYTHONPATH", path)
+    with Terminal(TerminalConfig(warehouse, role=Privilege.READ)) as reader:
+        assert rows(reader, "tell the rows of db.t") == [[2]]
+        assert "SWEEP of table db.t" in rows(reader, "explain sweep db.t")[0][0]
+        for text, role in (("sweep db.t", "write"), ("call sys.tell_rows('db.t')", "admin")):
+            error = run(reader, text).snapshot().error
+            assert error is not None and error.refused and f"needs the role {role}" in error.message
+        error = run(reader, "swep db.t").snapshot().error
+        assert error is not None and "did you mean SWEEP?" in error.message
+    with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN)) as admin:
+        assert rows(admin, "call sys.tell_rows('db.t')") == [[2]]
+        done(admin, "sweep db.t")
+        assert rows(admin, "tell the rows of db.t") == [[0]]
+
+
+def test_without_its_package_a_statement_is_nobodys() -> None:
+    assert "SWEEP" not in STATEMENTS and "tell_rows" not in PROCEDURES
 
 
 def test_an_unknown_name_is_answered_with_the_registered_ones(warehouse: str) -> None:

@@ -18,7 +18,7 @@ def test_a_reachable_broker_reports_its_limits(kafka, tmp_path) -> None:
     assert finding.found.startswith(f"Kafka at {kafka.bootstrap}: answers in ")
     assert "brokers 1" in finding.found
     assert "keeps records 168 h" in finding.found
-    assert "largest message 1.0 MiB" in finding.found
+    assert "largest message 1.0 MB" in finding.found
     assert problems == []
 
 

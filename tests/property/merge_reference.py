@@ -382,3 +382,17 @@ class Latest(Table):
 
     def fold(self, rows: Sequence[Row]) -> Row | None:
         return max(rows, key=self.age)
+
+
+FOLDS: dict[str, type[Table]] = {
+    **dict.fromkeys(("deduplicate", "partial-update", "aggregation", "first-row"), Table),
+    "longest": Longest,
+    "last-non-null": LastNonNull,
+    "latest": Latest,
+}
+"""Registered merge engine, also of the other package → its words. The property tests take their engines from here."""
+
+
+def plain_table(engine: str) -> Table:
+    """A table of an engine without options."""
+    return FOLDS[engine](engine, {"v": "INT", "name": "STRING"})

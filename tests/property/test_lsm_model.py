@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsm_model import Model, Variant, replayed
 from lsm_world import World, new_store
-from merge_reference import LastNonNull, Latest, Longest, Table
+from merge_reference import FOLDS, Latest, Table, plain_table
 
 from depth import DEPTH
-from lakelog.merge import ENGINES
 
 pytestmark = pytest.mark.usefixtures("new_parts")
 
@@ -28,13 +27,14 @@ FUNCTIONS = {"s": "sum", "mx": "max", "lst": "listagg", "fv": "first_value"}
 PLAIN = {"v": "INT", "w": "STRING"}
 
 VARIANTS = {
-    "deduplicate": Variant(Table("deduplicate", PLAIN), ALL),
+    **{engine: Variant(plain_table(engine)) for engine in FOLDS},
+    "deduplicate with deletes": Variant(Table("deduplicate", PLAIN), ALL),
     "deduplicate without deletes": Variant(Table("deduplicate", PLAIN, flags=frozenset(["ignore-delete"])), ALL),
     "deduplicate by fields": Variant(Table("deduplicate", PLAIN, sequence=("v", "w"))),
     "deduplicate by the smallest": Variant(
         Table("deduplicate", PLAIN, sequence=("v",), flags=frozenset(["descending", "ignore-delete"])), ALL
     ),
-    "aggregation": Variant(Table("aggregation", AGGREGATED, FUNCTIONS)),
+    "aggregation by functions": Variant(Table("aggregation", AGGREGATED, FUNCTIONS)),
     "aggregation by a field": Variant(
         Table("aggregation", {"s": "INT", "t": "STRING", "x": "INT"}, {"s": "sum", "t": "max"}, sequence=("x",))
     ),
@@ -44,7 +44,6 @@ VARIANTS = {
     "aggregation that removes": Variant(
         Table("aggregation", AGGREGATED, FUNCTIONS, flags=frozenset(["remove"])), (0, 0, 2, 3), dies_once=True
     ),
-    "partial-update": Variant(Table("partial-update", PLAIN)),
     "partial-update without deletes": Variant(Table("partial-update", PLAIN, flags=frozenset(["ignore-delete"])), ALL),
     "partial-update that removes": Variant(
         Table("partial-update", PLAIN, flags=frozenset(["remove"])), (0, 0, 2, 3), dies_once=True
@@ -53,10 +52,7 @@ VARIANTS = {
     "groups with functions": Variant(
         Table("partial-update", IN_GROUPS, {"s": "sum", "a": "max"}, GROUPS), never_null=frozenset("gh")
     ),
-    "of another package: longest": Variant(Longest("longest", {"v": "INT", "name": "STRING"})),
-    "of another package: last-non-null": Variant(LastNonNull("last-non-null", {"v": "INT", "name": "STRING"})),
-    "of another package: latest": Variant(Latest("latest", PLAIN), ALL),
-    "first-row": Variant(Table("first-row", PLAIN)),
+    "latest with deletes": Variant(Latest("latest", PLAIN), ALL),
     "first-row without deletes": Variant(Table("first-row", PLAIN, flags=frozenset(["ignore-delete"])), ALL),
 }
 
@@ -121,7 +117,3 @@ def test_a_table_behaves_like_its_model(producer: str, data: st.DataObject) -> N
     if kind in ("lookup", "full-compaction"):
         world.compact(full=True)
         assert replayed(world.told) == world.model.state()
-
-
-def test_every_engine_has_a_variant() -> None:
-    assert {variant.table.engine for variant in VARIANTS.values()} == set(ENGINES)

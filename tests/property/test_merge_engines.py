@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merge_reference import LastNonNull, Latest, Longest, NoResult, Row, Table
+from merge_reference import FOLDS, NoResult, Row, Table, plain_table
 
 from depth import DEPTH
 from lakelog.errors import InvalidSchema
@@ -32,19 +32,17 @@ def partial(*flags: str, **fields: Any) -> Table:
 
 
 TABLES = {
-    "deduplicate by number": Table("deduplicate", {"v": "INT"}),
+    **{engine: plain_table(engine) for engine in FOLDS},
     "deduplicate by fields": Table("deduplicate", {"v": "INT", "w": "INT"}, sequence=("w", "v")),
     "deduplicate by the smallest": Table("deduplicate", {"v": "INT"}, sequence=("v",), flags=frozenset(["descending"])),
     "deduplicate without deletes": Table(
         "deduplicate", {"v": "INT"}, sequence=("v",), flags=frozenset(["ignore-delete"])
     ),
-    "first-row": Table("first-row", {"v": "INT"}),
     "first-row without deletes": Table("first-row", {"v": "INT"}, flags=frozenset(["ignore-delete"])),
-    "aggregation": Table("aggregation", AGGREGATED, FUNCTIONS),
+    "aggregation by functions": Table("aggregation", AGGREGATED, FUNCTIONS),
     "aggregation that keeps": Table("aggregation", AGGREGATED, FUNCTIONS, flags=KEPT),
     "aggregation that removes": Table("aggregation", AGGREGATED, FUNCTIONS, flags=frozenset(["remove"])),
     "aggregation by a field": Table("aggregation", AGGREGATED, FUNCTIONS, flags=KEPT, sequence=("x",)),
-    "partial-update": partial(),
     "partial-update without deletes": partial("ignore-delete"),
     "partial-update that removes": partial("remove"),
     "partial-update by a field": partial("remove", sequence=("g",)),
@@ -55,9 +53,6 @@ TABLES = {
     "groups with last values": partial(groups=GROUPS, functions={"s": "last_value", "a": "last_non_null_value"}),
     "groups of two fields": partial(groups=((("g", "h"), ("s", "a", "b")),), functions={"s": "sum"}),
     "a group that removes": partial(groups=GROUPS, remove_on=("g",), functions={"s": "sum"}),
-    "of another package: longest": Longest("longest", {"v": "INT", "name": "STRING"}),
-    "of another package: last-non-null": LastNonNull("last-non-null", {"v": "INT", "name": "STRING"}),
-    "of another package: latest": Latest("latest", {"v": "INT", "name": "STRING"}),
     "groups that remove": partial(groups=GROUPS, remove_on=("g", "h"), functions={"s": "sum"}),
 }
 
@@ -103,8 +98,8 @@ def keyed_rows(draw: st.DrawFn, table: Table) -> list[tuple[int, Row]]:
     return [(key, Row(n, kind, v)) for n, (key, kind, v) in zip(numbers, drawn, strict=True)]
 
 
-def test_every_engine_has_a_table() -> None:
-    assert {table.engine for table in TABLES.values()} == set(ENGINES)
+def test_every_registered_engine_has_its_words() -> None:
+    assert set(FOLDS) == set(ENGINES)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -150,7 +145,7 @@ def test_an_engine_merges_like_its_reference(name: str, data: st.DataObject) -> 
             assert way().to_pylist() == arrow_rows(table, expected).to_pylist(), way.__name__
 
 
-@pytest.mark.parametrize("name", ["groups with functions", "a group that removes", "deduplicate by fields"])
+@pytest.mark.parametrize("name", TABLES)
 @settings(max_examples=DEPTH.cases(15))
 @given(data=st.data())
 def test_a_merge_of_some_columns_gives_what_a_merge_of_all_gives(name: str, data: st.DataObject) -> None:
@@ -159,5 +154,9 @@ def test_a_merge_of_some_columns_gives_what_a_merge_of_all_gives(name: str, data
     engine = merge_engine(table.engine, schema_of(table))
     wanted = data.draw(st.lists(st.sampled_from(sorted(table.columns)), unique=True))
     needed = [*wanted, *engine.needed_columns(wanted), "k", "_SEQUENCE_NUMBER", "_VALUE_KIND"]
-    some = fold_rows(rows.select(needed), ["k"], engine).select([*wanted, "k", "_VALUE_KIND"])
-    assert some.equals(fold_rows(rows, ["k"], engine).select([*wanted, "k", "_VALUE_KIND"]))
+    try:
+        whole = fold_rows(rows, ["k"], engine)
+    except InvalidSchema:  # rows that the engine refuses, perhaps for a column that is not read
+        return
+    some = fold_rows(rows.select(needed), ["k"], engine)
+    assert some.select([*wanted, "k", "_VALUE_KIND"]).equals(whole.select([*wanted, "k", "_VALUE_KIND"]))

@@ -1,4 +1,4 @@
-"""Spark's executors find the parts of another package that is installed there."""
+"""Spark's executors and an attached session find the parts of another package that is installed there."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ lake.sql("insert into db.u values (1, 'a')")
 lake.sql("update db.u set name = 'b'")
 print([tuple(row) for row in lake.sql("select * from db.u").collect()])
 print([row["name"] for batch in lake.table("db.u").tail("earliest", stop="latest") for row in batch.to_pylist()])
+lake.attach()
+print([lake.spark.sql(text).first()["rows"] for text in ("tell the rows of db.t", "call sys.tell_rows('db.u')")])
+print(lake.spark.sql("explain sweep db.t").first()["plan"].splitlines()[1])
 lake.spark.stop()
 """
 
 
-def test_executors_merge_and_log_with_parts_of_another_package(tmp_path: Path) -> None:
+def test_spark_merges_logs_and_runs_statements_with_parts_of_another_package(tmp_path: Path) -> None:
     install(tmp_path / "site")
     path = os.pathsep.join([str(tmp_path / "site"), *sys.path])
     done = subprocess.run(
@@ -48,4 +51,6 @@ def test_executors_merge_and_log_with_parts_of_another_package(tmp_path: Path) -
         "[(1, 10, 'aaa'), (2, 21, 'bb')]",
         "[(1, 'b')]",
         "['a', 'b']",
+        "[2, 1]",
+        "SWEEP of table db.t, primary key (id)",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
@@ -55,6 +55,9 @@ CheckChange = Callable[[TableSchema, TableSchema], None]
 
 class Catalog(ABC):
     """Databases and tables of one warehouse. Every change is atomic."""
+
+    commits_by_server: ClassVar[bool] = False
+    """Whether a server commits to the tables, so that they must be opened through the catalog."""
 
     @abstractmethod
     def list_databases(self) -> list[str]:

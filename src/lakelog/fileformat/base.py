@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,8 @@ class FileFormat(ABC):
     """A format of data files. Reads in batches, so that a file may exceed the memory."""
 
     name: str
+    skips_by_filter: ClassVar[bool] = False
+    """Whether ``read`` skips parts of a file by its filter."""
 
     @abstractmethod
     def file_columns(self, io: FileIO, path: str) -> list[str]:

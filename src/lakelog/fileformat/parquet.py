@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,7 @@ class ParquetFormat(FileFormat):
     """The default format; read and written."""
 
     name = "parquet"
+    skips_by_filter: ClassVar[bool] = True
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         with _opened(io, path) as file:

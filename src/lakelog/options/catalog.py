@@ -82,5 +82,3 @@ CATALOG_OPTIONS: Final = Declared(
         CATALOG_LOG_SERVERS,
     ]
 )
-COMMITS_BY_SERVER: Final = ("rest",)
-"""Types of catalogs whose tables must be opened through them, because a server commits to them."""

@@ -11,12 +11,10 @@ from lakelog.sql.runtime.ports import Engine, Tables
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
-from lakelog.sql.syntax.lexer import Kind, Token, tokenize
+from lakelog.sql.syntax.keywords import find_keywords
+from lakelog.sql.syntax.lexer import Token, tokenize
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import TokenStream
-
-_VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
-_DESCRIBED = ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE")
 
 
 def parse_script(text: str) -> list[ParsedStatement]:
@@ -68,81 +66,13 @@ def _outside(tokens: Sequence[Token], word: str) -> list[int]:
 def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
     source = SourceText(script, tokens[0].start, tokens[-1].end)
     try:
-        for keywords in (_find_keywords(tokens), PASS_THROUGH):
+        for keywords in (find_keywords(tokens, set(STATEMENTS)) or PASS_THROUGH, PASS_THROUGH):
             statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(TokenStream(source, tokens))
             if statement is not None:
                 return statement
     except RecursionError:
         raise source.error(source.start, "the statement is nested too deeply: split it") from None
     raise InternalError(f"no statement class matches: {source.text[:80]}")
-
-
-def _find_keywords(tokens: Sequence[Token]) -> str:
-    """The longest registered keywords at the start of the statement, after any WITH expressions."""
-    if tokens[0].is_word("WITH"):
-        verb = _verb_after_expressions(tokens)
-        return "WITH" if verb in ("SELECT", "FROM", "VALUES", "") else verb if verb in STATEMENTS else PASS_THROUGH
-    if tokens[0].is_word("ALTER"):
-        for change in ("DROP", "ADD"):
-            if _changes_partition(tokens, change):
-                return f"ALTER TABLE {change} PARTITION"
-        if reference := _changed_reference(tokens):
-            return f"ALTER TABLE {reference}"
-    if tokens[0].is_word("CREATE", "REPLACE") and (template := _template(tokens)):
-        taken = f"{tokens[0].text.upper()} TABLE {template}"
-        if taken in STATEMENTS:
-            return taken
-    words = [token.text.upper() for token in tokens[:3]]
-    is_name = len(tokens) == 2 or (len(tokens) > 2 and tokens[2].is_symbol("."))
-    if words[0] in ("DESCRIBE", "DESC") and is_name and words[1] in _DESCRIBED:
-        return words[0]  # a table of that name
-    for length in range(len(words), 0, -1):
-        if " ".join(words[:length]) in STATEMENTS:
-            return " ".join(words[:length])
-    return PASS_THROUGH
-
-
-def _verb_after_expressions(tokens: Sequence[Token]) -> str:
-    depth = 0
-    for token in tokens:
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        if depth == 0 and token.is_word(*_VERBS):
-            return token.text.upper()
-    return ""
-
-
-def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
-    """Returns whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` follows the table's name, but not Iceberg's FIELD."""
-    words = [token.text.upper() if token.kind is Kind.WORD else "" for token in tokens]
-    for at, word in enumerate(words):
-        if word == change:
-            behind = [w for w in words[at + 1 : at + 5] if w not in ("IF", "NOT", "EXISTS")]
-            return behind[:1] == ["PARTITION"] and behind[1:2] != ["FIELD"]
-    return False
-
-
-def _changed_reference(tokens: Sequence[Token]) -> str:
-    """``TAG`` or ``BRANCH`` between a verb and a name; "" if it is the name of a column, as in DROP tag."""
-    for at in range(3, len(tokens) - 1):
-        token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
-        verb = tokens[at - 3] if before.is_word("REPLACE") and tokens[at - 2].is_word("OR") else before
-        named = after.kind in (Kind.WORD, Kind.QUOTED) and not after.is_word("TO")
-        if token.is_word("TAG", "BRANCH") and verb.is_word("CREATE", "REPLACE", "DROP", "DELETE", "RENAME") and named:
-            return token.text.upper()
-    return ""
-
-
-def _template(tokens: Sequence[Token]) -> str:
-    """The source of the columns of CREATE TABLE: ``LIKE`` another table, ``AS`` a query, "" for its own text."""
-    depth, table = 0, next((at for at, token in enumerate(tokens[:4]) if token.is_word("TABLE")), len(tokens))
-    for at, token in enumerate(tokens):
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        if depth == 0 and at > table + 1 and token.kind is Kind.WORD:
-            if token.is_word("LIKE"):
-                return "LIKE"
-            if token.is_word("SELECT") or (token.is_word("AS") and not tokens[at - 1].is_word("STORED")):
-                return "AS"
-    return ""
 
 
 __all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]

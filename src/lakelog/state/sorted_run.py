@@ -7,13 +7,14 @@ the first key of each block with the file's name, so that opening a file reads n
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from cachetools import LRUCache
 
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
@@ -165,30 +166,31 @@ class BlockCache:
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.hits, self.loads, self.bytes = limit, 0, 0, 0
+        self.hits, self.loads = 0, 0
         self._lock = threading.Lock()
-        self._blocks: OrderedDict[BlockKey, pa.RecordBatch] = OrderedDict()
+        self._blocks: LRUCache[BlockKey, pa.RecordBatch] = LRUCache(limit, getsizeof=attrgetter("nbytes"))
+
+    @property
+    def bytes(self) -> int:
+        """Total bytes of the blocks."""
+        return int(self._blocks.currsize)
 
     def get(self, block_key: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
         """The block of a key; ``load`` reads it if it is not cached."""
         with self._lock:
             found = self._blocks.get(block_key)
             if found is not None:
-                self._blocks.move_to_end(block_key)
                 self.hits += 1
                 return found
         block = load()
         with self._lock:
             self.loads += 1
-            if block_key not in self._blocks and block.nbytes <= self.limit:
+            if block.nbytes <= self._blocks.maxsize:
                 self._blocks[block_key] = block
-                self.bytes += block.nbytes
-            while self.bytes > self.limit:
-                self.bytes -= self._blocks.popitem(last=False)[1].nbytes
         return block
 
     def forget(self, directory: str, name: str | None = None) -> None:
         """Drops the blocks of a file, or of all files of a directory."""
         with self._lock:
             for block_key in [p for p in self._blocks if p[0] == directory and name in (None, p[1])]:
-                self.bytes -= self._blocks.pop(block_key).nbytes
+                del self._blocks[block_key]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import (
@@ -13,7 +14,6 @@ from lakelog.options.catalog import (
     CATALOG_OPTIONS,
     CATALOG_TYPE,
     CATALOG_WAREHOUSE,
-    COMMITS_BY_SERVER,
 )
 from lakelog.options.option import Declared, Options
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS, is_storage_option
@@ -54,7 +54,8 @@ class CatalogConfig:
         If a server commits to the tables, the configuration keeps the server and its name for the warehouse.
         """
         given = CATALOG_OPTIONS.canonical(self.catalog)
-        is_served = Options(given).need(CATALOG_TYPE) in COMMITS_BY_SERVER
+        kind = Options(given).need(CATALOG_TYPE)
+        is_served = CATALOGS.load(kind).commits_by_server
         allowed = {key: value for key, value in given.items() if key == CATALOG_EXTERNAL_PATHS.key}
         return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else allowed)
 

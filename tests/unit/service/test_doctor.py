@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 import tomllib
 from collections.abc import Mapping
 from importlib import metadata
@@ -20,7 +21,7 @@ from lakelog.io.storage.local import LocalFileIO
 from lakelog.options import environment
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import CheckContext, Finding
-from lakelog.service.doctor.checks.extras import EXTRAS
+from lakelog.service.doctor.checks import extras
 from lakelog.service.doctor.run import examine
 
 ROOT = Path(__file__).parents[3]
@@ -192,29 +193,33 @@ def test_the_doctor_lists_missing_settings_of_an_existing_session_and_their_cost
 def test_the_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     declared = project["project"]["optional-dependencies"]
-    for extra, packages in EXTRAS.items():
-        if extra == "connect":  # PySpark's own extra
-            continue
-        wanted = {name for one in declared[extra] if (name := re.split(r"[\[<>=]", one)[0])}
-        assert set(packages) == wanted, extra
+    assert set(extras.extras()) == set(declared)
+    for extra, packages in declared.items():
+        wanted = {name for one in packages if (name := re.split(r"[\[<>=]", one)[0]) != "lakelog"}
+        assert wanted <= set(extras.required("lakelog", extra)), extra
+    assert {"pyspark", "grpcio"} <= set(extras.required("lakelog", "connect"))
 
 
 def test_an_extra_that_is_needed_and_missing_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelog.service.doctor.checks import extras
+    monkeypatch.setitem(sys.modules, "obstore", None)  # an import of it fails
+    monkeypatch.delitem(sys.modules, "lakelog.io.storage.object_store", raising=False)
+    found = look("extras", CheckContext("s3://bucket/warehouse"))[0]
+    assert (found.outcome, found.what_to_do) == ("fail", "pip install 'lakelog[s3]'")
+    assert found.found == "storage 's3' needs an extra that is missing"
+    assert worst(look("extras", around)).outcome == "pass"
 
+
+def test_extras_whose_packages_are_missing_are_listed(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     real = extras.metadata.version
 
     def version(package: str) -> str:
-        if package == "obstore":
+        if package in ("obstore", "grpcio"):
             raise extras.metadata.PackageNotFoundError
         return real(package)
 
     monkeypatch.setattr(extras.metadata, "version", version)
-    findings = look("extras", CheckContext("s3://bucket/warehouse"))
-    assert findings[0].outcome == "fail"
-    assert findings[0].what_to_do == "pip install 'lakelog[s3]'"
-    assert "not installed: s3" in findings[1].found
-    assert worst(look("extras", around)).outcome == "pass"
+    (found,) = look("extras", around)
+    assert "rest (urllib3 " in found.found and found.found.endswith("; not installed: connect, s3")
 
 
 # storage
@@ -269,7 +274,7 @@ def test_a_storage_that_overwrites_fails(around: CheckContext, monkeypatch: pyte
 def test_a_full_disk_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Full())
     finding = worst(look("storage", around))
-    assert (finding.outcome, "has 0.0 GiB of free space" in finding.found) == ("fail", True)
+    assert (finding.outcome, "has 1.0 MB of free space" in finding.found) == ("fail", True)
 
 
 # clocks

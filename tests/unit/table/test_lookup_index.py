@@ -48,11 +48,16 @@ def changes(rows: list[tuple[int, str, int]], kinds: list[str] | None = None) ->
 
 
 def index_of(
-    table: Table, directory: Path, on: tuple[str, ...] = ("a", "b"), bucket: int | None = None, **hints: str
+    table: Table,
+    directory: Path,
+    on: tuple[str, ...] = ("a", "b"),
+    bucket: int | None = None,
+    memory: int = 1 << 20,
+    **hints: str,
 ) -> LookupIndex:
     spec = LookupSpec(table.logical.with_hints(hints), on, ("a", "b", "n"))
     spec.check()
-    return LookupIndex(spec, bucket, str(directory), BlockCache(1 << 20))
+    return LookupIndex(spec, bucket, str(directory), BlockCache(memory))
 
 
 def found(index: LookupIndex, keys: list[tuple[Any, ...]]) -> list[tuple[int, str, int]]:
@@ -217,15 +222,13 @@ def test_blocks_take_no_more_memory_than_they_may(tmp_path, tiny) -> None:
     table = make(tmp_path, LOGS["files"])
     with table.writer() as writer:
         writer.write(changes([(a, "x", a) for a in range(400)]))
-    index = index_of(table, tmp_path / "index", ("a",))
-    index._cache.limit = 1000
+    index = index_of(table, tmp_path / "index", ("a",), memory=1000)
     index.refresh()
     for _ in range(2):
         assert len(found(index, [(a,) for a in range(400)])) == 400
     cache = index._cache
     assert 0 < cache.bytes <= 1000
     assert cache.loads > 100, "more blocks than fit"
-    cache.limit = 1 << 20
     before = cache.loads
     for _ in range(3):
         found(index, [(1,)])

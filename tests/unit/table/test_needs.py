@@ -8,7 +8,6 @@ import pytest
 
 from lakelog.options.option import Options
 from lakelog.table.health.actions import KINDS, find_blockers, plan_actions
-from lakelog.table.health.formatting import format_age, format_bytes
 from lakelog.table.health.score import score_parts, total
 from lakelog.table.health.stats import (
     BATCH,
@@ -178,15 +177,5 @@ def test_the_score_falls_with_each_of_its_parts_and_says_why() -> None:
     assert score_parts(replace(KEYED, log=fresh), Options(), NOW)[1].points == 30
 
 
-def test_sizes_and_ages_have_the_unit_that_fits() -> None:
-    assert [format_bytes(n) for n in (0, 999, 1_000, 10**9, 5 * 10**18)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.0 kB",
-        "1.0 GB",
-        "5000.0 PB",
-    ]
-    assert [format_age(ms) for ms in (-5, 1500, 119_000, 7_000_000, HOUR * 3, 3 * DAY)] == [
-        "0 s", "1.5 s", "119 s", "116.7 min", "3 h", "3 d",
-    ]  # fmt: skip
+def test_each_need_has_a_name_of_its_own() -> None:
     assert len(set(KINDS)) == 7

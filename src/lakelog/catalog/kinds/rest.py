@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
 from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name, near_or_all
@@ -49,6 +49,8 @@ _PLAIN = "table"
 
 class RestCatalog(Catalog):
     """Databases and tables of one warehouse of a server."""
+
+    commits_by_server: ClassVar[bool] = True
 
     def __init__(self, warehouse: str, io: FileIO, options: Options) -> None:
         if CATALOG_URI.key not in options:

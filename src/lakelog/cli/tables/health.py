@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import complete_tables
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
-from lakelog.table.health.formatting import format_age, format_bytes
+from lakelog.io.figures import format_bytes, format_duration
 from lakelog.table.health.health import TableHealth
 
 _TEXT, _INT = pa.string(), pa.int64()
@@ -75,7 +75,7 @@ def _summary(found: TableHealth) -> tuple[Any, ...]:
         return found.table, found.score, *(None,) * 7, problems
     figures = found.figures
     history, log, now = figures.snapshots, figures.log, figures.looked_ms
-    behind = None if log is None or log.waiting_ms is None else format_age(now - log.waiting_ms)
+    behind = None if log is None or log.waiting_ms is None else format_duration(now - log.waiting_ms)
     return (
         found.table,
         found.score,
@@ -83,7 +83,7 @@ def _summary(found: TableHealth) -> tuple[Any, ...]:
         format_bytes(figures.bytes),
         figures.most_runs,
         history.kept,
-        None if history.newest_ms is None else f"{format_age(now - history.newest_ms)} ago",
+        None if history.newest_ms is None else f"{format_duration(now - history.newest_ms)} ago",
         found.lag,
         behind,
         problems,

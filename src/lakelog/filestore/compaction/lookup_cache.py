@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from cachetools import LRUCache
 
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
@@ -42,8 +43,9 @@ class LookupCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        #: No cache of cachetools: size and age are limited by the table of each call, and a copy is a file to delete.
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
-        self._looked_up: OrderedDict[str, None] = OrderedDict()
+        self._looked_up: LRUCache[str, None] = LRUCache(_REMEMBERED)
         self._directory: Path | None = None
 
     def batches(
@@ -63,8 +65,6 @@ class LookupCache:
                 self._copies.move_to_end(name)
             is_again = name in self._looked_up
             self._looked_up[name] = None
-            if len(self._looked_up) > _REMEMBERED:
-                self._looked_up.popitem(last=False)
         if copy is None and is_again and limit != 0:
             copy = self._copied(name, read, limit)
         found = None if copy is None else _mapped(copy.path)

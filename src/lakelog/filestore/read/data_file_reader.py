@@ -88,7 +88,7 @@ class DataFileReader:
         path = self.paths.data_file(partition, bucket, file)
         format_ = format_of(file.file_name)
         # with a filter inside the format reader, the positions of the rows would be unknown
-        by_format = format_.name == "parquet" and vector is None and not (system_columns and not table.is_keyed)
+        by_format = format_.skips_by_filter and vector is None and not (system_columns and not table.is_keyed)
         asked = _pushed(filter, wanted)
         if asked is not None and not self._may_have_rows(path, file, written, asked):
             return

@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from lakelog.io.clock import monotonic_s
+from lakelog.io.figures import format_bytes
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.kafka.topic import TIMEOUT_S, client, translated_errors
 
@@ -35,7 +36,7 @@ def probe(location: LogLocation) -> LogServer:
         hours = int(retention) / (_HOUR_MS if "log.retention.ms" in settings else 1)
         facts["keeps records"] = "for ever" if hours < 0 else f"{hours:g} h"
     if "message.max.bytes" in settings:
-        facts["largest message"] = f"{int(settings['message.max.bytes']) / (1 << 20):.1f} MiB"
+        facts["largest message"] = format_bytes(int(settings["message.max.bytes"]))
     protocol = settings.get("inter.broker.protocol.version")
     if protocol is not None:
         facts["version"] = protocol

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
+from lakelog.io.figures import format_bytes
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.pulsar.access import Access, Admin
 
@@ -21,7 +22,7 @@ def probe(location: LogLocation) -> LogServer:
         problem = LogProblem("the cluster does not tell its settings: this user may not ask", "nothing")
         return LogServer(f"Pulsar at {location.address}", facts, (problem,))
     if "maxMessageSize" in settings:
-        facts["largest message"] = f"{int(settings['maxMessageSize']) / (1 << 20):.1f} MiB"
+        facts["largest message"] = format_bytes(int(settings["maxMessageSize"]))
     if "defaultRetentionTimeInMinutes" in settings:
         facts["keeps records"] = f"{settings['defaultRetentionTimeInMinutes']} min unless the topic says otherwise"
     problems = []

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lakelog.io.clock import now_ms
+from lakelog.io.figures import format_bytes, format_duration
 
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-_BYTES: Final = ("kB", "MB", "GB", "TB", "PB")
 NOTHING: Final = "–"
 
 
@@ -19,25 +18,12 @@ def count(value: float | None) -> str:
 
 def size(value: int | None) -> str:
     """Bytes as ``1.2 MB``."""
-    if value is None:
-        return NOTHING
-    if value < 1_000:
-        return f"{value:.0f} bytes"
-    power = min(len(_BYTES), (len(str(int(value))) - 1) // 3)
-    return f"{value / 1_000**power:.1f} {_BYTES[power - 1]}"
+    return NOTHING if value is None else format_bytes(value)
 
 
 def duration(ms: float | None) -> str:
     """``850 ms``, ``3.2 s``, ``5 min``, ``2 d``."""
-    if ms is None:
-        return NOTHING
-    if abs(ms) < 1_000:
-        return f"{ms:.0f} ms"
-    for unit_ms, name in _UNITS:
-        if abs(ms) >= unit_ms:
-            amount = ms / unit_ms
-            return f"{amount:.1f} {name}" if amount < 10 and name == "s" else f"{amount:.0f} {name}"
-    return f"{ms:.0f} ms"
+    return NOTHING if ms is None else format_duration(ms)
 
 
 def ago(time_ms: float | None) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.figures import format_duration
 from lakelog.service.spark_environment import environment_of_own_spark
-from lakelog.table.health.formatting import format_age
 
 _SECONDS: Final = 1_200
 _RATE: Final = 500
@@ -67,7 +67,7 @@ class DemoProcess:
         if stage != self._stage:
             seconds = int(lines[-1][0]) - next(int(at) for at, name in lines if name == stage)
             self._stage, self._stage_ms = stage, self._output.stat().st_mtime * 1000 - seconds * 1000
-        return f"{stage}, for {format_age(now_ms() - self._stage_ms)}"
+        return f"{stage}, for {format_duration(now_ms() - self._stage_ms)}"
 
     def _has_written(self) -> bool:
         return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError
+from lakelog.io.figures import format_bytes
 from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.health.actions import (
@@ -19,7 +20,6 @@ from lakelog.table.health.actions import (
     PARTITION_EXPIRY,
     TAG_EXPIRY,
 )
-from lakelog.table.health.formatting import format_bytes
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
 from lakelog.table.maintenance.compaction_job import Progress, run_tasks
 from lakelog.table.maintenance.compaction_lease import Leases

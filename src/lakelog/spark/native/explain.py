@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelog.filestore.read.native_files import pick_native
 from lakelog.filestore.read.plan import Split
 from lakelog.io import scheme_of
+from lakelog.io.figures import format_bytes
 from lakelog.paimon.rows.display import partition_path
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
-from lakelog.table.health.formatting import format_bytes
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import UnionScan

@@ -34,4 +34,5 @@ PROCEDURES: Registry[Procedure] = Registry(
         "replay_rejected": "lakelog.sql.procedures.streams.replay_rejected:REPLAY_REJECTED",
         "reset_consumer": "lakelog.sql.procedures.streams.reset_consumer:RESET_CONSUMER",
     },
+    group="lakelog.procedures",
 )

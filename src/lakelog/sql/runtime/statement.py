@@ -27,6 +27,8 @@ class ParsedStatement(ABC):
 
     needs: ClassVar[Privilege]
     """The required privilege; the part that Spark executes may need more (``spark/guard/plan_guard.py``)."""
+    is_explained: ClassVar[bool] = False
+    """Whether EXPLAIN runs it in an ``ExplainingSession`` (``sql/dml/explained.py``), which notes what it writes."""
 
     source: SourceText
 

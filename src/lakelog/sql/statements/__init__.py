@@ -86,4 +86,5 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "(": "lakelog.sql.statements.rows.query:Query",
         PASS_THROUGH: "lakelog.sql.statements.pass_through:PassThrough",
     },
+    group="lakelog.statements",
 )

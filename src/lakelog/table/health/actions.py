@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import InvalidRequest
+from lakelog.io.figures import counted, format_bytes, format_duration
 from lakelog.merge.table_rules import check_writable, needs_lookup
 from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.log import COMMIT_INTERVAL, ON_BAD_RECORD, WRITER_TIMEOUT
@@ -15,7 +16,6 @@ from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_TRIGGER
 from lakelog.table.health.commands import call_statement, shell_command, table_in_sql
-from lakelog.table.health.formatting import counted, format_age, format_bytes
 from lakelog.table.health.stats import STREAM, LogStats, TableStats
 
 HEALING: Final = "healing"
@@ -97,7 +97,7 @@ def _healing(figures: TableStats, options: Options, now_ms: int) -> Action | Non
         return None
     reasons = []
     if since_ms is not None and waits:
-        reasons.append(f"changes of {format_age(now_ms - since_ms)} ago are not in the log")
+        reasons.append(f"changes of {format_duration(now_ms - since_ms)} ago are not in the log")
     if gone:
         reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
     if late:
@@ -170,9 +170,9 @@ def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | Non
     since = figures.snapshots.created_ms if last is None else last
     if not every or now_ms - since < every:
         return None
-    when = f"orphan files were last cleaned {format_age(now_ms - since)} ago"
+    when = f"orphan files were last cleaned {format_duration(now_ms - since)} ago"
     if last is None:
-        when = f"orphan files were never cleaned; the table was created {format_age(now_ms - since)} ago"
+        when = f"orphan files were never cleaned; the table was created {format_duration(now_ms - since)} ago"
     return _need(ORPHAN_CLEANING, when, call_statement("remove_orphan_files", figures.name))
 
 
@@ -222,22 +222,22 @@ def _log_waits(name: str, log: LogStats, options: Options, now_ms: int) -> Itera
         if writer.waiting_ms is not None and now_ms - writer.waiting_ms > late and not writer.is_gone:
             yield Blocker(
                 f"the snapshot of {counted(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
-                f"the writer decided the oldest {format_age(now_ms - writer.waiting_ms)} ago and has made no snapshot "
-                f"since",
-                f"restart it, or call Table.seal(); lakelog optimize does so {format_age(_ms(timeout))} after its "
+                f"the writer decided the oldest {format_duration(now_ms - writer.waiting_ms)} ago and has made no "
+                "snapshot since",
+                f"restart it, or call Table.seal(); lakelog optimize does so {format_duration(_ms(timeout))} after its "
                 "death",
             )
         if writer.undecided_ms is not None and not writer.is_gone:
             yield Blocker(
                 f"the rows of batch writer {writer.name}",
-                f"it began {format_age(now_ms - writer.undecided_ms)} ago and has not committed",
-                f"nothing while it runs; if it does not renew its lease for {format_age(_ms(timeout))}, it counts as "
-                "dead and its rows are aborted",
+                f"it began {format_duration(now_ms - writer.undecided_ms)} ago and has not committed",
+                f"nothing while it runs; if it does not renew its lease for {format_duration(_ms(timeout))}, it counts "
+                "as dead and its rows are aborted",
             )
         if writer.kind == STREAM and writer.waiting_ms is None and now_ms - writer.active_ms > _ms(timeout):
             yield Blocker(
                 f"the open epoch of streaming writer {writer.name}, if it has one",
-                f"it has committed nothing for {format_age(now_ms - writer.active_ms)}",
+                f"it has committed nothing for {format_duration(now_ms - writer.active_ms)}",
                 "nothing while its source is quiet; otherwise restart it, or if it will never restart: "
                 f"{call_statement('end_writer', name, writer.name)}",
             )

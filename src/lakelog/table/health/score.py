@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.io.figures import counted, format_duration
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
@@ -13,7 +14,6 @@ from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.commands import call_statement, shell_command
-from lakelog.table.health.formatting import counted, format_age
 from lakelog.table.health.stats import BucketStats, LogStats, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
@@ -85,7 +85,7 @@ def _freshness(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
         return _part("freshness", 1.0, _FRESHNESS, "all committed rows of the log are in files")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the oldest row not in files is {format_age(age)} old; up to {format_age(late)} is normal"
+    why = f"the oldest row not in files is {format_duration(age)} old; up to {format_duration(late)} is normal"
     return _part("freshness", _falling(age, late, 10 * late), _FRESHNESS, why)
 
 
@@ -104,7 +104,7 @@ def _history(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
     since = history.created_ms if history.orphans_cleaned_ms is None else history.orphans_cleaned_ms
     if every and now_ms - since > 2 * every:
         share -= 0.5
-        why += f", orphan files not cleaned for {format_age(now_ms - since)}"
+        why += f", orphan files not cleaned for {format_duration(now_ms - since)}"
     return _part("history", share, _HISTORY, why)
 
 

@@ -62,8 +62,6 @@ class SnapshotCutover:
     An earlier row is in the snapshot, or was log-only and has expired. Rows of new epochs are still read;
     ``scan.expired-offsets`` sets the handling of a reader that has lost them.
     """
-    counted: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Offsets by writer: corrections below them that name records before ``starts`` belong to the snapshot."""
 
     def kept(self, bucket: int, records: pa.Table) -> pa.Table:
         """The new records (RECORDS_SCHEMA, of one bucket)."""
@@ -82,10 +80,6 @@ class SnapshotCutover:
         in_snapshot = heads["epoch"] <= heads["writer"].replace_strict(self.sealed, default=-1, return_dtype=pl.Int64)
         is_late = in_snapshot & heads["sign"].is_not_null() & (heads["ref"] < first.clip(upper_bound=again))
         is_new &= ~is_late.fill_null(False)
-        if self.counted:
-            judged = {writer: offsets.get(bucket, 0) for writer, offsets in self.counted.items()}
-            below = heads["offset"] < heads["writer"].replace_strict(judged, default=0, return_dtype=pl.Int64)
-            is_new &= ~(below & (heads["sign"].fill_null(0) != 0) & (heads["ref"] < first.clip(upper_bound=again)))
         is_new |= heads["attempt"].str.starts_with(LOG_ONLY)
         return records if is_new.all() else records.filter(pa.array(is_new.to_numpy()))
 
@@ -103,18 +97,14 @@ class SnapshotCutover:
         """Values for JSON."""
         starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
         offsets = {key: _text_keys(getattr(self, name)) for key, name in _OFFSETS_OF_SWITCH.items()}
-        counted = {writer: _text_keys(offsets) for writer, offsets in self.counted.items()}
-        return {"starts": starts, "sealed": dict(self.sealed), **({"counted": counted} if counted else {}), **offsets}
+        return {"starts": starts, "sealed": dict(self.sealed), **offsets}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> SnapshotCutover:
         """The reverse of ``to_json``."""
-        starts, counted = (
-            {writer: _int_keys(offsets) for writer, offsets in value.get(key, {}).items()}
-            for key in ("starts", "counted")
-        )
+        starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
         offsets = {name: _int_keys(value.get(key, {})) for key, name in _OFFSETS_OF_SWITCH.items()}
-        return SnapshotCutover(starts=starts, counted=counted, sealed=value.get("sealed", {}), **offsets)
+        return SnapshotCutover(starts=starts, sealed=value.get("sealed", {}), **offsets)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,7 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    counted = {n: s.counted for n, s in log_view.state.writers.items() if s.counted and n in behind}
-    switch = SnapshotCutover(
-        log_view.ends, behind, log_view.unowned, log_only, sealed, log_starts=log_view.firsts, counted=counted
-    )
+    switch = SnapshotCutover(log_view.ends, behind, log_view.unowned, log_only, sealed, log_starts=log_view.firsts)
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if log_view.snapshot is None else log_view.snapshot.id, 0), switch)

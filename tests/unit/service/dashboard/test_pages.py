@@ -172,9 +172,9 @@ def test_figures_are_kept_and_thinned(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    assert [duration(ms) for ms in (None, 5, 1500, 90_000, 7_200_000)] == ["–", "5 ms", "1.5 s", "2 min", "2 h"]
+    assert [duration(ms) for ms in (None, 1500)] == ["–", "1.5 s"]
     assert count(1_234_567) == "1,234,567"
-    assert size(1_500) == "1.5 kB"
+    assert [size(count) for count in (None, 1_500)] == ["–", "1.5 kB"]
     assert ago(None) == "never"
 
 

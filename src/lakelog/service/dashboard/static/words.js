@@ -1,12 +1,14 @@
-// Figures as people read them; the same rules as words.py.
-const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "min"], [1000, "s"]];
+// Figures as people read them; the same rules as lakelog/io/figures.py.
+const DURATIONS = [[1000, 1, "ms"], [120000, 1000, "s"], [7200000, 60000, "min"], [172800000, 3600000, "h"]];
+const BYTES = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";
-  if (Math.abs(ms) < 1000) return `${ms.toFixed(0)} ms`;
-  const [unit, name] = UNITS.find(([size]) => Math.abs(ms) >= size);
-  const amount = ms / unit;
-  return `${amount < 10 && name === "s" ? amount.toFixed(1) : amount.toFixed(0)} ${name}`;
+  const millis = Math.max(0, ms);
+  const fits = ([end, length]) => Number((millis / length).toFixed(0)) < end / length;
+  const [, length, unit] = DURATIONS.find(fits) ?? [0, 86400000, "d"];
+  const amount = millis / length;
+  return `${amount.toFixed(amount < 10 && length > 1 ? 1 : 0).replace(/\.0$/, "")} ${unit}`;
 }
 
 export function ago(ms) {
@@ -20,10 +22,12 @@ export function count(value) {
 
 export function size(bytes) {
   if (bytes === null || bytes === undefined) return "–";
-  const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-  let at = 0;
-  while (bytes >= 1000 && at < units.length - 1) { bytes /= 1000; at += 1; }
-  return at === 0 ? `${bytes} bytes` : `${bytes.toFixed(1)} ${units[at]}`;
+  let [value, at] = [bytes.toFixed(0), 0];
+  while (Number(value) >= 1000 && at < BYTES.length - 1) {
+    at += 1;
+    value = (bytes / 1000 ** at).toFixed(1);
+  }
+  return `${value} ${BYTES[at]}`;
 }
 
 export const AS = {

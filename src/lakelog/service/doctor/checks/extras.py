@@ -2,56 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from importlib import metadata
-from typing import Final
+from typing import Any, Final
 
-from lakelog.io import scheme_of
+from lakelog.catalog import CATALOGS
+from lakelog.errors import NotInstalled
+from lakelog.io import STORAGES, scheme_of
 from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
-EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
-    "kafka": ("confluent-kafka", "kafka-python"),
-    "pulsar": ("pulsar-client", "urllib3"),
-    "s3": ("obstore",),
-    "hdfs": ("hdfs-native",),
-    "sql-catalog": ("sqlalchemy",),
-    "postgres": ("sqlalchemy", "psycopg"),
-    "rest": ("urllib3",),
-    "metrics": ("prometheus-client",),
-    "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
-    "connect": ("grpcio", "pandas"),
-}
-"""Extra → its packages."""
-_OF_SCHEME: Final = {
-    "s3": "s3", "s3a": "s3", "gs": "s3", "az": "s3", "abfs": "s3", "abfss": "s3", "hdfs": "hdfs", "viewfs": "hdfs",
-}  # fmt: skip
-_OF_CATALOG: Final = {"sql": "sql-catalog", "jdbc": "sql-catalog", "rest": "rest"}
+_PACKAGE: Final = "lakelog"
+_OF_EXTRA: Final = re.compile(r"""([\w.-]+)(?:\[(.+?)\])?[^;]*; *extra *== *["']([\w.-]+)["']""")
+"""A requirement of an extra in the metadata of a package: name, its extras, extra; others depend on the machine."""
+_NOT_OF_USERS: Final = ("all", "bench", "dev", "docs")
 
 
 class ExtrasCheck(Check):
-    """The extras of lakelog."""
+    """The extras of lakelog, as its metadata declare them."""
 
     NAME = "extras"
     TITLE = "optional parts"
 
     def run(self, around: CheckContext) -> Iterator[Finding]:
-        installed = {extra for extra, packages in EXTRAS.items() if all(map(_version, packages))}
-        for extra in sorted(_needed(around) - installed):
-            yield self.failed(f"this needs the extra '{extra}', which is missing", f"pip install 'lakelog[{extra}]'")
-        have = [f"{extra} ({_version(EXTRAS[extra][0])})" for extra in EXTRAS if extra in installed]
-        others = [extra for extra in EXTRAS if extra not in installed]
-        text = f"installed: {', '.join(have) or 'none'}"
+        for load in _needed(around):
+            try:
+                load()
+            except NotInstalled as missing:
+                about, _, command = str(missing).partition(" needs: ")
+                yield self.failed(f"{about} needs an extra that is missing", command)
+        if not extras():
+            yield self.warned("lakelog is not installed as a package, so its extras are unknown", "install it with pip")
+            return
+        packages = {extra: tuple(required(_PACKAGE, extra)) for extra in extras() if extra not in _NOT_OF_USERS}
+        have = {extra: names[0] for extra, names in packages.items() if all(map(_version, names))}
+        others = [extra for extra in packages if extra not in have]
+        shown = [f"{extra} ({first} {_version(first)})" for extra, first in have.items()]
+        text = f"installed: {', '.join(shown) or 'none'}"
         yield self.passed(f"{text}; not installed: {', '.join(others)}" if others else text)
 
 
-def _needed(around: CheckContext) -> set[str]:
-    """The extras that this warehouse, log and catalog need."""
-    given = CATALOG_OPTIONS.canonical(around.catalog_options)
-    kind = Options(given).need(CATALOG_TYPE)
-    asked = (_OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind), *around.log_factory.extras.values())
-    return {name for name in asked if name is not None and name in EXTRAS}
+def _needed(around: CheckContext) -> Iterator[Callable[[], Any]]:
+    """What this warehouse, catalog and log need; each call raises NotInstalled if its extra is missing."""
+    scheme = scheme_of(around.warehouse)
+    if scheme in STORAGES:  # of another one the check of the storage tells
+        yield lambda: STORAGES.load(scheme)
+    kind = Options(CATALOG_OPTIONS.canonical(around.catalog_options)).need(CATALOG_TYPE)
+    yield lambda: CATALOGS.load(kind)
+    yield around.log_factory
+
+
+def extras() -> list[str]:
+    """The extras of lakelog."""
+    return list(dict.fromkeys(extra for _, _, extra in _requirements(_PACKAGE)))
+
+
+def required(package: str, extra: str) -> Iterator[str]:
+    """The packages of an extra, with those of the extras that these have."""
+    for name, inner, of in _requirements(package):
+        if of == extra:
+            yield from [] if name == package else [name]
+            for one in filter(None, inner.split(",")):
+                yield from required(name, one.strip())
+
+
+def _requirements(package: str) -> Iterator[tuple[str, str, str]]:
+    """(package, its extras, extra) of all extras of a package; none if it is not installed."""
+    try:
+        found = metadata.requires(package) or []
+    except metadata.PackageNotFoundError:
+        return
+    for line in found:
+        if match := _OF_EXTRA.fullmatch(line):
+            yield match[1], match[2] or "", match[3]
 
 
 def _version(package: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
+from lakelog.io.figures import format_bytes
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.doctor.check import Check, CheckContext, Finding
@@ -52,7 +53,7 @@ class StorageCheck(Check):
         free = io.free_bytes(path)
         if free is None:
             return
-        text = f"'{path}' has {free / (1 << 30):.1f} GiB of free space"
+        text = f"'{path}' has {format_bytes(free)} of free space"
         if free < _NONE:
             yield self.failed(text, "free disk space: writes will fail")
         elif free < _LITTLE:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+from lakelog.catalog import CATALOGS
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
 from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
@@ -66,7 +67,8 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     if CATALOG_EXTERNAL_PATHS.key in options:
         raise NotAllowed(f"'{CATALOG_EXTERNAL_PATHS.key}' of catalog '{name}' names directories of the server: {_WHY}")
     warehouse = options.get(WAREHOUSE, "")
-    is_served = options.get(CATALOG_TYPE.key, "").lower() == "rest"
+    kind = options.get(CATALOG_TYPE.key, "").lower()
+    is_served = kind in CATALOGS and CATALOGS.load(kind).commits_by_server
     if _is_local(warehouse) and not is_served:
         raise NotAllowed(
             f"the warehouse of catalog '{name}' is a directory on the server, which is not allowed here: give a URI "

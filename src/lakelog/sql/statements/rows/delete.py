@@ -18,6 +18,7 @@ class Delete(ParsedStatement):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
+    is_explained: ClassVar[bool] = True
 
     table: DmlTarget
     condition: str | None

@@ -8,18 +8,17 @@ from typing import ClassVar, Final
 from lakelog.sql.dml.explained import ExplainingSession
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, text_rows
-from lakelog.sql.statements import STATEMENTS
+from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
+from lakelog.sql.syntax.keywords import find_keywords
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _MODES: Final = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
-_CHANGES: Final = {"INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE FROM", "MERGE": "MERGE INTO"}
-"""First word of a statement that changes rows → its name in ``STATEMENTS``."""
 
 
 @dataclass(frozen=True)
 class Explain(ParsedStatement):
-    """``EXPLAIN [EXTENDED|FORMATTED|CODEGEN|COST]`` of INSERT, UPDATE, DELETE or MERGE."""
+    """``EXPLAIN [EXTENDED|FORMATTED|CODEGEN|COST]`` of INSERT, UPDATE, DELETE, MERGE and others that say so."""
 
     needs: ClassVar[Privilege] = Privilege.READ
 
@@ -35,18 +34,14 @@ class Explain(ParsedStatement):
         first, tokens = cursor.peek(), cursor.tokens[cursor.at :]
         if first is None:
             return None
-        verb = first.text.upper()
-        if verb == "WITH":
-            cursor.check_parentheses()
-            while cursor.peek() is not None and not cursor.at_words("INSERT"):
-                cursor.skip_group()
-            verb = "" if cursor.peek() is None else "INSERT"
-        if verb not in _CHANGES:
+        keywords = find_keywords(tokens, set(STATEMENTS)) or PASS_THROUGH
+        explained: type[ParsedStatement] = STATEMENTS.load(keywords)
+        if not explained.is_explained:
             return None
         inner = SourceText(cursor.source.script, first.start, cursor.source.end)
-        change: ParsedStatement | None = STATEMENTS.load(_CHANGES[verb]).parse(TokenStream(inner, tokens))
+        change = explained.parse(TokenStream(inner, tokens))
         head = "EXPLAIN " if mode is None else f"EXPLAIN {mode} "
-        return None if change is None else cls(cursor.source, head, verb, change)
+        return None if change is None else cls(cursor.source, head, keywords.split()[0], change)
 
     def run(self, session: SessionContext) -> object:
         """The write and the plan of its rows, without writing them. Raises the errors of the statement itself."""

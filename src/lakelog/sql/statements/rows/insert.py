@@ -37,6 +37,7 @@ class Insert(ParsedStatement):
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
+    is_explained: ClassVar[bool] = True
 
     name: Name
     columns: tuple[str, ...] | None

@@ -46,6 +46,7 @@ class MergeInto(ParsedStatement):
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
+    is_explained: ClassVar[bool] = True
 
     table: DmlTarget
     source_text: str

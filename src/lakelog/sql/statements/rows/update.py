@@ -21,6 +21,7 @@ class Update(ParsedStatement):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
     needs: ClassVar[Privilege] = Privilege.WRITE
+    is_explained: ClassVar[bool] = True
 
     table: DmlTarget
     values: Mapping[Path, str]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
+from cachetools import LRUCache
+
 from lakelog.io.clock import monotonic_s
 
 _WINDOW_S: Final = 40.0
@@ -19,8 +21,8 @@ class Throttle:
     """Counts attempts by key; a successful attempt is given back. For one thread (the event loop's)."""
 
     def __init__(self, window_s: float = _WINDOW_S, keys: int = _KEYS) -> None:
-        self._window_s, self._keys = window_s, keys
-        self._taken: dict[str, deque[float]] = {}
+        self._window_s = window_s
+        self._taken: LRUCache[str, deque[float]] = LRUCache(keys)
 
     def take(self, limits: Mapping[str, int]) -> float:
         """Counts one attempt under each key, or returns the seconds to wait if one of them has reached its limit."""
@@ -28,10 +30,7 @@ class Throttle:
         if wait > 0:
             return wait
         for key in limits:
-            self._taken[key] = self._taken.pop(key, deque())  # the keys used last come last
-            self._taken[key].append(monotonic_s())
-        while len(self._taken) > self._keys:
-            del self._taken[next(iter(self._taken))]
+            self._taken.setdefault(key, deque()).append(monotonic_s())
         return 0.0
 
     def wait_s(self, limits: Mapping[str, int]) -> float:
