@@ -166,7 +166,7 @@ def measure(warehouse: Path, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def draw(found: dict[str, Any]) -> None:
-    """Prints the figures as a table."""
+    """Prints the measurements as a table."""
     table = Drawn("page, ms", "first", "median", "longest", "Chromium, load event")
     for path, times in {"/ (while it looks)": found["overview_meanwhile"], **found["pages_ms"]}.items():
         shown = [f"{times[name]:.0f}" for name in ("first", "median", "longest")]
@@ -186,7 +186,7 @@ def main() -> int:
     parser.add_argument("--snapshots", type=int, default=10_000, help="of the long table (10000)")
     parser.add_argument("--repeat", type=int, default=20, help="times each page is asked for (20)")
     parser.add_argument("--warehouse", type=Path, help="filled, if it is not yet, and kept")
-    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--json", type=Path, help="where the measurements go")
     given = parser.parse_args()
     directory = given.warehouse or Path(tempfile.mkdtemp(prefix="lakelog-dashboard-"))
     try:

@@ -74,7 +74,7 @@ def read(lake: Lake, name: str, place: Path, batch: int, whole: bool) -> dict[st
 
 
 def rates(keys: int, batch: int, form: str, options: str, whole: bool) -> dict[str, Any]:
-    """The figures of one format of the log."""
+    """The measurements of one format of the log."""
     place = Path(tempfile.mkdtemp(prefix="lakelog-bench-"))
     lake = connect(warehouse=str(place / "warehouse"))
     lake.sql("create database if not exists bench")

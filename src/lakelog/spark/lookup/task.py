@@ -88,13 +88,13 @@ class LookupTask:
             as_of = index.as_of_s
             parts.append(look_up(keys, self.spec.key_schema, rows, index.find, empty))
             if not again:
-                table.figures.answered(len(rows), 1000 * (monotonic_s() - as_of))
+                table.stats.answered(len(rows), 1000 * (monotonic_s() - as_of))
         matches = merged(parts)
         found = len(np.unique(matches.left))
-        table.figures.found += found
+        table.stats.found += found
         if again:
-            table.figures.retried += len(every)
-            table.figures.late += found
+            table.stats.retried += len(every)
+            table.stats.late += found
         return matches
 
     def _by_bucket(self, batch: pa.RecordBatch, every: Indices) -> Iterator[tuple[int | None, Indices]]:

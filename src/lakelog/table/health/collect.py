@@ -43,7 +43,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         table.name,
         clock.now_ms(),
         table.schema.is_keyed,
-        files.figures(),
+        files.stats(),
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
     )
@@ -78,7 +78,7 @@ class _Files:
             return None
         return pick_compaction(self.by_bucket[bucket_key], self.schema, full, self.vectors.get(bucket_key, ()))
 
-    def figures(self) -> tuple[BucketStats, ...]:
+    def stats(self) -> tuple[BucketStats, ...]:
         return tuple(self._bucket_stats(bucket_key) for bucket_key in self.by_bucket)
 
     def _bucket_stats(self, bucket_key: BucketKey) -> BucketStats:
