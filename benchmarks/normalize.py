@@ -27,7 +27,7 @@ from lakelog import Lake, connect
 
 
 class PythonMemory(threading.Thread):
-    """The largest anonymous memory of a Python process below this one, MiB, looked at every 50 ms."""
+    """The largest anonymous memory of a Python process below this one, MiB, sampled every 50 ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -75,13 +75,13 @@ def _starts_with(error: int) -> Callable[..., dict[int, int]]:
 def _decide_again(decided: DecidedEpochs, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
     """The last decision wins: it takes the place of one that is there."""
     number = tip + 1 if decided.keyed else 0
-    path = decided._link_path(number) if number else decided._lane_path(record.writer, record.epoch)
+    path = decided._link_path(number) if number else decided._staged_path(record.writer, record.epoch)
     decided.io.write(path, record.to_bytes())
     return replace(record, number=number), True
 
 
 def _others_are_right(healing: Healing, last: Any, is_late: bool) -> bool:
-    """What another writer appended behind a row is never looked at."""
+    """What another writer appended behind a row is never read."""
     return last.header.writer != healing.writer or _IS_RIGHT(healing, last, is_late)
 
 

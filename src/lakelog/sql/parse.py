@@ -31,14 +31,14 @@ def parse_script(text: str) -> list[ParsedStatement]:
         if not token.is_symbol(";"):
             piece.append(token)
         elif piece:
-            statements += _parse_piece(text, piece)
+            statements += _parse_tokens(text, piece)
             piece = []
     if piece:
-        statements += _parse_piece(text, piece)
+        statements += _parse_tokens(text, piece)
     return statements
 
 
-def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
+def _parse_tokens(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
     """The statement; of ``FROM a INSERT INTO b SELECT … INSERT INTO c SELECT …`` each insert, with its own FROM."""
     if not tokens[0].is_word("FROM") or not (starts := _outside(tokens, "INSERT")):
         return [_parse_statement(script, tokens)]

@@ -158,12 +158,12 @@ def test_a_table_whose_inspection_fails_is_reported_and_retried_with_growing_del
     now = [0.0]
     monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
     optimizer = Optimizer(lake, OptimizerSettings(interval_s=30))
-    looked = []
+    delays = []
     for second in range(0, 300, 10):
         now[0] = second
-        if any(found.trouble for found in optimizer.plan()):
-            looked.append(second)
-    assert looked == [0, 30, 90, 210]
+        if any(found.failure for found in optimizer.plan()):
+            delays.append(second)
+    assert delays == [0, 30, 90, 210]
     assert [name for name, _ in optimizer.state().troubles] == ["db.ill"]
 
 
@@ -298,14 +298,14 @@ def test_events_are_reported(lake: Lake) -> None:
     make(lake, "db.t", buckets=2)
     events: list[Event] = []
     Optimizer(lake, listen=events.append).once()
-    assert [e.kind for e in events] == ["looked", "begun", "progress", "progress", "ended"]
+    assert [e.kind for e in events] == ["inspected", "begun", "progress", "progress", "ended"]
     assert [(e.done, e.total) for e in events if e.kind == "progress"] == [(1, 2), (2, 2)]
     shutil.rmtree(lake.table("db.t").path + "/manifest")
     MANIFEST_CACHE.clear()
     events.clear()
     optimizer = Optimizer(lake, listen=events.append)
     optimizer.once()
-    assert [e.kind for e in events] == ["trouble", "looked"]
+    assert [e.kind for e in events] == ["failed", "inspected"]
     assert "next attempt in 30 s" in events[0].text
 
 

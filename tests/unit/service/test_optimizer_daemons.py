@@ -63,7 +63,7 @@ def started(*command: str) -> subprocess.Popen[str]:
 
 
 def daemon(warehouse: Path, *more: str) -> subprocess.Popen[str]:
-    """One that has looked at the tables, and so listens to signals."""
+    """One that has inspected the tables, and so listens to signals."""
     job = started("-m", "lakelog", "optimize", "--interval", "200 ms", "--format", "jsonl", *more, "--warehouse",
                   str(warehouse))  # fmt: skip
     assert job.stderr is not None

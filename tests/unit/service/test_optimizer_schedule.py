@@ -97,7 +97,7 @@ def test_a_failure_delays_its_kind_for_its_table_longer_each_time_and_says_why()
         (waiting,) = one.waiting(now)
         assert "Unavailable: no disk" in waiting.why
         delays.append(round(waiting.seconds))
-        assert one.frees_in(now) == waiting.seconds
+        assert one.seconds_to_next(now) == waiting.seconds
         now += waiting.seconds
     assert delays == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
     one.offer("a", [need(EXPIRY)], now)

@@ -18,7 +18,7 @@ from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag, tag_from_json
-from lakelog.paimon.types.checked_values import sound
+from lakelog.paimon.types.checked_values import parsing
 
 SNAPSHOT: Final = "snapshot"
 TAG: Final = "tag"
@@ -88,7 +88,7 @@ class ReachableFiles:
             match = _TAG.fullmatch(status.name)
             data = self._content(f"{self.paths.tags}/{status.name}") if match else None
             if match and data is not None:
-                with sound(status.path):
+                with parsing(status.path):
                     out.append(tag_from_json(match[1], data))
         return sorted(out, key=lambda tag: (tag.snapshot.id, tag.name))
 
@@ -99,7 +99,7 @@ class ReachableFiles:
             path = f"{self.paths.changelogs}/{status.name}"
             data = self._content(path) if _CHANGELOG.fullmatch(status.name) else None
             if data is not None:
-                with sound(path):
+                with parsing(path):
                     out.append(GcRoot(path, Snapshot.from_json(data), CHANGELOG))
         return sorted(out, key=lambda root: root.snapshot.id)
 

@@ -96,7 +96,7 @@ def producer_of(schema: TableSchema) -> str:
 
 
 def check_producer(schema: TableSchema) -> None:
-    """Raises InvalidOption for a changelog producer that is incompatible with the table.
+    """Raises InvalidOption for a changelog producer that does not go with the table.
 
     Called for CREATE TABLE and ALTER TABLE. It checks the format's rules and one more. A table's log already is its
     changelog of producer ``input``, in an order that several writers of one bucket cannot produce in files.

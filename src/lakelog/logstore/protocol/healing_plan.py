@@ -115,7 +115,7 @@ class Healing:
         newest decided one, because another process has taken over.
         """
         entries = _entries(region)
-        own = {e.offset: e for e in entries if self._judges(e)}
+        own = {e.offset: e for e in entries if self._covers(e)}
         if self.later is Later.FENCED:
             self._check_not_overtaken(own)
         if self.mode == "upsert":
@@ -139,10 +139,10 @@ class Healing:
         """The offset below which the region is verified: its end, or its first record that was not judged."""
         if self.later is not Later.OPEN:
             return end
-        left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._judges(e))
+        left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._covers(e))
         return min(left, default=end)
 
-    def _judges(self, entry: _Entry) -> bool:
+    def _covers(self, entry: _Entry) -> bool:
         is_left = self.later is Later.OPEN and entry.header.epoch > max(self.accepted, default=-1)
         return entry.header.writer == self.writer and not is_left
 
@@ -213,16 +213,16 @@ class Healing:
         Yields (key, last record, right image). A last record is right if it is an accepted record of this writer. A
         process with a later decision has appended its record earlier, and checks the records after it.
         """
-        if not self.late and all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
+        if not self.late and all(e.is_data and self._covers(e) and self._accepts(e) for e in entries):
             return
         # packed records are split into their changes
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         last = {e.key: e for e in entries}
-        keys = {e.key for e in entries if e.key is not None and self._judges(e)}
+        keys = {e.key for e in entries if e.key is not None and self._covers(e)}
         doubtful = sorted(key for key in keys if not self._is_right(last[key], key in self.late))
         right: dict[bytes, bytes | None] = {}
         if self.own_first:
-            accepted = (e for e in entries if e.is_data and self._judges(e) and self._accepts(e))
+            accepted = (e for e in entries if e.is_data and self._covers(e) and self._accepts(e))
             right = {e.key: e.value for e in accepted if e.key is not None and e.key not in self.late}
         unknown = [key for key in doubtful if key not in right]
         right.update(self.lookup(unknown) if unknown else {})
@@ -244,7 +244,7 @@ class Healing:
         if not last.is_data:
             return False
         if last.header.writer == self.writer:
-            return not self._judges(last) or (self._accepts(last) and not is_late)
+            return not self._covers(last) or (self._accepts(last) and not is_late)
         return self.is_open(last.header)
 
     def _restore_keys(self, entries: Sequence[_Entry]) -> list[Correction]:

@@ -218,7 +218,7 @@ class ChangeType(SchemaChange):
 
     def _refused(self, old: DataType, explicit: bool) -> str:
         text = (
-            f"column '{path_text(self.path)}' of type {_word(old)} cannot become {_word(self.type)}: "
+            f"column '{path_text(self.path)}' of type {_type_keyword(old)} cannot become {_type_keyword(self.type)}: "
             f"files that are there could not be read"
         )
         if not explicit and can_change_type(old, self.type, explicit=True):
@@ -357,7 +357,7 @@ def _as_newest_version(schema: TableSchema) -> TableSchema:
     return replace(schema, options=options, version=SCHEMA_VERSION)
 
 
-def _word(kind: DataType) -> str:
+def _type_keyword(kind: DataType) -> str:
     """The type for messages; only the keyword of a nested one."""
     text = kind.to_json()
     return text if isinstance(text, str) else str(text["type"])

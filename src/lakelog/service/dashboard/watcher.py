@@ -123,7 +123,7 @@ class Watcher:
         except TimeoutError:
             return found or _late(name, _PAGE_S)
 
-    def seen(self, name: str) -> None:
+    def mark_watched(self, name: str) -> None:
         """Marks a table as watched: it is inspected each second for a while."""
         with self._lock:
             if name in self._found:

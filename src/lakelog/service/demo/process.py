@@ -38,7 +38,7 @@ class DemoProcess:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_of_own_spark()
             )
 
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """The reason why nothing is written, with the end of its output; empty while it writes and after success.
 
         A slow start is reported too: on a busy machine, Spark takes a minute or more to start.

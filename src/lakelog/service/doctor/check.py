@@ -64,7 +64,7 @@ class CheckContext:
         return file_io_for(self.warehouse, self.storage_options)
 
     @contextmanager
-    def trial(self) -> Iterator[tuple[FileIO, str]]:
+    def scratch_directory(self) -> Iterator[tuple[FileIO, str]]:
         """Context with a new directory in the warehouse for trials; it is deleted afterwards.
 
         So is the directory of the warehouse, if it was created for this.

@@ -60,7 +60,9 @@ class Terminal:
     """
 
     def __init__(self, config: TerminalConfig, audit: AuditLog | None = None) -> None:
-        self.config = replace(config, warehouse=_absolute(config.warehouse), catalogs=_places(config.catalogs))
+        self.config = replace(
+            config, warehouse=_absolute(config.warehouse), catalogs=_with_absolute_warehouses(config.catalogs)
+        )
         self._audit = audit
         self._numbers = itertools.count(1)
         self._lock = threading.RLock()
@@ -181,7 +183,7 @@ class Terminal:
             return
         is_new = self._worker is None
         if self._worker is None:
-            self._worker = WorkerProcess(self.config, self._hear, self._on_worker_end)
+            self._worker = WorkerProcess(self.config, self._receive, self._on_worker_end)
             self._memory, self._died = 0, None
             threading.Thread(target=self._watch, args=(self._worker,), name="terminal watch", daemon=True).start()
         execution = self._waiting.popleft()
@@ -199,14 +201,14 @@ class Terminal:
             }
         )
 
-    def _hear(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
+    def _receive(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
         kind = message["kind"]
         with self._lock:
             execution = self._known.get(message.get("execution", 0))
             if worker is not self._worker or execution is None:
                 return
         if kind != "idle":
-            execution.hear(kind, message["statement"], self._with_reason(execution, message["data"]))
+            execution.receive(kind, message["statement"], self._with_reason(execution, message["data"]))
             return
         with self._lock:
             self._reasons.pop(execution.id, None)
@@ -358,7 +360,7 @@ def _absolute(place: str) -> str:
     return str(Path(place).absolute())
 
 
-def _places(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+def _with_absolute_warehouses(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     out = {}
     for name, options in catalogs.items():
         given = {key: str(value) for key, value in options.items()}

@@ -42,7 +42,7 @@ class WorkerProcess:
         hear: Callable[[WorkerProcess, dict[str, Any]], None],
         gone: Callable[[WorkerProcess], None],
     ) -> None:
-        self._hear, self._gone = hear, gone
+        self._receive, self._gone = hear, gone
         tree = TREES.load("psutil")
         self.directory = tempfile.mkdtemp(prefix="lakelog-terminal-")
         self._process = subprocess.Popen(
@@ -96,7 +96,7 @@ class WorkerProcess:
 
     def _listen(self) -> None:
         for message in self._pipe.messages():
-            self._hear(self, message)
+            self._receive(self, message)
         self.kill()
         self._gone(self)
 

@@ -57,10 +57,10 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     needed = _needed_columns(query, reads)
     sources: list[Source] = []
     edits: list[Edit] = []
-    looked_up, signed = [], list[SignedAggregates]()
+    lookups, signed = [], list[SignedAggregates]()
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
-            looked_up.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
+            lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
         read, found = _with_signs(query, read)
         if found is not None:
@@ -84,7 +84,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
         edits += proctime_edits(query.tokens)
     for aggregates in signed:
         edits = aggregates.applied(edits)
-    joins = LookupJoins(session, query, looked_up, edits)
+    joins = LookupJoins(session, query, lookups, edits)
     text = edited(source.script, joins.rewrite(), source.start, source.end)
     syntax_error = query.syntax_error if reads else None
     return QueryPlan(text, tuple(sources), syntax_error, persistent and bool(reads), tuple(joins.lookups))

@@ -59,7 +59,7 @@ def _files(stats: TableStats, options: Options) -> ScorePart:
     loads = [_load(bucket, stats.is_keyed) for bucket in stats.buckets]
     # a bucket with a key rests at the trigger if its runs are of very different sizes (``pick_runs``)
     good = limit if stats.is_keyed else limit - 1
-    shares = [_falling(load, good, 4 * limit) for load in loads]
+    shares = [_linear_share(load, good, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
     what = "sorted run" if stats.is_keyed else "due file"
     return _part(
@@ -85,7 +85,7 @@ def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
     why = f"the oldest row not in files is {format_age(age)} old; up to {format_age(late)} is normal"
-    return _part("freshness", _falling(age, late, 10 * late), _FRESHNESS, why)
+    return _part("freshness", _linear_share(age, late, 10 * late), _FRESHNESS, why)
 
 
 def _writers(stats: TableStats) -> ScorePart:
@@ -107,7 +107,7 @@ def _history(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
     return _part("history", share, _HISTORY, why)
 
 
-def _falling(value: float, good: float, bad: float) -> float:
+def _linear_share(value: float, good: float, bad: float) -> float:
     """1 up to ``good``, 0 from ``bad`` on, linear in between."""
     return min(1.0, max(0.0, (bad - value) / (bad - good)))
 

@@ -268,10 +268,10 @@ def expire_best_effort(table: DynamicTable) -> None:
     if table.options.need(WRITE_ONLY):
         return
     compact_best_effort(table)
-    expire_quietly(table)
+    expire_by_options(table)
 
 
-def expire_quietly(table: DynamicTable) -> None:
+def expire_by_options(table: DynamicTable) -> None:
     """Expires by the table's options after a write; a failure is only logged.
 
     Costs a few small reads if nothing is due. A process checks its log, tags, consumers and partitions once per

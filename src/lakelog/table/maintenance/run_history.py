@@ -70,7 +70,7 @@ class Run:
         """A run of this process that starts now."""
         return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
 
-    def seen(self) -> Run:
+    def with_current_outcome(self) -> Run:
         """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
@@ -127,7 +127,7 @@ class Runs:
         try:
             value: dict[str, Any] = orjson.loads(self.io.read(f"{self.directory}/{name}"))
             known = {f.name for f in fields(Run)}
-            return Run(**{key: one for key, one in value.items() if key in known}).seen()
+            return Run(**{key: one for key, one in value.items() if key in known}).with_current_outcome()
         except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
             return None  # deleted in the meantime, or of a later version
 

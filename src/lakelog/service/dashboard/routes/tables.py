@@ -173,7 +173,7 @@ async def get_system_table(request: Request, name: Name, kind: Kind, limit: Limi
 def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1) -> Plot:
     """Statistics over the last hours, while this dashboard was running."""
     dashboard = dashboard_of(request)
-    dashboard.watcher.seen(name)
+    dashboard.watcher.mark_watched(name)
     return dashboard.watcher.history.plot(name, plot, now_ms() - round(hours * _HOUR_MS))
 
 

@@ -24,7 +24,7 @@ class LogCheck(Check):
                 "leave 'log-store.type' out to have the log in files, or set 'log-store.address' to a server",
             )
         elif factory.is_local:
-            with around.trial() as (io, place):
+            with around.scratch_directory() as (io, place):
                 yield from self._probed(around, factory.default_address(place), io)
         elif not around.address:
             yield self.failed(

@@ -27,7 +27,7 @@ class StorageCheck(Check):
     def run(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
-            with around.trial() as (io, place):
+            with around.scratch_directory() as (io, place):
                 wrong = _tried(io, f"{place}/snapshot-1")
         except LakelogError as why:
             yield self.failed(

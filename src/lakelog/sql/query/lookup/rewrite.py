@@ -89,12 +89,12 @@ class LookupJoins:
         left, at = "", begin
         for join in joins:
             left += self._text(at, join.start)
-            left, at = " " + self._looked_up(join, left.strip()), join.end
+            left, at = " " + self._lookup_text(join, left.strip()), join.end
         end = joins[-1].end
-        self._edits = [edit for edit in self._edits if not edit.lies_in(begin, end)]
+        self._edits = [edit for edit in self._edits if not edit.is_within(begin, end)]
         self._edits.append(Edit(begin, end, left))
 
-    def _looked_up(self, join: _Join, left: str) -> str:
+    def _lookup_text(self, join: _Join, left: str) -> str:
         """The text that replaces the relations before a join and the joined one."""
         sides = [f"{_LEFT}{at}" for at in range(len(join.before))]
         structs = [f"struct({quoted_name(name)}.*) AS {side}" for name, side in zip(join.before, sides, strict=True)]
@@ -221,7 +221,7 @@ class LookupJoins:
         if len({name.lower() for name in (*before, alias)}) <= len(before):
             raise source.error(place, f"two relations of this query have the same name: rename '{alias}'")
         check_time(self._session, self._query, select, read.time, relations[: len(before)])
-        start, on, end = self._places(read)
+        start, on, end = self._join_span(read)
         if on is None:
             keys = ", ".join(read.schema.primary_keys)
             raise source.error(place, f"a lookup join needs ON with an equality on columns of the primary key ({keys})")
@@ -241,7 +241,7 @@ class LookupJoins:
             )
         return _Join(read, select, alias, tuple(before), side == "LEFT", start, end, condition)
 
-    def _places(self, read: LookupRead) -> tuple[int, Sequence[Token] | None, int]:
+    def _join_span(self, read: LookupRead) -> tuple[int, Sequence[Token] | None, int]:
         """The start of the join's keywords, the tokens of its condition, and the end of the condition."""
         tokens = self._query.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == read.reference.name.start)
