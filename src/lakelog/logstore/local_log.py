@@ -17,10 +17,10 @@ RETENTION_MS: Final = round(timedelta(days=7).total_seconds() * 1000)
 _SLOW_MS = 50.0
 
 
-def no_topic(place: str) -> InvalidOption:
-    """The error for a table that is to adopt a topic, and has its log at a place without one."""
+def no_topic(location: str) -> InvalidOption:
+    """The error for a table that is to adopt a topic, and has its log in a file."""
     return InvalidOption(
-        f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is {place}: set "
+        f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is {location}: set "
         f"'{LOG_ADDRESS.key}' to the servers of the topic"
     )
 

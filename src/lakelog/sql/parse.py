@@ -50,8 +50,10 @@ def _parse_tokens(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]
         if not selects:
             whole = SourceText(script, tokens[0].start, tokens[-1].end)
             raise whole.error(insert[0].start, "an INSERT after FROM needs its SELECT")
-        place = insert[selects[0]].start
-        found += parse_script(f"{script[insert[0].start : place]}{source} {script[place : insert[-1].end]}")
+        select_start = insert[selects[0]].start
+        found += parse_script(
+            f"{script[insert[0].start : select_start]}{source} {script[select_start : insert[-1].end]}"
+        )
     return found
 
 

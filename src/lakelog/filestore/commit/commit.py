@@ -148,8 +148,8 @@ class TableCommit:
             check_seen(IndexManifests(self.manifests).entries(latest), request.index)
         if not schema.is_keyed or request.kind == COMPACT:
             return changes, replaced
-        gone = {e.identifier for e in (*entries_of(changes), *replaced)}
-        highest = highest_sequences(e for e in live if e.identifier not in gone)
+        deleted = {e.identifier for e in (*entries_of(changes), *replaced)}
+        highest = highest_sequences(e for e in live if e.identifier not in deleted)
         fitted = tuple(self.renumbering.above(b, highest.get((b.partition, b.bucket))) for b in changes)
         self._delete_copies(request, [old for old, new in zip(changes, fitted, strict=True) if old is not new])
         return fitted, replaced

@@ -169,8 +169,8 @@ class Changes:
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
         """The rows that an overwrite removed (tables with a primary key only) and added."""
-        gone = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
-        return [*(replace(split, retracts=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
+        retracted = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
+        return [*(replace(split, retracts=True) for split in retracted), *self.of_snapshot(snapshot, DELTA)]
 
     def _entries(self, snapshot: Snapshot, mode: str, kind: int = ADD) -> list[ManifestEntry]:
         name = snapshot.changelog_manifest_list if mode == CHANGELOG else snapshot.delta_manifest_list

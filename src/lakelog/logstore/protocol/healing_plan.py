@@ -105,12 +105,12 @@ class Healing:
     watch: Callable[[pa.Table], None] = _ignore
     confirm: Callable[[], None] = _ignore
 
-    def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+    def plan(self, region: pa.Table, expired: range = range(0)) -> list[Correction]:
         """The corrections for the region (RECORDS_SCHEMA, from ``since`` to the end), in append order.
 
         The healer appends them and calls this again until it returns nothing. It first corrects the balance: the count
         is 0 for each record of a rejected attempt and 1 for each record of an accepted one. If the balance is right,
-        the last record of each touched key must leave the key in its decided state. ``gone`` are expired offsets;
+        the last record of each touched key must leave the key in its decided state. ``expired`` are expired offsets;
         corrections that name them are not judged. Raises Fenced if the region contains records of an epoch after the
         newest decided one, because another process has taken over.
         """
@@ -120,8 +120,8 @@ class Healing:
             self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries)
-        uncounted = {o: e for o, e in own.items() if not self._was_counted(e, gone.start)}
-        corrections = self._balance(uncounted, gone) + self._balance_assertions(uncounted)
+        uncounted = {o: e for o, e in own.items() if not self._was_counted(e, expired.start)}
+        corrections = self._balance(uncounted, expired) + self._balance_assertions(uncounted)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries)
@@ -154,7 +154,7 @@ class Healing:
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())
 
-    def _balance(self, own: Mapping[int, _Entry], gone: range) -> list[Correction]:
+    def _balance(self, own: Mapping[int, _Entry], expired: range) -> list[Correction]:
         counts: dict[int, int] = defaultdict(int)
         named: dict[int, _Entry] = {}
         for entry in own.values():
@@ -169,7 +169,7 @@ class Healing:
             self._correct(named[offset], -1 if count > 0 else 1)
             for offset, count in sorted(counts.items(), reverse=True)
             # one per round: three healers that each corrected the whole difference would increase it every time
-            if count and offset not in gone
+            if count and offset not in expired
         ]
 
     def _named_by(self, correction: _Entry) -> _Entry:

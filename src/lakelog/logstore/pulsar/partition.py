@@ -48,8 +48,8 @@ class PartitionFollower:
     @property
     def has_all_of(self) -> Entry:
         """The last entry that was received completely."""
-        place = entry_of(self.next)
-        return place if self.next > place.offset() else place.before
+        entry = entry_of(self.next)
+        return entry if self.next > entry.offset() else entry.before
 
     def take(self, timeout_s: float) -> bool:
         """Receives one message within the timeout. Returns whether there was one."""

@@ -29,7 +29,7 @@ def probe(location: LogLocation) -> LogServer:
         problems.append(
             LogProblem(
                 "the brokers delete inactive topics",
-                "nothing: lakelog sets its topics so that they stay; topics of your own may go",
+                "no action for topics of lakelog, which are exempt; the brokers may delete your other topics",
             )
         )
     return LogServer(f"Pulsar at {location.address}", facts, tuple(problems))

@@ -119,8 +119,8 @@ class AddColumn(SchemaChange):
         if self.position is not None:
             return self.position.index(siblings, self.path)
         if len(self.path) == 1 and Options(schema.options).need(ADD_COLUMN_BEFORE_PARTITION):
-            places = [i for i, f in enumerate(siblings) if f.name in schema.partition_keys]
-            return min(places, default=len(siblings))
+            partition_indexes = [i for i, f in enumerate(siblings) if f.name in schema.partition_keys]
+            return min(partition_indexes, default=len(siblings))
         return len(siblings)
 
 

@@ -47,7 +47,7 @@ def parsing(path: str) -> Iterator[None]:
 
 
 def offsets_of(data: bytes) -> dict[int, int]:
-    """A map bucket → offset from JSON. Raises ValueError-like errors, which ``parsing`` turns into Corrupt."""
+    """A map bucket → offset from JSON. Raises errors that ``parsing`` turns into Corrupt."""
     return {int(bucket): int(offset) for bucket, offset in orjson.loads(data).items()}
 
 

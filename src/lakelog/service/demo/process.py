@@ -88,13 +88,13 @@ def demo_warehouse() -> Iterator[DemoProcess]:
 
     The demo runs for twenty minutes at 500 rows/s. Then its table stays as it is.
     """
-    place = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
-    warehouse = str(place / "warehouse")
+    directory = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
+    warehouse = str(directory / "warehouse")
     command = [sys.executable, "-m", "lakelog", "demo", "--warehouse", warehouse]
     command += ["--seconds", str(_SECONDS), "--rate", str(_RATE)]
-    demo = DemoProcess(warehouse, command, place / "output.txt")
+    demo = DemoProcess(warehouse, command, directory / "output.txt")
     try:
         yield demo
     finally:
         demo.stop()
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)

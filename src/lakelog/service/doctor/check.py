@@ -72,11 +72,11 @@ class CheckContext:
         io = self.io
         root = io.absolute(self.warehouse)
         was_there = io.exists(root)
-        place = f"{root}/.lakelog-doctor-{new_attempt()}"
+        directory = f"{root}/.lakelog-doctor-{new_attempt()}"
         try:
-            yield io, place
+            yield io, directory
         finally:
-            io.delete_dir(place)
+            io.delete_dir(directory)
             if not was_there:
                 io.delete_empty_dir(root)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PATH: Final = "/metrics"
 _SHORTEST_TOKEN: Final = 16
-_PATIENCE_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 """Maximum seconds of a request."""
 _MOST_REQUESTS: Final = 32
 """Maximum number of requests, each with a thread, at a time."""
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
     registry: ClassVar[CollectorRegistry]
     token: ClassVar[str | None]
     is_local_only: ClassVar[bool]
-    timeout = _PATIENCE_S
+    timeout = _TIMEOUT_S
     server_version = "lakelog"
     sys_version = ""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("lakelog.metrics")
 _CACHE_S: Final = 5.0
 """Seconds for which the samples of a collection are reused, so that several scrapers cost no more than one."""
-_PATIENCE_S: Final = 8.0
+_TIMEOUT_S: Final = 8.0
 """Maximum seconds of a wait for a collection; then the previous samples are returned (Prometheus waits 10 s)."""
 _THREADS: Final = 8
 
@@ -55,7 +55,7 @@ class TableStates:
                 self._collection = self._threads.submit(self._collect_all)
             collection = self._collection
         if collection is not None:
-            wait([collection], _PATIENCE_S)
+            wait([collection], _TIMEOUT_S)
         with self._lock:
             return [sample for samples in self._samples.values() for sample in samples]
 
@@ -99,7 +99,7 @@ class TableStates:
             return
         finally:
             close_clients()  # otherwise each thread would hold a client for each log
-        self._store(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - started)))
+        self._store(name, (*found, Sample(m.INSPECTION_DURATION, (name,), monotonic_s() - started)))
 
     def _store(self, key: str, samples: tuple[Sample, ...]) -> None:
         with self._lock:

@@ -167,9 +167,9 @@ class Terminal:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.stop()
-        gone = Failure("Closed", "the terminal was closed")
+        closed = Failure("Closed", "the terminal was closed")
         for execution in self.executions():
-            execution.fail(gone, CANCELLED)
+            execution.fail(closed, CANCELLED)
 
     def __enter__(self) -> Self:
         return self
@@ -353,11 +353,11 @@ def _too_much(taken: int, limits: Limits) -> Failure:
     )
 
 
-def _absolute(place: str) -> str:
+def _absolute(location: str) -> str:
     """An absolute path, because the worker has another working directory."""
-    if scheme_of(place) != "file" or place.startswith("file:"):
-        return place
-    return str(Path(place).absolute())
+    if scheme_of(location) != "file" or location.startswith("file:"):
+        return location
+    return str(Path(location).absolute())
 
 
 def _with_absolute_warehouses(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:

@@ -124,7 +124,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     on Spark Connect (lakelog must be installed on the server).
     """
     _take_own_python(spark)
-    configs = {name: place.of_tables() for name, place in catalogs.items()}
+    configs = {name: config.of_tables() for name, config in catalogs.items()}
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)

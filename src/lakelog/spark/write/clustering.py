@@ -29,11 +29,11 @@ def clustered(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     columns = frame.columns
     by = [column_of(name) for name in layout.columns]
     if layout.strategy != ORDER:
-        place = _CURVE_COLUMN
-        while place in columns:
-            place += "_"
-        frame = frame.select(*map(column_of, columns), _curve_positions(frame, files, by).alias(place))
-        by = [sf.col(place)]
+        curve_column = _CURVE_COLUMN
+        while curve_column in columns:
+            curve_column += "_"
+        frame = frame.select(*map(column_of, columns), _curve_positions(frame, files, by).alias(curve_column))
+        by = [sf.col(curve_column)]
     order = [*map(column_of, table.schema.partition_keys), *by]
     if table.schema.num_buckets > 1:
         spread = shuffled(frame, table.with_hints({WRITE_SHUFFLE.key: "bucket"}))

@@ -25,7 +25,7 @@ from lakelog.paimon.schema.changes import (
     SetOption,
     after,
 )
-from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
+from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
@@ -44,14 +44,14 @@ _NOT_COLUMNS = {
 
 _PARTITION_KEYS = "partition keys are columns, fixed when a table is created; create a new table and copy the rows"
 _OF_OTHER_SYSTEMS = {
-    ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
-    ("WRITE",): WHAT_SORTS_ROWS,
+    ("CLUSTER", "BY"): SORT_RULE,
+    ("WRITE",): SORT_RULE,
     ("ADD", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("DROP", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("REPLACE", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("SET", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
     ("DROP", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
-    ("SET", "LOCATION"): WHERE_TABLES_LIE,
+    ("SET", "LOCATION"): LOCATION_RULE,
 }
 """Clauses of other systems, and their replacements."""
 

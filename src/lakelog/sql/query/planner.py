@@ -107,7 +107,7 @@ def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]
     plain = [read for read in reads if read.lookup is None]
     nodes = {id(r.reference.node): r for r in plain if r.reference.node is not None and _is_of_files(r)}
     views = {id(r.reference.node): s.view for r, s in zip(plain, sources, strict=True)}
-    keys = join_keys(query.tree, {place: read.schema for place, read in nodes.items()})
+    keys = join_keys(query.tree, {position: read.schema for position, read in nodes.items()})
     joined = {
         s.view: tuple((k.column, views[id(k.other)], k.other_column) for k in keys if views[id(k.node)] == s.view)
         for s in sources
@@ -197,10 +197,12 @@ def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> 
 
 def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
     """The hints after the name, its alias or another hint of it, with only comments between."""
-    places, found = list(reference.ends), []
+    positions, found = list(reference.ends), []
     token_starts = [t.start for t in query.tokens]
     for hint in query.hints:
-        if any(place <= hint.start and not _any_between(token_starts, place, hint.start) for place in places):
+        if any(
+            position <= hint.start and not _any_between(token_starts, position, hint.start) for position in positions
+        ):
             found.append(hint)
     return tuple(found)
 

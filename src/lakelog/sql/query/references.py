@@ -97,11 +97,11 @@ class QueryText:
         start = identifier.meta.get("start")
         return None if start is None else self.source.start + int(start)
 
-    def alias_ends(self, place: int) -> list[int]:
+    def alias_ends(self, position: int) -> list[int]:
         """A position after which an alias may follow, and the end of that alias."""
-        at = next((i for i, token in enumerate(self.tokens) if token.start >= place), len(self.tokens))
+        at = next((i for i, token in enumerate(self.tokens) if token.start >= position), len(self.tokens))
         behind = self._alias_at(at)
-        return [place] if behind is None else [place, self.tokens[behind - 1].end]
+        return [position] if behind is None else [position, self.tokens[behind - 1].end]
 
     def words_outside_tree(self) -> set[str]:
         """Lower-case words that the tree does not represent as names (keywords, functions)."""

@@ -88,21 +88,21 @@ def plan_actions(stats: TableStats, options: Options, now_ms: int) -> tuple[Acti
 def _healing(stats: TableStats, options: Options, now_ms: int) -> Action | None:
     if stats.log is None:
         return None
-    gone = [w for w in stats.log.writers if w.is_gone]
+    dead = [w for w in stats.log.writers if w.is_gone]
     late = [w for w in stats.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
     interval = options.need(COMMIT_INTERVAL).total_seconds()
     since_ms = stats.log.unpublished_ms
     waits = since_ms is not None and now_ms - since_ms > max(_ms(_LATE * interval), _PUBLISHES_MS)
-    if not gone and not late and not waits:
+    if not dead and not late and not waits:
         return None
     reasons = []
     if since_ms is not None and waits:
         reasons.append(f"changes of {format_age(now_ms - since_ms)} ago are not in the log")
-    if gone:
-        reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
+    if dead:
+        reasons.append(f"{counted(len(dead), 'dead writer')} left an unfinished write in the log")
     if late:
         reasons.append(f"{counted(len(late), 'dead writer')} decided rows that wait for their snapshot")
-    names = f" ({', '.join(w.name for w in (*gone, *late)[:3])})" if gone or late else ""
+    names = f" ({', '.join(w.name for w in (*dead, *late)[:3])})" if dead or late else ""
     return _need(HEALING, f"{'; '.join(reasons)}{names}", _by_optimizer(stats.name, HEALING))
 
 

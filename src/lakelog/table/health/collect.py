@@ -28,7 +28,7 @@ from lakelog.table.maintenance.retention import expirable_snapshots
 from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_LOOK_BACK = 5
+_MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""
 
 
@@ -134,7 +134,7 @@ def _last_write(table: DynamicTable, newest: Snapshot) -> int | None:
     for snapshot in table.store.snapshots.backwards(newest):
         if snapshot.commit_kind != COMPACT:
             return snapshot.time_millis
-        if snapshot.id <= newest.id - _LOOK_BACK:
+        if snapshot.id <= newest.id - _MOST_SNAPSHOTS:
             break
     return None
 

@@ -190,10 +190,10 @@ class LookupIndex:
                 self._remove(directory)
                 raise
         with self._lock:
-            old, gone = self._state, self._directory
+            old, old_directory = self._state, self._directory
             self._state, self._directory = state, directory
         old.close()
-        self._remove(gone)
+        self._remove(old_directory)
         self._source = source
         self.begun += 1
 

@@ -138,8 +138,8 @@ class LookupTables:
         limit = monotonic_s() - _UNUSED_S
         with self._lock:
             unused = [key for key, table in self._tables.items() if table.used_s < limit]
-            gone = [self._tables.pop(key) for key in unused]
-        for table in gone:
+            unused_tables = [self._tables.pop(key) for key in unused]
+        for table in unused_tables:
             table.close()
 
 

@@ -59,9 +59,9 @@ class DecidedEpochs:
     def newest(self) -> dict[str, int]:
         """Writer → its newest existing epoch. Reads no staged file."""
         out: dict[str, int] = {}
-        places = [place for _, place in _staged_files(self.io, f"{self.table_path}/lakelog/staged")]
+        epochs = [epoch for _, epoch in _staged_files(self.io, f"{self.table_path}/lakelog/staged")]
         for writer, epoch in [
-            *places,
+            *epochs,
             *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()) if r.writer),
         ]:
             out[writer] = max(epoch, out.get(writer, epoch))

@@ -22,11 +22,11 @@ class ClockCheck(Check):
     TITLE = "the clocks"
 
     def run(self, around: CheckContext) -> Iterator[Finding]:
-        with around.scratch_directory() as (io, place):
+        with around.scratch_directory() as (io, directory):
             before = clock.now_ms()
-            io.write(f"{place}/now", b"now")
+            io.write(f"{directory}/now", b"now")
             after = clock.now_ms()
-            stored = io.list(place)[0].mtime_ms
+            stored = io.list(directory)[0].mtime_ms
         # the difference includes the duration of the call; object stores report whole seconds
         skew = stored - after if stored > after else min(0, stored + 1000 - before)
         yield self._skew_finding(skew, "the storage's clock")

@@ -27,8 +27,8 @@ class StorageCheck(Check):
     def run(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
-            with around.scratch_directory() as (io, place):
-                wrong = _tried(io, f"{place}/snapshot-1")
+            with around.scratch_directory() as (io, directory):
+                wrong = _tried(io, f"{directory}/snapshot-1")
         except LakelogError as why:
             yield self.failed(
                 f"'{around.warehouse}' cannot be used: {why}",
@@ -62,8 +62,8 @@ class StorageCheck(Check):
 
 
 _LOCK: Final = (
-    "two commits could overwrite each other: give all writers a lock ('lock.type'), or take a store with a "
-    "conditional put"
+    "two commits could overwrite each other: configure the same lock ('lock.type') for all writers, or use a store "
+    "with conditional put"
 )
 
 

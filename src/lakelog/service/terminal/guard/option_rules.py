@@ -128,5 +128,5 @@ def _is_local_log(system: str | None, address: str) -> bool:
     return name in LOG_SYSTEMS and log_factory(name).is_local
 
 
-def _is_local(place: str) -> bool:
-    return scheme_of(place) == "file"
+def _is_local(location: str) -> bool:
+    return scheme_of(location) == "file"
