@@ -49,7 +49,7 @@ def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
         system.drop(made)
     problems = []
     if rows != 1:
-        problems.append(LogProblem("a record that was appended is not there", "take a local disk, not a network one"))
+        problems.append(LogProblem("an appended record is missing", "take a local disk, not a network one"))
     if millis > _SLOW_MS:
-        problems.append(LogProblem(f"an append takes {millis:.0f} ms", "take a local disk that syncs faster"))
+        problems.append(LogProblem(f"an append takes {millis:.0f} ms", "use a local disk with faster fsync"))
     return LogServer(name, {"one append": f"{millis:.1f} ms"}, tuple(problems))

@@ -257,7 +257,7 @@ def test_a_compaction_takes_only_the_buckets_that_the_bytes_allow(lake: Lake) ->
     (need,) = table.health().needs
     (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=need.bytes // 2)).once()
     assert 0 < run.bytes_before <= need.bytes // 2
-    assert "wait for bytes of the next hour" in run.detail
+    assert "waiting for the byte budget of the next hour" in run.detail
     (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=1)).once()
     assert run.detail.startswith("1 bucket compacted")
     nothing = RunContext(lambda: False, most_bytes=1, may_exceed=False)
@@ -288,7 +288,7 @@ def test_one_of_two_processes_runs_maintenance_of_the_whole_table(lake: Lake, ki
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
     lease = leases.take_task(kind)
     done = run_action(table, kind, RunContext(lambda: False))
-    assert (done.outcome, done.detail) == (WAITS, "another process is at it")
+    assert (done.outcome, done.detail) == (WAITS, "another process is doing it")
     leases.release(lease)
     assert run_action(table, kind, RunContext(lambda: False)).outcome != WAITS
     assert leases.held() == []
@@ -324,5 +324,5 @@ def test_its_state_says_what_waits_and_why(lake: Lake) -> None:
     ((table, why),) = [(w.table, w.why) for w in first.waiting]
     assert first.tables == 2
     assert {table, *(run.table for run in first.running)} == {"db.a", "db.b"}
-    assert why == "1 runs are at work"
+    assert why == "1 runs are active"
     assert first.bytes_last_hour > 0

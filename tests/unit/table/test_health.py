@@ -226,7 +226,7 @@ def test_the_command_shows_all_tables_or_one_with_its_reasons(tmp_path) -> None:
     assert done.exit_code == 0, done.output
     assert "db.t" in done.output and "compaction" in done.output
     one = CliRunner().invoke(health, ["db.t", *where])
-    assert "a compaction begins at 5" in one.output and "lakelog compact db.t --minor" in one.output
+    assert "a compaction starts at 5" in one.output and "lakelog compact db.t --minor" in one.output
     (line,) = CliRunner().invoke(health, ["--format", "jsonl", *where]).output.splitlines()
     assert json.loads(line)["needs"][0]["kind"] == "compaction"
 

@@ -52,7 +52,7 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     assert at == [50, 55, 60, 80]
     found = needs(replace(KEYED, buckets=(bucket(8, 7),)))["compaction"]
     assert (
-        found.reason == "1 of 1 bucket due, the fullest has 8 sorted runs (a compaction begins at 5): 7 files, 7.0 kB"
+        found.reason == "1 of 1 bucket due, the fullest has 8 sorted runs (a compaction starts at 5): 7 files, 7.0 kB"
     )
     assert found.bytes == 7000
     unseen = replace(KEYED, buckets=(bucket(2, 2, level0=1),))
@@ -79,7 +79,7 @@ def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() ->
     assert needs(replace(KEYED, snapshots=replace(rest, newest_ms=NOW))) == {}, "more will come"
     assert list(needs(replace(KEYED, snapshots=rest))) == ["expiry"]
     begun = needs(replace(KEYED, snapshots=replace(NEW, unfinished_removals=1)))
-    assert begun["expiry"].reason == "1 removal of files did not finish"
+    assert begun["expiry"].reason == "1 unfinished file removal"
 
 
 def test_orphan_cleaning_is_due_at_intervals() -> None:

@@ -89,7 +89,7 @@ def _progress() -> Iterator[Any]:
         yield lambda _: None
         return
     with console.status("") as status:
-        yield lambda title: status.update(f"looking at {title} …" if title else "")
+        yield lambda title: status.update(f"checking {title} …" if title else "")
 
 
 def _print(finding: Finding) -> None:

@@ -120,8 +120,8 @@ def check_producer(schema: TableSchema) -> None:
         why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
     elif producer == "input" and has_log and log_content(options) == INPUT:
         why = (
-            "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
-            "for readers of the files"
+            "does not go with a log, which has every row as it was written: omit the option, or use lookup or "
+            "full-compaction for readers of the files"
         )
     if why is not None:
         raise InvalidOption(f"option '{CHANGELOG_PRODUCER.key}' = '{producer}' {why}")

@@ -52,7 +52,7 @@ class Later(Enum):
     """Treatment of records of an epoch after the writer's newest decided one."""
 
     FENCED = "another process has taken over the writer: raise Fenced"
-    OPEN = "the writer is at work: leave them alone"
+    OPEN = "the writer is active: leave them unchanged"
     REFUSED = "the writer is dead: take them back"
 
 

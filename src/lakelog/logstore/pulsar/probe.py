@@ -18,12 +18,16 @@ def probe(location: LogLocation) -> LogServer:
     try:
         settings = admin.get("brokers/configuration/runtime") or {}
     except LakelogError:
-        problem = LogProblem("the cluster does not tell its settings: this user may not ask", "nothing")
+        problem = LogProblem(
+            "the cluster does not report its settings: this user lacks the privilege to read them", "no action needed"
+        )
         return LogServer(f"Pulsar at {location.address}", facts, (problem,))
     if "maxMessageSize" in settings:
         facts["largest message"] = f"{int(settings['maxMessageSize']) / (1 << 20):.1f} MiB"
     if "defaultRetentionTimeInMinutes" in settings:
-        facts["keeps records"] = f"{settings['defaultRetentionTimeInMinutes']} min unless the topic says otherwise"
+        facts["keeps records"] = (
+            f"{settings['defaultRetentionTimeInMinutes']} min, unless the topic has its own retention"
+        )
     problems = []
     if str(settings.get("brokerDeleteInactiveTopicsEnabled")).lower() == "true":
         problems.append(

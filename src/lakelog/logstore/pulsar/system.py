@@ -140,7 +140,7 @@ class PulsarAppender(LogAppender):
                 if result != pulsar.Result.Ok:
                     sending.failure = sending.failure or str(result)
                 elif found.ledger_id() < 0:
-                    sending.failure = sending.failure or "a message was sent again, and its place is not known"
+                    sending.failure = sending.failure or "a message was sent again, and its offset is unknown"
                 else:
                     stored(Entry(found.ledger_id() - self._topic.base, found.entry_id()))
                 self._changed.notify()

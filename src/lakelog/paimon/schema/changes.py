@@ -219,7 +219,7 @@ class ChangeType(SchemaChange):
     def _refused(self, old: DataType, explicit: bool) -> str:
         text = (
             f"column '{path_text(self.path)}' of type {_type_keyword(old)} cannot become {_type_keyword(self.type)}: "
-            f"files that are there could not be read"
+            "existing files would be unreadable"
         )
         if not explicit and can_change_type(old, self.type, explicit=True):
             return f"{text} without loss; set '{EXPLICIT_CASTING_DISABLED.key}' = 'false' to allow it"

@@ -61,7 +61,7 @@ class DemoProcess:
         """The demo's current stage and its age; empty after a failure, which ``trouble`` reports."""
         code = self._process.poll()
         if code is not None:
-            return "" if code else "finished; its table stays as it is"
+            return "" if code else "finished; its table remains"
         lines = _PROGRESS.findall(self._output.read_text(encoding="utf-8", errors="replace")) or [("0", "starting")]
         stage = lines[-1][1]
         if stage != self._stage:

@@ -103,7 +103,8 @@ class Terminal:
             self._forget()
             if self._current is not None:
                 execution.wait_for(
-                    f"text {self._current.id} runs", "wait until it ends, or cancel it; texts run one after the other"
+                    f"text {self._current.id} runs",
+                    "wait until it ends, or cancel it; a session runs one text at a time",
                 )
             self._waiting.append(execution)
             self._next()
@@ -190,7 +191,9 @@ class Terminal:
         self._current = execution
         execution.begin()
         if is_new:
-            execution.wait_for("the process of the terminal starts", "it takes a second or two, Spark some more")
+            execution.wait_for(
+                "the process of the terminal starts", "this takes one or two seconds, and longer with Spark"
+            )
         self._worker.send(
             {
                 "op": "run",
@@ -233,7 +236,7 @@ class Terminal:
             self._worker = None
             failure = self._died or Failure(
                 "ProcessEnded",
-                f"the process of the terminal ended; most likely Spark had not enough memory (its heap has "
+                f"the process of the terminal ended; Spark probably ran out of memory (its heap has "
                 f"{self.config.limits.heap_bytes // _MIB} MiB): select fewer rows or columns; {_NEW_PROCESS}\n"
                 f"{worker.last_output[-1000:]}".strip(),
             )
@@ -303,7 +306,7 @@ class Terminal:
                     worker,
                     Failure(
                         "Cancelled",
-                        f"it did not stop by itself, so the process of the terminal was ended; {_NEW_PROCESS}",
+                        f"it did not stop, so the process of the terminal was killed; {_NEW_PROCESS}",
                     ),
                 )
                 return
@@ -349,7 +352,7 @@ def _too_much(taken: int, limits: Limits) -> Failure:
         "MemoryLimit",
         f"the process of the terminal took {taken // _MIB} MiB of memory, more than its limit of "
         f"{limits.memory_bytes // _MIB} MiB, and was ended: select fewer rows or columns, aggregate in the query, or "
-        f"have the limit raised; {_NEW_PROCESS}",
+        f"ask an administrator to raise the limit; {_NEW_PROCESS}",
     )
 
 

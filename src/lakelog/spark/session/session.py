@@ -41,7 +41,7 @@ _WHY: Final[Mapping[str, str]] = {
         "on a local disk each checkpoint file starts processes, about 30 ms a micro-batch"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "twice as many checkpoint files a micro-batch",
-    "spark.sql.execution.pyspark.binaryAsBytes": "binary columns come as bytearray, which cannot be a key",
+    "spark.sql.execution.pyspark.binaryAsBytes": "binary columns are bytearray values, which cannot be a key",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "more and smaller batches: bulk reads and writes are slower",
     "spark.sql.execution.arrow.maxBytesPerBatch": "batches of wide rows may need much memory in Python workers",
 }

@@ -36,10 +36,10 @@ _NOT_COLUMNS = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PRIMARY": "the primary key is fixed when a table is created; create a new table and copy the rows",
     "CONSTRAINT": "constraints are fixed when a table is created; create a new table and copy the rows",
-    "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
+    "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "DISTRIBUTION": "buckets are changed by the option 'bucket': ALTER TABLE … SET TBLPROPERTIES ('bucket' = '8')",
-    "PARTITION": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
-    "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
+    "PARTITION": "partitions are created and removed with their rows; no ALTER TABLE is needed",
+    "PARTITIONS": "partitions are created and removed with their rows; no ALTER TABLE is needed",
 }
 
 _PARTITION_KEYS = "partition keys are columns, fixed when a table is created; create a new table and copy the rows"

@@ -26,7 +26,7 @@ PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 _SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
 _WHY_NOT = {
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
-    "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
+    "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "FOREIGN": "FOREIGN KEY is not supported; remove it",
     "CHECK": "CHECK is not supported; remove it",
 }

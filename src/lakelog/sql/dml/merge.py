@@ -127,9 +127,7 @@ class Merge(RowChange):
 
     def _checked(self, several: str) -> str:
         """The action, which fails if ``several`` is true; as a part of the action the check is always evaluated."""
-        wrong = (
-            f"MERGE INTO {self.target.name}: several rows of the source match one row, and each of them would change it"
-        )
+        wrong = f"MERGE INTO {self.target.name}: several source rows match one row, and each of them would change it"
         return f"if({several}, raise_error({text_of(wrong)}), {_ACTION})"
 
     def _joined(self, kept: tuple[bool, bool]) -> str:

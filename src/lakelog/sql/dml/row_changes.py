@@ -96,7 +96,7 @@ class Target:
         if name not in self.keys:
             return new
         wrong = (
-            f"UPDATE of {self.name} would change the primary key column '{name}': delete the row, insert another one"
+            f"UPDATE of {self.name} would change the primary key column '{name}': delete the row and insert another one"
         )
         return f"if({new} <=> {old}, {old}, raise_error({text_of(wrong)}))"
 

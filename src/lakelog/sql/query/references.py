@@ -256,7 +256,7 @@ def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None
         if isinstance(failure, ParseError) and failure.errors and failure.errors[0].get("col"):
             problem = failure.errors[0]
             offset += int(problem["col"]) - len(problem.get("highlight") or "")
-        return None, point_at(source.script, max(offset, source.start), "this query cannot be understood from here on")
+        return None, point_at(source.script, max(offset, source.start), "this query cannot be parsed from here")
     return (tree, None) if isinstance(tree, exp.Query) else (None, None)
 
 

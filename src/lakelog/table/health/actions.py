@@ -118,7 +118,7 @@ def _compaction(stats: TableStats, options: Options, now_ms: int) -> Action | No
         reason = f"{where} with small files or many deleted rows: {files}, {format_bytes(size)}"
         return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
     trigger = options.need(COMPACTION_TRIGGER)
-    reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
+    reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction starts at {trigger}): {files}"
     urgency = _URGENCIES[COMPACTION] + min(25, 5 * max(0, worst.sorted_runs - trigger))
     if worst.sorted_runs >= stop_trigger(options):
         urgency = _STOPPED
@@ -146,7 +146,7 @@ def _expiry(stats: TableStats, options: Options, now_ms: int) -> Action | None:
     more = "at least " if history.expirable >= limit else ""
     reason = f"{more}{history.expirable} of {counted(history.kept, 'snapshot')} exceed the table's retention"
     if not history.expirable:
-        reason = f"{counted(history.unfinished_removals, 'removal')} of files did not finish"
+        reason = f"{counted(history.unfinished_removals, 'unfinished file removal')}"
     urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
     return _need(EXPIRY, reason, shell_command("expire", stats.name), urgency)
 

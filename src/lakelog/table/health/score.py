@@ -66,7 +66,7 @@ def _files(stats: TableStats, options: Options) -> ScorePart:
         "files",
         share,
         _FILES,
-        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}",
+        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction starts at {limit}",
     )
 
 
@@ -77,7 +77,7 @@ def _load(bucket: BucketStats, is_keyed: bool) -> int:
 def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
     log = stats.log
     if log is None:
-        return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was left out")
+        return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was skipped")
     if log.trouble:
         return _part("freshness", 0.0, _FRESHNESS, "unknown: the log cannot be read")
     if log.waiting_ms is None:

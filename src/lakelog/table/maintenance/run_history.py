@@ -77,7 +77,7 @@ class Run:
         if self.machine == machine_identity() and not is_running(self.process):
             return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
         if now_ms() - self.started_ms > _SILENT_MS:
-            return replace(self, outcome=DIED, detail="nobody has heard of its end for a day")
+            return replace(self, outcome=DIED, detail="no process has reported its end for a day")
         return self
 
 

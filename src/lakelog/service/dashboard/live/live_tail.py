@@ -150,5 +150,5 @@ class _Shared:
             queue.put_nowait(one)
             return
         self._queues.discard(queue)
-        queue.put_nowait(event("trouble", {"why": "this connection is too slow for the log: follow again"}))
+        queue.put_nowait(event("trouble", {"why": "this connection is too slow for the log: reload the page"}))
         queue.put_nowait(None)

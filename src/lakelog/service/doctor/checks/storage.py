@@ -70,12 +70,12 @@ _LOCK: Final = (
 def _tried(io: FileIO, path: str) -> str:
     """The problem of create-if-absent; empty without one."""
     if not io.create(path, _FIRST):
-        return "a file that is not there cannot be created"
+        return "a missing file cannot be created"
     if io.create(path, b"second"):
         return "a file was created twice: the storage has no create-if-absent"
     if io.read(path) != _FIRST:
-        return "the second creation of a file has replaced its bytes"
+        return "the second creation of a file replaced its bytes"
     if [status.name for status in io.list(path.rpartition("/")[0])] != ["snapshot-1"]:
-        return "a file that was created is not listed"
+        return "a new file is not listed"
     io.delete(path)
-    return "a file that was deleted is still there" if io.exists(path) else ""
+    return "a deleted file still exists" if io.exists(path) else ""

@@ -27,7 +27,7 @@ _DATABASE_URL: Final = re.compile(
 """A URL that all parsers read alike, with a host: without one, a driver connects to a socket in a directory."""
 _DATABASE_PARAMETERS: Final = ("application_name", "charset", "connect_timeout", "sslmode")
 """Its parameters that name no file. MySQL's driver even has one that lets its server ask for any file."""
-_WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
+_WHY: Final = "start the server with --allow-local-files and log in as admin, or set the option in your own program"
 
 
 def check_options(given: Mapping[str, str], files: bool) -> None:
