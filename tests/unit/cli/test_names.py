@@ -102,7 +102,7 @@ def test_a_table_of_another_engine_with_a_dot_does_not_stop_the_others(lake: Lak
         assert done.exit_code == 0, done.output
         assert "a.b" in done.output or arguments[0] in ("doctor", "head", "compact", "optimize")
         if arguments[0] == "optimize":
-            assert f"looking after {'1 table' if arguments[2:] else '2 tables'}" in done.output
+            assert f"maintaining {'1 table' if arguments[2:] else '2 tables'}" in done.output
 
 
 def test_escapes_in_data_are_shown_as_text(lake: Lake, tmp_path: Path) -> None:
