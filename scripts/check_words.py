@@ -22,7 +22,7 @@ BANNED: Final = {
     r"gone|goes away": "dead, deleted, expired",
     r"anew": "again, from the start",
     r"whoever|nobody|no one|somebody": "name who acts",
-    r"amid|owed": "partial, missing",
+    r"amid|owed?|owes": "partial, missing",
     r"look(s|ed|ing)?(?! (up|like)\b)": "read, check, maintain",
     r"behind(?! a proxy)|beside": "after, next to, outside",
     r"stands?|stood": "is, remains, runs",

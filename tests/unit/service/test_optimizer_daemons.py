@@ -67,7 +67,7 @@ def daemon(warehouse: Path, *more: str) -> subprocess.Popen[str]:
     job = started("-m", "lakelog", "optimize", "--interval", "200 ms", "--format", "jsonl", *more, "--warehouse",
                   str(warehouse))  # fmt: skip
     assert job.stderr is not None
-    assert job.stderr.readline().startswith("looking after")
+    assert job.stderr.readline().startswith("maintaining")
     return job
 
 

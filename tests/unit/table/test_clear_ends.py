@@ -108,9 +108,9 @@ def test_a_commit_that_others_overtake_again_and_again_goes_on(monkeypatch) -> N
     assert all(retries.wait_after_loss(snapshot) for snapshot in range(200))
     assert max(waits) < 1
     stalled = _RetryPolicy(Options({}))
-    assert [stalled.lost(7) for _ in range(11)] == [True] * 10 + [False]
+    assert [stalled.wait_after_loss(7) for _ in range(11)] == [True] * 10 + [False]
     few = _RetryPolicy(Options({"commit.max-retries": "2"}))
-    assert [few.lost(snapshot) for snapshot in range(3)] == [True, True, False]
+    assert [few.wait_after_loss(snapshot) for snapshot in range(3)] == [True, True, False]
 
 
 def test_a_writer_that_others_overtake_fifteen_times_commits_in_the_end(tmp_path, monkeypatch) -> None:
