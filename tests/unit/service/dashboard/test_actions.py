@@ -91,7 +91,7 @@ def test_a_demo_that_ends_says_why(tmp_path: Path) -> None:
     class Empty:
         """A lake without catalogs."""
 
-    watcher = Watcher(Empty(), Empty(), {"demo": demo.trouble})  # type: ignore[arg-type]
+    watcher = Watcher(Empty(), Empty(), {"demo": demo.failure})  # type: ignore[arg-type]
     assert "code 1" in watcher.troubles()["demo"]
 
 
@@ -130,7 +130,7 @@ def test_a_demo_reports_its_current_step_and_its_age(tmp_path: Path) -> None:
         assert overview(watcher).stages == {"demo": "streaming, for 70 min"}
     finally:
         demo.stop()
-    assert demo.stage() == "", "a demo that was ended has a trouble"
+    assert demo.stage() == "", "a demo that was ended has a failure"
 
 
 def test_a_demo_leaves_no_files(tmp_path: Path) -> None:
