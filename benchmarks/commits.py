@@ -39,7 +39,7 @@ def warehouse_on(storage: str, directory: Path) -> Iterator[Warehouse]:
 
 
 def commits_on(storage: str, commits: int, keepers: bool) -> dict[str, float]:
-    """Runs the processes, checks the table, gives the figures."""
+    """Runs the processes, checks the table, gives the measurements."""
     with tempfile.TemporaryDirectory() as directory, warehouse_on(storage, Path(directory)) as place:
         run = run_processes(place, commits, keepers)
         check(place, run, commits, keepers)
@@ -59,14 +59,14 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=25)
     parser.add_argument("--json")
     given = parser.parse_args()
-    figures = {}
+    measurements = {}
     for storage in given.storage.split(","):
         for keepers in (False, True):
             name = f"{storage}{' with compactor and expirer' if keepers else ''}"
-            figures[name] = commits_on(storage, given.commits, keepers)
-            print(f"{name:36} {figures[name]}", flush=True)
+            measurements[name] = commits_on(storage, given.commits, keepers)
+            print(f"{name:36} {measurements[name]}", flush=True)
     if given.json:
-        Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        Path(given.json).write_text(json.dumps(measurements, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

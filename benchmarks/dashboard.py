@@ -3,7 +3,7 @@
 usage: dashboard.py [--tables 1000] [--snapshots 10000] [--repeat 20] [--warehouse DIR] [--json FILE]
 
 Fills a warehouse (or takes the one that an earlier run has filled), starts ``lakelog dashboard`` on it as a process of
-its own, waits until it has looked at every table, and times each page: over HTTP, and in a Chromium, when there is one,
+its own, waits until it has inspected every table, and times each page: over HTTP, and in a Chromium, when there is one,
 from the click to its load event. Ends with 1 when a page takes longer than a second.
 """
 
@@ -97,8 +97,8 @@ def running(warehouse: Path, directory: Path) -> Iterator[tuple[str, int]]:
             process.wait()
 
 
-def looked_at_all(client: httpx.Client, tables: int) -> float:
-    """Waits until every table was looked at; seconds."""
+def inspected_all(client: httpx.Client, tables: int) -> float:
+    """Waits until every table was inspected; seconds."""
     began = time.monotonic()
     while client.get("/api/v1/tables?limit=1").raise_for_status().json()["looked"] < tables:
         time.sleep(0.2)
@@ -147,7 +147,7 @@ def measure(warehouse: Path, given: argparse.Namespace) -> dict[str, Any]:
         with running(warehouse, directory) as (address, process):
             with httpx.Client(base_url=address, headers={"accept": "text/html"}, timeout=60, trust_env=False) as client:
                 early = timed(client, "/", 5)
-                looked_s = looked_at_all(client, given.tables)
+                inspected_s = inspected_all(client, given.tables)
                 pages = {path: timed(client, path, given.repeat) for path in paths}
             drawn = in_browser(address, ["/", f"/tables/{LONG}", f"/tables/{LONG}/snapshots"])
             memory = rss_mb(process)
@@ -156,7 +156,7 @@ def measure(warehouse: Path, given: argparse.Namespace) -> dict[str, Any]:
     return {
         "tables": given.tables,
         "snapshots": given.snapshots,
-        "looked_at_all_s": looked_s,
+        "all_inspected_s": inspected_s,
         "overview_meanwhile": early,
         "pages_ms": pages,
         "browser_ms": drawn,
@@ -166,7 +166,7 @@ def measure(warehouse: Path, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def draw(found: dict[str, Any]) -> None:
-    """Prints the figures as a table."""
+    """Prints the measurements as a table."""
     table = Drawn("page, ms", "first", "median", "longest", "Chromium, load event")
     for path, times in {"/ (while it looks)": found["overview_meanwhile"], **found["pages_ms"]}.items():
         shown = [f"{times[name]:.0f}" for name in ("first", "median", "longest")]
@@ -174,7 +174,7 @@ def draw(found: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"{found['tables']:,} tables were looked at within {found['looked_at_all_s']:.1f} s; "
+        f"{found['tables']:,} tables were inspected within {found['all_inspected_s']:.1f} s; "
         f"the server has {found['memory_mb']:.0f} MB"
     )
 
@@ -186,7 +186,7 @@ def main() -> int:
     parser.add_argument("--snapshots", type=int, default=10_000, help="of the long table (10000)")
     parser.add_argument("--repeat", type=int, default=20, help="times each page is asked for (20)")
     parser.add_argument("--warehouse", type=Path, help="filled, if it is not yet, and kept")
-    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--json", type=Path, help="where the measurements go")
     given = parser.parse_args()
     directory = given.warehouse or Path(tempfile.mkdtemp(prefix="lakelog-dashboard-"))
     try:

@@ -17,35 +17,35 @@ PYTHON_SYSTEMS = ("lakelog_python", "pypaimon", "pypaimon_rust")
 
 
 def at_sizes(systems: Iterable[str], scale: float, rounds: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, figures of workload W) of each size, times ``scale``."""
+    """(name, measurements of workload W) of each size, times ``scale``."""
     chosen = list(systems)
     for size in SIZES:
-        figures: dict[str, Any] = {}
-        for figures in run_rounds(chosen, Shape.at_scale(size * scale), rounds, more=()):  # noqa: B007 - the last
+        measurements: dict[str, Any] = {}
+        for measurements in run_rounds(chosen, Shape.at_scale(size * scale), rounds, more=()):  # noqa: B007 - the last
             pass
-        yield f"workload x{size * scale:g}", figures
+        yield f"workload x{size * scale:g}", measurements
 
 
 def against_runs(systems: Iterable[str], scale: float, rounds: int) -> dict[str, Any]:
-    """The figures of a base of a million rows and twenty batches of 4 % of it, with two scans after each batch."""
+    """The measurements of a base of a million rows and twenty batches of 4 % of it, with two scans after each batch."""
     shape = Shape(round(1_000_000 * scale), round(40_000 * scale), 20)
-    figures: dict[str, Any] = {}
-    for figures in run_rounds(list(systems), shape, rounds, more=("--after-each-batch",)):  # noqa: B007 - the last
+    measurements: dict[str, Any] = {}
+    for measurements in run_rounds(list(systems), shape, rounds, more=("--after-each-batch",)):  # noqa: B007 - the last
         pass
-    return figures
+    return measurements
 
 
-def runs_table(figures: dict[str, Any]) -> str:
+def runs_table(measurements: dict[str, Any]) -> str:
     """Markdown: wall / CPU seconds of the scans against the number of runs above the base, and the CPU as a ratio to
     that of the base alone.
     """
-    there = [name for name, found in figures.items() if "scan_agg@0" in found["steps"]]
+    there = [name for name, found in measurements.items() if "scan_agg@0" in found["steps"]]
     lines = ["| scan, runs | " + " | ".join(there) + " |", "|---" * (len(there) + 1) + "|"]
     for step in ("scan_agg", "scan_pruned"):
         for runs in RUNS_SHOWN:
-            cells = [_cell(figures[name]["steps"], step, runs) for name in there]
+            cells = [_cell(measurements[name]["steps"], step, runs) for name in there]
             lines.append(f"| {step} {runs} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, *(f"{n}: {f['missing']}" for n, f in figures.items() if "missing" in f)])
+    return "\n".join([*lines, *(f"{n}: {f['missing']}" for n, f in measurements.items() if "missing" in f)])
 
 
 def _cell(steps: dict[str, Any], step: str, runs: int) -> str:
@@ -57,8 +57,8 @@ def _cell(steps: dict[str, Any], step: str, runs: int) -> str:
 
 
 def without_spark(rounds: int) -> dict[str, Any]:
-    """The figures of the systems without Spark: ``base_load`` and ``upsert`` are the batches, ``scan_agg`` the read."""
-    figures: dict[str, Any] = {}
-    for figures in run_rounds(PYTHON_SYSTEMS, PYTHON_SHAPE, rounds):  # noqa: B007 - the last
+    """Results of the systems without Spark: ``base_load`` and ``upsert`` are the batches, ``scan_agg`` the read."""
+    measurements: dict[str, Any] = {}
+    for measurements in run_rounds(PYTHON_SYSTEMS, PYTHON_SHAPE, rounds):  # noqa: B007 - the last
         pass
-    return figures
+    return measurements

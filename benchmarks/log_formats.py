@@ -2,7 +2,7 @@
 
 usage: log_formats.py [--log embedded,kafka,pulsar] [--rows N] [--rounds N]
 
-The formats take turns, round by round; each figure is the median of the rounds. ``cpu`` is user and system time of
+The formats take turns, round by round; each measurement is the median of the rounds. ``cpu`` is user and system time of
 this process, in which the client of the log works, too.
 """
 
@@ -97,7 +97,7 @@ def _round(name: str, options: str, batches: list[pa.RecordBatch]) -> dict[str, 
 
 
 def main() -> None:
-    """Reads the command line, prints the figures."""
+    """Reads the command line, prints the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--log", default="embedded")
     parser.add_argument("--rows", type=int, default=500_000)

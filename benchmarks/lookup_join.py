@@ -140,7 +140,7 @@ def final_rows(lake: Lake, updates: Updates, options: dict[str, str]) -> int:
 
 
 def measure(log: str, mode: str, given: argparse.Namespace) -> dict[str, Any]:
-    """The figures of one mode."""
+    """The measurements of one mode."""
     place = Path(tempfile.mkdtemp(prefix="lakelog-bench-"))
     with log_options(log) as properties, connect(warehouse=str(place / "warehouse")) as lake:
         lake.sql("create database bench")
@@ -205,7 +205,7 @@ def main() -> None:
     is_wrong = False
     for mode in given.mode.split(","):
         found = measure(given.log, mode, given)
-        print("| figure | value |\n|---|---|")
+        print("| metric | value |\n|---|---|")
         for name, value in found.items():
             print(f"| {name.replace('_', ' ')} | {value} |")
         print(json.dumps(found), flush=True)

@@ -247,24 +247,24 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--directory", help="kept; without, a new one that is removed")
     parser.add_argument("--json")
-    parser.add_argument("--step", help="runs one step in this process and prints its figures")
+    parser.add_argument("--step", help="runs one step in this process and prints its measurements")
     given = parser.parse_args()
     if given.step:
         print(json.dumps(measured(given.step, given.directory, given.rows, given.repeat)))
         return
     directory = given.directory or tempfile.mkdtemp(prefix="lakelog-bench-merge-")
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     for step in given.only.split(","):
         own = ["--step", step, "--directory", directory, "--rows", str(given.rows), "--repeat", str(given.repeat)]
         done = subprocess.run([sys.executable, __file__, *own], capture_output=True, text=True, check=False)
         failed = {"failed": done.stderr.strip().rpartition("\n")[2][-300:]}
-        figures[step] = failed if done.returncode else json.loads(done.stdout.splitlines()[-1])
-        print(f"{step:18} {figures[step]}", flush=True)
+        measurements[step] = failed if done.returncode else json.loads(done.stdout.splitlines()[-1])
+        print(f"{step:18} {measurements[step]}", flush=True)
     files = list(Path(directory).rglob("*.parquet"))
-    figures["disk"] = {"files": len(files), "MB": round(sum(f.stat().st_size for f in files) / 1e6, 1)}
-    print(f"{'disk':18} {figures['disk']}")
+    measurements["disk"] = {"files": len(files), "MB": round(sum(f.stat().st_size for f in files) / 1e6, 1)}
+    print(f"{'disk':18} {measurements['disk']}")
     if given.json:
-        Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        Path(given.json).write_text(json.dumps(measurements, indent=2) + "\n", encoding="utf-8")
     if not given.directory:
         shutil.rmtree(directory)
 

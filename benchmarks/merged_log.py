@@ -3,7 +3,7 @@
 usage: merged_log.py [--keys N] [--rows N] [--commits N] [--rounds N]
 
 Both tables take the same batches, in turns, in one process without Spark; each batch is a commit. The log gets the
-exact changes of the merged rows after each commit (``log.content`` = ``changes``), in its time. Figures are
+exact changes of the merged rows after each commit (``log.content`` = ``changes``), in its time. Measurements are
 medians of the rounds: µs of CPU time a row, and rows a second of CPU and of the clock. The folded log is compared with
 the files.
 """
@@ -81,7 +81,7 @@ def _check(table: Table, batches: Sequence[pa.RecordBatch]) -> None:
 
 
 def merged_log(keys: int, rows: int, commits: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Kind of table → its figures."""
+    """Kind of table → its measurements."""
     batches = make_batches(keys, rows, commits)
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in NAMES}
     for number in range(rounds):
@@ -100,7 +100,7 @@ def merged_log(keys: int, rows: int, commits: int, rounds: int) -> dict[str, dic
 
 
 def main() -> None:
-    """Reads the command line, prints the figures."""
+    """Reads the command line, prints the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=50_000)

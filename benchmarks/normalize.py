@@ -27,7 +27,7 @@ from lakelog import Lake, connect
 
 
 class PythonMemory(threading.Thread):
-    """The largest anonymous memory of a Python process below this one, MiB, looked at every 50 ms."""
+    """The largest anonymous memory of a Python process below this one, MiB, sampled every 50 ms."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -74,7 +74,7 @@ def read(lake: Lake, name: str, place: Path, batch: int, whole: bool) -> dict[st
 
 
 def rates(keys: int, batch: int, form: str, options: str, whole: bool) -> dict[str, Any]:
-    """The figures of one format of the log."""
+    """The measurements of one format of the log."""
     place = Path(tempfile.mkdtemp(prefix="lakelog-bench-"))
     lake = connect(warehouse=str(place / "warehouse"))
     lake.sql("create database if not exists bench")

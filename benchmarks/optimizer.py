@@ -159,11 +159,11 @@ def look(tables: dict[str, Table]) -> dict[str, float]:
     """The worst of all tables now."""
     worst: collections.Counter[str] = collections.Counter()
     for table in tables.values():
-        figures = table.health().figures
-        log = figures.log
+        stats = table.health().figures
+        log = stats.log
         assert log is not None
-        behind = 0.0 if log.waiting_ms is None else max(0.0, (figures.looked_ms - log.waiting_ms) / 1000)
-        found = {"runs": figures.most_runs, "files": figures.files, "snapshots": figures.snapshots.kept}
+        behind = 0.0 if log.waiting_ms is None else max(0.0, (stats.looked_ms - log.waiting_ms) / 1000)
+        found = {"runs": stats.most_runs, "files": stats.files, "snapshots": stats.snapshots.kept}
         for name, value in {**found, "behind_s": behind, "dead": sum(w.is_gone for w in log.writers)}.items():
             worst[name] = max(worst[name], value)
     return dict(worst)
@@ -185,7 +185,7 @@ def rows_lost(table: Table, wanted: dict[int, int]) -> dict[str, int]:
 
 
 def measure(lake: Lake, warehouse: str, directory: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Runs it all; the figures."""
+    """Runs it all; the measurements."""
     tables = {}
     for number in range(given.tables):
         lake.sql(f"create table db.t{number} (id bigint, v bigint, primary key (id)) tblproperties ({OPTIONS})")
@@ -214,10 +214,10 @@ def measure(lake: Lake, warehouse: str, directory: Path, given: argparse.Namespa
         with contextlib.suppress(BaseException):
             writing.stop()
         codes = daemons.stop()
-    return figures_of(tables, writing, daemons, samples, codes)
+    return measurements_of(tables, writing, daemons, samples, codes)
 
 
-def figures_of(
+def measurements_of(
     tables: dict[str, Table], writing: Writing, daemons: Daemons, samples: list[dict[str, float]], codes: list[int]
 ) -> dict[str, Any]:
     """What is printed."""

@@ -64,7 +64,7 @@ LAYOUTS = (
 
 
 def plans(pypaimon: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The figures of all tables, plans and sides. ``pypaimon`` is the Python that has it; without, it is left out."""
+    """Results of all tables, plans and sides. ``pypaimon`` is the Python that has it; without, it is left out."""
     for layout in LAYOUTS:
         warehouse = tempfile.mkdtemp(prefix="lakelog-bench-planning-")
         store = make_table(warehouse, layout)

@@ -1,4 +1,4 @@
-"""Plans a table with one reader and prints what it took; run by ``planning.py`` as a process per figure.
+"""Plans a table with one reader and prints what it took; run by ``planning.py`` as a process per measurement.
 
 usage: planning_side.py lakelog|pypaimon|paimon-java WAREHOUSE key|partition|full
 """

@@ -1,4 +1,4 @@
-"""The figures of workload W as a table of text and as one plot."""
+"""The measurements of workload W as a table of text and as one plot."""
 
 from __future__ import annotations
 
@@ -13,39 +13,41 @@ STEPS = (
 DISKS = ("disk_base", "disk_after_upserts", "disk_after_compact")
 
 
-def table_of(figures: dict[str, Any]) -> str:
+def table_of(measurements: dict[str, Any]) -> str:
     """Markdown: a row per step, a column per system; wall / CPU seconds and both as ratios to its floor."""
-    there = [name for name, found in figures.items() if found["steps"]]
+    there = [name for name, found in measurements.items() if found["steps"]]
     lines = ["| step | " + " | ".join(there) + " |", "|---" * (len(there) + 1) + "|"]
     for step in STEPS:
-        lines.append(f"| {step} | " + " | ".join(_step(figures, name, step) for name in there) + " |")
+        lines.append(f"| {step} | " + " | ".join(_step(measurements, name, step) for name in there) + " |")
     for disk in DISKS:
-        lines.append(f"| {disk} MB (data files/files) | " + " | ".join(_disk(figures[n], disk) for n in there) + " |")
-    lines.append("| peak MB | " + " | ".join(f"{figures[name]['peak_mb']:.0f}" for name in there) + " |")
-    shared = (f"{figures[name]['peak_shared_once_mb']:.0f}" for name in there)
+        lines.append(
+            f"| {disk} MB (data files/files) | " + " | ".join(_disk(measurements[n], disk) for n in there) + " |"
+        )
+    lines.append("| peak MB | " + " | ".join(f"{measurements[name]['peak_mb']:.0f}" for name in there) + " |")
+    shared = (f"{measurements[name]['peak_shared_once_mb']:.0f}" for name in there)
     lines.append("| peak MB, shared pages once | " + " | ".join(shared) + " |")
-    lines.append("| checks | " + " | ".join(_checks(figures[name]) for name in there) + " |")
-    for name, found in figures.items():
+    lines.append("| checks | " + " | ".join(_checks(measurements[name]) for name in there) + " |")
+    for name, found in measurements.items():
         lines += [f"{name}: {found['missing']}"] if "missing" in found else []
         lines += [f"{name}: {wrong}" for wrong in found["wrong"][:5]]
     return "\n".join(lines)
 
 
-def floor_step(figures: dict[str, Any], name: str, step: str) -> dict[str, float] | None:
-    """The floor's figures of a step; after a compaction, that of its files as they were."""
-    floor = figures.get(floor_of(name), {}).get("steps", {})
+def floor_step(measurements: dict[str, Any], name: str, step: str) -> dict[str, float] | None:
+    """The floor's measurements of a step; after a compaction, that of its files as they were."""
+    floor = measurements.get(floor_of(name), {}).get("steps", {})
     found: dict[str, float] | None = floor.get(step) or floor.get(step.removesuffix("_compacted"))
     return found
 
 
-def _step(figures: dict[str, Any], name: str, step: str) -> str:
-    found = figures[name]["steps"].get(step)
+def _step(measurements: dict[str, Any], name: str, step: str) -> str:
+    found = measurements[name]["steps"].get(step)
     if found is None:
         return "-"
     text = f"{found['wall']:.3g} / {found['cpu']:.3g}"
     if floor_of(name) == name:
         return text
-    wall, cpu = (_ratio(figures, name, step, clock) for clock in ("wall", "cpu"))
+    wall, cpu = (_ratio(measurements, name, step, clock) for clock in ("wall", "cpu"))
     ratios = ", ".join(f"{ratio:.2f}" for ratio in (wall, cpu) if ratio is not None)
     return f"{text} (x{ratios})" if ratios else text
 
@@ -59,7 +61,7 @@ def _checks(found: dict[str, Any]) -> str:
     return f"{found['checks']} ok" if not found["wrong"] else f"{len(found['wrong'])} of {found['checks']} WRONG"
 
 
-def plot(figures: dict[str, Any], path: str) -> None:
+def plot(measurements: dict[str, Any], path: str) -> None:
     """Ratios to the floor, wall clock above and CPU below, a group of bars per step; needs matplotlib.
 
     Bars begin at 1, plain Parquet of the same PySpark, on a logarithmic axis.
@@ -67,13 +69,13 @@ def plot(figures: dict[str, Any], path: str) -> None:
     import matplotlib.pyplot as plt
     import numpy as np
 
-    there = [name for name, found in figures.items() if found["steps"] and not name.startswith("parquet")]
-    steps = [step for step in STEPS if any(_ratio(figures, name, step, "wall") for name in there)]
+    there = [name for name, found in measurements.items() if found["steps"] and not name.startswith("parquet")]
+    steps = [step for step in STEPS if any(_ratio(measurements, name, step, "wall") for name in there)]
     figure, panels = plt.subplots(2, figsize=(14, 9), sharex=True, layout="constrained")
     width = 0.8 / max(1, len(there))
     for axes, clock in zip(panels, ("wall", "cpu"), strict=True):
         for place, name in enumerate(there):
-            ratios = np.array([_ratio(figures, name, step, clock) or np.nan for step in steps])
+            ratios = np.array([_ratio(measurements, name, step, clock) or np.nan for step in steps])
             centres = np.arange(len(steps)) + (place - len(there) / 2 + 0.5) * width
             axes.bar(centres, ratios - 1, width, bottom=1, label=name)
         axes.axhline(1, color="black", linewidth=0.8)
@@ -87,9 +89,9 @@ def plot(figures: dict[str, Any], path: str) -> None:
     plt.close(figure)
 
 
-def _ratio(figures: dict[str, Any], name: str, step: str, clock: str) -> float | None:
+def _ratio(measurements: dict[str, Any], name: str, step: str, clock: str) -> float | None:
     """None where the system or its floor does not do the step, or the clock is too coarse for it."""
-    found, floor = figures[name]["steps"].get(step), floor_step(figures, name, step)
+    found, floor = measurements[name]["steps"].get(step), floor_step(measurements, name, step)
     if found is None or floor is None or not floor[clock] or not found[clock]:
         return None
     return float(found[clock] / floor[clock])

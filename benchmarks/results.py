@@ -35,7 +35,7 @@ _PARTS: Final = re.compile(r"_cpu_us$")
 
 
 def machine(load: float) -> dict[str, Any]:
-    """What a figure depends on; ``load`` is the load average before the benchmark began."""
+    """What a measurement depends on; ``load`` is the load average before the benchmark began."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain", "-uno") else ""),
@@ -50,10 +50,10 @@ def machine(load: float) -> dict[str, Any]:
     }
 
 
-def write_results(directory: Path, figures: Mapping[str, Any], load: float) -> None:
-    """Writes a JSON file per benchmark, name → figures, and the page again."""
+def write_results(directory: Path, measurements: Mapping[str, Any], load: float) -> None:
+    """Writes a JSON file per benchmark, name → measurements, and the page again."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, found in figures.items():
+    for name, found in measurements.items():
         text = json.dumps({"benchmark": name, "machine": machine(load), "figures": found}, indent=1)
         (directory / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json").write_text(text + "\n", encoding="utf-8")
     write_page(directory)
@@ -87,9 +87,9 @@ def _machine_line(of: Mapping[str, Any]) -> str:
     )
 
 
-def _tables(figures: Mapping[str, Any]) -> str:
-    """Markdown: figures by name as rows, and below them a table for each figure that consists of parts."""
-    rows = figures if all(isinstance(found, Mapping) for found in figures.values()) else {"": figures}
+def _tables(measurements: Mapping[str, Any]) -> str:
+    """Markdown: measurements by name as rows, and below them a table for each measurement that consists of parts."""
+    rows = measurements if all(isinstance(found, Mapping) for found in measurements.values()) else {"": measurements}
     plain = {name: {k: v for k, v in found.items() if not isinstance(v, Mapping)} for name, found in rows.items()}
     tables = [_table("", plain)] if any(plain.values()) else []
     for part in dict.fromkeys(k for found in rows.values() for k, v in found.items() if isinstance(v, Mapping)):

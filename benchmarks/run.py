@@ -57,51 +57,51 @@ def main() -> None:
     given = parser.parse_args()
     load = os.getloadavg()[0]
     chosen = given.only.split(",")
-    figures: dict[str, Any] = {
+    measurements: dict[str, Any] = {
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "pyspark": pyspark.__version__,
     }
-    figures |= _workloads(chosen, given.systems.split(","), given.scale, given.rounds)
-    if given.plot and "workload" in figures:
-        plot(figures["workload"], given.plot)
+    measurements |= _workloads(chosen, given.systems.split(","), given.scale, given.rounds)
+    if given.plot and "workload" in measurements:
+        plot(measurements["workload"], given.plot)
     if "small commits" in chosen:
-        figures["small commits"] = small_commits(given.commits)
+        measurements["small commits"] = small_commits(given.commits)
     for log in given.log.split(","):
         if "writer rates" in chosen:
-            figures[f"writer rates {log}"] = writer_rates(log, min(given.rows, 1_000_000), given.rounds)
+            measurements[f"writer rates {log}"] = writer_rates(log, min(given.rows, 1_000_000), given.rounds)
         if "tail" in chosen:
-            figures[f"tail {log}"] = writer_to_tail(log)
+            measurements[f"tail {log}"] = writer_to_tail(log)
         if "latency" in chosen:
-            figures[f"latency {log}"] = spark_to_spark(log, given.buckets, given.seconds)
+            measurements[f"latency {log}"] = spark_to_spark(log, given.buckets, given.seconds)
         if "throughput" in chosen:
             for form in given.format.split(","):
-                figures[f"throughput {form} {log}"] = double_write(
+                measurements[f"throughput {form} {log}"] = double_write(
                     log, given.rows * (2 if form == "arrow" else 1), form=form
                 )
-        print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
+        print(json.dumps({k: v for k, v in measurements.items() if k.endswith(log)}), flush=True)
     if "realtime" in chosen:
-        figures["realtime"] = realtime(given.seconds)
-        print(json.dumps(figures["realtime"]), flush=True)
+        measurements["realtime"] = realtime(given.seconds)
+        print(json.dumps(measurements["realtime"]), flush=True)
     if "planning" in chosen:
         for name, found in plans(given.pypaimon):
-            figures[name] = found
+            measurements[name] = found
             print(json.dumps({name: found}), flush=True)
-    for name, found in figures.items():
+    for name, found in measurements.items():
         if not isinstance(found, dict) or "steps" not in str(found):
             print(f"{name:48} {found}")
     if given.results:
         place = Path(given.results)
-        write_results(place, {name: found for name, found in figures.items() if isinstance(found, dict)}, load)
-        if "workload" in figures and find_spec("matplotlib") is not None:
-            plot(figures["workload"], str(place / "workload.svg"))
+        write_results(place, {name: found for name, found in measurements.items() if isinstance(found, dict)}, load)
+        if "workload" in measurements and find_spec("matplotlib") is not None:
+            plot(measurements["workload"], str(place / "workload.svg"))
             write_page(place)
     if given.json:
-        Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        Path(given.json).write_text(json.dumps(measurements, indent=2) + "\n", encoding="utf-8")
 
 
 def _workloads(chosen: list[str], systems: list[str], scale: float, rounds: int) -> dict[str, Any]:
-    """The figures of the parts that compare systems; prints a table of each."""
+    """The measurements of the parts that compare systems; prints a table of each."""
     out: dict[str, Any] = {}
     if "workload" in chosen:
         for out["workload"] in run_rounds(with_floors(systems), Shape.at_scale(scale), rounds):

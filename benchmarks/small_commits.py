@@ -33,7 +33,7 @@ _ROWS = 1000
 _UPDATED = 0.7
 _MARKS = (10, 50, 100, 200, 300)
 _WINDOW = 10
-"""Commits up to a mark whose median, or mean number of requests, is its figure."""
+"""Commits up to a mark whose median, or mean number of requests, is its measurement."""
 _BILLED = {
     "write": "PUT", "write_hint": "PUT", "create": "PUT", "open_output": "PUT", "list": "LIST",
     "read": "GET", "open_input": "GET", "exists": "HEAD", "size": "HEAD", "delete": "DELETE",
@@ -42,13 +42,13 @@ _DOLLARS = {"PUT": 5e-6, "LIST": 5e-6, "GET": 4e-7, "HEAD": 4e-7, "DELETE": 0.0}
 
 
 def small_commits(commits: int) -> dict[str, Any]:
-    """Figures by the number of commits so far."""
+    """Measurements by the number of commits so far."""
     requests: Counter[str] = Counter()
     with _counting(requests):
-        return _figures(commits, requests)
+        return _measurements(commits, requests)
 
 
-def _figures(commits: int, requests: Counter[str]) -> dict[str, Any]:
+def _measurements(commits: int, requests: Counter[str]) -> dict[str, Any]:
     warehouse = tempfile.mkdtemp(prefix="lakelog-bench-")
     lake = connect(warehouse)
     lake.sql("create database db")
@@ -118,17 +118,17 @@ def _counting(requests: Counter[str]) -> Iterator[None]:
 
 
 def main() -> None:
-    """Reads the command line, prints the figures."""
+    """Reads the command line, prints the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commits", type=int, default=300)
     parser.add_argument("--results", help="directory of result files")
     given = parser.parse_args()
     load = os.getloadavg()[0]
-    figures = small_commits(given.commits)
-    for name, found in figures.items():
+    measurements = small_commits(given.commits)
+    for name, found in measurements.items():
         print(f"{name}: {found}")
     if given.results:
-        write_results(Path(given.results), {"small commits": figures}, load)
+        write_results(Path(given.results), {"small commits": measurements}, load)
 
 
 if __name__ == "__main__":

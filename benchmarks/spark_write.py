@@ -54,7 +54,7 @@ class Cost:
         sampler.stop()
         self.peak_mb = max(self.peak_mb, sampler.peak_mb())
 
-    def figures(self, plain: Cost) -> dict[str, float]:
+    def measurements(self, plain: Cost) -> dict[str, float]:
         """Medians, and their ratios to those of plain Parquet."""
         wall, cpu = statistics.median(self.wall), statistics.median(self.cpu)
         return {
@@ -129,7 +129,7 @@ def main() -> None:
                     lake.sql(f"drop table bench.{name} purge")
                     print(json.dumps({"way": way, "round": number, "files": runs, "log_bytes": size}), flush=True)
     for (step, way), cost in costs.items():
-        print(json.dumps({"step": step, "way": way, **cost.figures(costs[step, "parquet"])}))
+        print(json.dumps({"step": step, "way": way, **cost.measurements(costs[step, "parquet"])}))
 
 
 if __name__ == "__main__":

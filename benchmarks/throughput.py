@@ -25,8 +25,9 @@ def double_write(
 ) -> dict[str, Any]:
     """Micro-batches of ``step`` rows as fast as they are taken, after ``warm_up`` rows; then the log is read, twice.
 
-    ``form`` is the log's format. Each figure has its CPU account, in µs a row. The memory of the process tree is looked
-    at after each sixth of the rows, too. A session with ``HIGH_THROUGHPUT``, and a source with as many tasks as cores.
+    ``form`` is the log's format. Each result has its CPU account, in µs a row. The memory of the process tree is
+    measured after each sixth of the rows, too. A session with ``HIGH_THROUGHPUT``, and a source with as many tasks as
+    cores.
     """
     cores = os.cpu_count() or 2
     path = make_input(warm_up + rows)

@@ -181,16 +181,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--options", default="", help="further table options, as SQL: , 'key' = 'value'")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
-    figures: dict[str, Any] = {"scale": given.scale}
+    measurements: dict[str, Any] = {"scale": given.scale}
     with tempfile.TemporaryDirectory(prefix="lakelog-tpch-") as directory:
         generate(given.scale, Path(directory))
         with connect(warehouse=f"{directory}/warehouse") as lake:
             fill(lake, Path(directory), given.options)
             plain(lake, Path(directory))
-            figures["pushed"] = {}
+            measurements["pushed"] = {}
             lake.sql("use tpch")
             for name, text in queries().items():
-                figures["pushed"][name] = pushed(lake, text)
+                measurements["pushed"][name] = pushed(lake, text)
             for state in given.state.split(","):
                 if state == "compacted":
                     for name in KEYS:
@@ -203,10 +203,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     f"{state}: {equal} of {len(found)} equal, {ratio:.2f} times the seconds of plain Parquet",
                     flush=True,
                 )
-                figures[state] = {"queries": found, "total": total, "ratio": ratio, "equal": equal}
+                measurements[state] = {"queries": found, "total": total, "ratio": ratio, "equal": equal}
     if given.json:
-        given.json.write_text(json.dumps(figures, indent=2, default=str) + "\n", encoding="utf-8")
-    wrong = [q for state in given.state.split(",") for q in figures[state]["queries"].values() if not q["equal"]]
+        given.json.write_text(json.dumps(measurements, indent=2, default=str) + "\n", encoding="utf-8")
+    wrong = [q for state in given.state.split(",") for q in measurements[state]["queries"].values() if not q["equal"]]
     sys.exit(1 if wrong else 0)
 
 

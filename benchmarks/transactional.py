@@ -78,9 +78,10 @@ def main() -> None:
     given = parser.parse_args()
     for log in given.log.split(","):
         for consistency in ("eventual", "transactional"):
-            figures = latency(log, consistency, given.interval, given.seconds)
+            measurements = latency(log, consistency, given.interval, given.seconds)
             print(
-                json.dumps({"log": log, "consistency": consistency, "interval": given.interval, **figures}), flush=True
+                json.dumps({"log": log, "consistency": consistency, "interval": given.interval, **measurements}),
+                flush=True,
             )
 
 

@@ -2,7 +2,7 @@
 
 usage: workload.py [--systems parquet,lakelog,…] [--scale 1] [--rounds 3] [--json FILE] [--plot FILE]
 
-Rounds are interleaved (A B C, A B C, …), each system in a process of its own; a figure is the median of the rounds.
+Rounds are interleaved (A B C, A B C, …), each system in a process of its own; a result is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run_rounds(
     limit_s: float = LIMIT_S,
     more: tuple[str, ...] = (),
 ) -> Iterator[dict[str, Any]]:
-    """The figures of all systems so far, after each run of one; ``more`` are arguments for ``workload_side.py``."""
+    """Results of all systems so far, after each run of one; ``more`` are arguments for ``workload_side.py``."""
     source = make_input(shape, jar_cache().parent / "workload")
     taken: dict[str, list[dict[str, Any]]] = defaultdict(list)
     gone: set[str] = set()
@@ -83,7 +83,7 @@ def run_system(
         environment = ENVIRONMENTS[system]
         python, jars = environment.python(), environment.jars()
     except LakelogError as why:
-        return {**_figures([], MemorySampler(0)), "missing": f"not available: {why}"}
+        return {**_measurements([], MemorySampler(0)), "missing": f"not available: {why}"}
     place = Path(tempfile.mkdtemp(prefix=f"lakelog-bench-{system}-"))
     (place / "data").mkdir()
     command = [python, str(_SIDE), system.partition("-")[0], str(source), str(place / "data"), "--repeat", str(repeat)]
@@ -117,7 +117,7 @@ def _followed(side: subprocess.Popen[str], errors: Path, limit_s: float) -> dict
     side.wait()
     slow.cancel()
     sampler.stop()
-    found = _figures(lines, sampler)
+    found = _measurements(lines, sampler)
     if side.returncode:
         late = time.monotonic() - began > limit_s
         said = [t.strip() for t in errors.read_text(encoding="utf-8", errors="replace").splitlines() if t.strip()]
@@ -126,7 +126,7 @@ def _followed(side: subprocess.Popen[str], errors: Path, limit_s: float) -> dict
     return found
 
 
-def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, Any]:
+def _measurements(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, Any]:
     steps: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     disk, wrong, checks = {}, [], 0
     for line in lines:
@@ -154,7 +154,7 @@ def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, A
 
 
 def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """One figure per step: the median over rounds of the medians within them; ``first`` is the first of each step."""
+    """One result per step: the median over rounds of the medians within them; ``first`` is the first of each step."""
     steps = {}
     for step in runs[0]["steps"]:
         inside = [run["steps"][step] for run in runs if step in run["steps"]]
@@ -187,14 +187,14 @@ def main() -> None:
     parser.add_argument("--plot")
     given = parser.parse_args()
     shape = Shape.at_scale(given.scale)
-    figures: dict[str, Any] = {}
+    measurements: dict[str, Any] = {}
     chosen = with_floors(given.systems.split(","))
-    for figures in run_rounds(chosen, shape, given.rounds, given.repeat):
+    for measurements in run_rounds(chosen, shape, given.rounds, given.repeat):
         if given.json:
-            Path(given.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    print(table_of(figures), flush=True)
+            Path(given.json).write_text(json.dumps(measurements, indent=1) + "\n", encoding="utf-8")
+    print(table_of(measurements), flush=True)
     if given.plot:
-        plot(figures, given.plot)
+        plot(measurements, given.plot)
 
 
 if __name__ == "__main__":

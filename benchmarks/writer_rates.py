@@ -2,7 +2,7 @@
 
 usage: writer_rates.py [--log embedded] [--rows N] [--rounds N]
 
-The formats and a table without a log take turns; each figure is the median of the rounds, in µs of CPU time of this
+The formats and a table without a log take turns; each result is the median of the rounds, in µs of CPU time of this
 process a row (user and system), and of the clock. ``load`` is what a batch write costs in all.
 """
 
@@ -93,7 +93,7 @@ def _round(name: str, options: str, batches: list[pa.RecordBatch], times: dict[s
 
 
 def main() -> None:
-    """Reads the command line, prints the figures."""
+    """Reads the command line, prints the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--log", default="embedded")
     parser.add_argument("--rows", type=int, default=1_000_000)

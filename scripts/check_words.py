@@ -1,6 +1,7 @@
-"""Finds banned words in the texts that users read: pages, options, metrics, commands, templates and errors.
+"""Finds banned words in the texts that users read (pages, options, metrics, commands, templates, errors and notices),
+and in the names of the package's files, classes, functions and variables.
 
-Each fault is one line ``file:line: word → replacement``; code blocks and inline code do not count.
+Each fault is one line ``file:line: word → replacement``; code blocks and inline code of pages do not count.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ BANNED: Final = {
     r"gone|goes away": "dead, deleted, expired",
     r"anew": "again, from the start",
     r"whoever|nobody|no one|somebody": "name who acts",
-    r"amid|owed": "partial, missing",
+    r"amid|owed?|owes": "partial, missing",
     r"look(s|ed|ing)?(?! (up|like)\b)": "read, check, maintain",
     r"behind(?! a proxy)|beside": "after, next to, outside",
     r"stands?|stood": "is, remains, runs",
@@ -38,8 +39,29 @@ BANNED: Final = {
     r"there (is|are) none": "no …",
     r"if need be": "if necessary",
     r'too(?=[.,;:"])': "also",
+    r"patience|patient": "timeout, retry policy",
+    r"(is|are) at it|lies in": "runs, is in",
+    r"as (it|they) comes?": "in the order of …",
+    r"be had": "unavailable",
+    r"heard?|hears": "receive, report",
+    r"put together": "build",
 }
 """Word (a regular expression, any case) → field terms; only words that are wrong in every text that users read."""
+
+RIDDLES: Final = {
+    r"figures?": "stats, samples, results",
+    r"gone|going": "deleted, expired, dead",
+    r"looke?d?(?!_up)": "read, inspect, check, poll",
+    r"patien(ce|t)": "timeout, retries",
+    r"told|heard?": "on_…, receive, report",
+    r"anew|amid|owed|lasting|sighting": "reset, partial, missing, persistent, observation",
+    r"nobodys?|somebody|whoever": "unowned, owner",
+}
+"""The same of the words of a name; other words than above, because ``behind`` or ``stand_in`` may be part of a term."""
+_PUBLISHED: Final = frozenset(("figures", "is_gone", "looked", "looked_ms"))
+"""Fields of the service API's JSON, which stay."""
+_NAMES: Final = tuple((re.compile(rf"(?<![a-z])(?:{word})(?![a-z])"), better) for word, better in RIDDLES.items())
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _PATTERNS: Final = (rf"(?P<w{at}>(?<![\w-])(?:{word})\b)" for at, word in enumerate(BANNED))
 _WORDS: Final = re.compile("|".join(_PATTERNS).replace(" ", r"[\s\"]+"), re.IGNORECASE)
@@ -57,6 +79,7 @@ _MESSAGES: Final = frozenset(
     )
 )
 """Functions and classes whose arguments are messages, besides what ``raise`` raises."""
+_SENTENCE: Final = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _EXPRESSION: Final = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
@@ -88,17 +111,40 @@ def declared_text(source: str) -> str:
 
 
 def message_text(source: str) -> str:
-    """A module with everything blanked except the texts of its errors, findings and notices."""
+    """A module with everything blanked except its messages and all other strings of two or more words.
+
+    Docstrings are not for users. An f-string and adjacent literals are one string.
+    """
     tree = ast.parse(source)
     parts = [text for node in ast.walk(tree) if _is_message(node) for text in ast.walk(node) if _is_text(text)]
-    spans = {(text.lineno, text.end_lineno or text.lineno) for text in parts if isinstance(text, ast.expr)}
-    lines = source.splitlines()
-    kept = {number for first, last in spans for number in range(first, last + 1)}
-    prose = "\n".join(
-        " ".join(f'{text}"' for text in _QUOTED.findall(line)) if number in kept else ""
-        for number, line in enumerate(lines, 1)
-    )
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parts += [text for text in ast.walk(tree) if _is_text(text) and id(text) not in docs and _is_sentence(text)]
+    lines = source.encode().split(b"\n")
+    out = [""] * len(lines)
+    for number, line in {one for text in parts if isinstance(text, ast.expr) for one in _lines_of(text, lines)}:
+        out[number] += " ".join(f'{text}"' for text in _QUOTED.findall(line)) + " "
+    prose = "\n".join(out)
     return page_text(_blanked(_EXPRESSION, prose))
+
+
+def name_faults(path: Path, source: str) -> Iterator[tuple[int, str, str]]:
+    """Line, name and replacement, for each banned word in the names that a module defines, and in its own."""
+    found = [(1, path.stem), *(one for node in ast.walk(ast.parse(source)) for one in _names(node))]
+    for line, name in dict.fromkeys(found):
+        words = _HUMP.sub("_", name).lower()
+        if name not in _PUBLISHED:
+            yield from ((line, name, better) for pattern, better in _NAMES if pattern.search(words))
+
+
+def _names(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node.lineno, node.name
+    elif isinstance(node, ast.arg):
+        yield node.lineno, node.arg
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.lineno, node.id
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        yield node.lineno, node.attr
 
 
 def _is_message(node: ast.AST) -> bool:
@@ -110,6 +156,18 @@ def _is_message(node: ast.AST) -> bool:
 
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _lines_of(node: ast.expr, lines: Sequence[bytes]) -> Iterator[tuple[int, str]]:
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    for number in range(first, last + 1):
+        end = node.end_col_offset if number == last else None
+        yield number, lines[number][node.col_offset if number == first else 0 : end].decode()
+
+
+def _is_sentence(node: ast.AST) -> bool:
+    parts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+    return _SENTENCE.search("".join(parts)) is not None
 
 
 def _texts(node: ast.AST) -> Iterable[ast.expr]:
@@ -144,8 +202,12 @@ def texts(root: Path) -> Iterator[tuple[Path, str]]:
 def main() -> None:
     """Fails with every fault below a directory, by default this checkout."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
-    found = [f"{path}:{line}: {word} → {better}" for path, text in texts(root) for line, word, better in faults(text)]
-    sys.exit("\n".join(found) or 0)
+    found = [(path, fault) for path, text in texts(root) for fault in faults(text)]
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        own = path.relative_to(root)
+        found += [(own, fault) for fault in name_faults(own, path.read_text(encoding="utf-8"))]
+    lines = dict.fromkeys(f"{path}:{line}: {word} → {better}" for path, (line, word, better) in found)
+    sys.exit("\n".join(lines) or 0)
 
 
 if __name__ == "__main__":

@@ -101,4 +101,4 @@ def silence(table: Table, writer: str) -> None:
     lease = registered.lease(writer)
     assert lease is not None
     registered.write_lease(writer, replace(lease, until_ms=0))
-    take_over._LOOKED.clear()
+    take_over._CHECKED_S.clear()

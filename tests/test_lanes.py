@@ -1,6 +1,6 @@
 """No test is in no lane, and none is lost to continuous integration.
 
-The tests that are looked at are those of this run: all but three folders in ``make test``.
+The checked tests are those of this run: all but three folders in ``make test``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts for users are written in the words of the field."""
+"""Texts for users, and names, are written in the words of the field."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     texts = {
         "docs/guide/good.md": PAGE.format(sentence="The optimizer marks the epoch."),
         "docs/guide/bad.md": PAGE.format(sentence="The writer is told of it."),
-        "src/lakelog/options/one.py": 'told = Option("told", str, None, "What nobody\\n reads.", aliases=("told",))\n',
-        "src/lakelog/cli/two.py": '@click.command()\ndef gone() -> None:\n    """Look at gone.\n\n    More."""\n',
-        "src/lakelog/three.py": 'told = 1\nraise NotFound(\n    f"{told} rows are "\n    f"gone, too: {gone!r}"\n)\n',
-        "src/lakelog/four.py": 'gone = "gone"\ncursor.fail(f"{gone} begins anew")\n',
+        "src/lakelog/options/one.py": 'it = Option("told", str, None, "What nobody\\n reads.", aliases=("told",))\n',
+        "src/lakelog/cli/two.py": '@click.command()\ndef run() -> None:\n    """Look at gone.\n\n    More."""\n',
+        "src/lakelog/three.py": 'it = 1\nraise NotFound(\n    f"{it} rows are "\n    f"gone, too: {gone!r}"\n)\n',
+        "src/lakelog/four.py": 'it = "gone"\ncursor.fail(f"{it} begins anew")\n',
+        "src/lakelog/five.py": '"""Told."""\nit = LogProblem("it does not tell its age", "wait")\n',
+        "src/lakelog/six.py": 'it = replace(run, detail=f"{it} is told later")\nfacts["kept"] = "for ever"\n',
+        "src/lakelog/told_rows.py": 'def look(figures_of: int, looked_ms: int) -> None:\n    """Gone."""\n',
         "src/lakelog/service/dashboard/templates/a.html": '<p title="gone">{{ told }} <b>Rows</b> are gone</p>\n',
     }
     for name, text in texts.items():
@@ -55,6 +58,12 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("src/lakelog/three.py:4", "gone"),
         ("src/lakelog/three.py:4", "too"),
         ("src/lakelog/four.py:2", "anew"),
+        ("src/lakelog/five.py:2", "tell"),
+        ("src/lakelog/six.py:1", "told"),
+        ("src/lakelog/six.py:2", "for ever"),
+        ("src/lakelog/told_rows.py:1", "told_rows"),
+        ("src/lakelog/told_rows.py:1", "look"),
+        ("src/lakelog/told_rows.py:1", "figures_of"),
     ],
 )
 def test_a_banned_word_is_reported_with_its_replacement(reported: list[str], place: str, word: str) -> None:
@@ -64,4 +73,4 @@ def test_a_banned_word_is_reported_with_its_replacement(reported: list[str], pla
 
 
 def test_code_names_and_other_words_are_not_reported(reported: list[str]) -> None:
-    assert len(reported) == 8
+    assert len(reported) == 14

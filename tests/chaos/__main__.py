@@ -53,7 +53,7 @@ def main() -> None:
     )
     parser.add_argument("--content", choices=("input", "changes"), default="input", help="of the log of many writers")
     parser.add_argument("--directory", type=Path, help="where tables, checkpoints and logs stay for a look at them")
-    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--json", type=Path, help="a file for the results")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
     with tempfile.TemporaryDirectory(prefix="lakelog-chaos-") as temporary:

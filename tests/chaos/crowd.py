@@ -38,7 +38,7 @@ started meanwhile."""
 
 @dataclass
 class Crowd:
-    """``run`` gives the figures and ends all that it starts. ``lease_s`` and ``content`` are options of the table."""
+    """``run`` gives the results and ends all that it starts. ``lease_s`` and ``content`` are options of the table."""
 
     directory: Path
     log: str
@@ -83,7 +83,7 @@ class Crowd:
         finally:
             keeping.set()
             self._stop()
-        figures = {
+        results = {
             "log": self.log,
             "kind": self.kind,
             "seed": self.seed,
@@ -94,8 +94,8 @@ class Crowd:
             "wrong": verdict.wrong,
             "equal": not verdict.wrong,
         }
-        self.report(_table_of(figures))
-        return figures
+        self.report(_table_of(results))
+        return results
 
     @property
     def _warehouse(self) -> str:
@@ -285,8 +285,8 @@ class Crowd:
             self.server.stop()
 
 
-def _table_of(figures: dict[str, Any]) -> str:
-    lines = [f"{name:12}{figures[name]:>9,}" for name in (BEGIN, OK, FAILED, UNKNOWN, SCAN)]
-    lines += [f"{name:60}{rows:>9,} rows" for name, rows in figures["readings"].items()]
-    lines += [f"done: {figures['done']}", *(f"WRONG {text}" for text in figures["wrong"]), ""]
-    return "\n".join([*lines, "all readings are one, and agree with every answer" if figures["equal"] else "WRONG"])
+def _table_of(results: dict[str, Any]) -> str:
+    lines = [f"{name:12}{results[name]:>9,}" for name in (BEGIN, OK, FAILED, UNKNOWN, SCAN)]
+    lines += [f"{name:60}{rows:>9,} rows" for name, rows in results["readings"].items()]
+    lines += [f"done: {results['done']}", *(f"WRONG {text}" for text in results["wrong"]), ""]
+    return "\n".join([*lines, "all readings are one, and agree with every answer" if results["equal"] else "WRONG"])

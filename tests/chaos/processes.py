@@ -1,4 +1,4 @@
-"""Processes that are started, looked at and killed: a job with all that it starts is one session of the kernel."""
+"""Processes that are started, inspected and killed: a job with all that it starts is one session of the kernel."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _MODE = {"changes": "all", "upserts": "upsert", "append": "all"}
 
 @dataclass
 class Chaos:
-    """``run`` gives the figures; all that it starts ends with it. ``seconds`` of killing, then the rest in peace."""
+    """``run`` gives the results; all that it starts ends with it. ``seconds`` of killing, then the rest in peace."""
 
     directory: Path
     kind: str
@@ -81,7 +81,7 @@ class Chaos:
         finally:
             self._stop()
         equal = all(not r["lost"] and not r["extra"] for r in found.values()) and counts["net"] == counts["sent"]
-        figures = {
+        results = {
             "log": self.log,
             "kind": self.kind,
             "seed": self.seed,
@@ -99,8 +99,8 @@ class Chaos:
             "peak_mb": round(self.peak_mb),
             "equal": equal,
         }
-        self.report(table_of(figures))
-        return figures
+        self.report(table_of(results))
+        return results
 
     @property
     def _log(self) -> LogReader:
@@ -312,15 +312,15 @@ def counted_input(rows: Input, total: int) -> pl.DataFrame:
     return rows.table_after(total).with_columns(pl.lit(1, pl.Int64).alias("n"))
 
 
-def table_of(figures: dict[str, Any]) -> str:
-    """The figures as a table."""
+def table_of(results: dict[str, Any]) -> str:
+    """The results as a table."""
     head = ("sent", "log", "redundant", "compensated", "net", "lost", "extra")
-    lines = ["".join(f"{name:>13}" for name in head), "".join(f"{figures[name]:>13,}" for name in head), ""]
+    lines = ["".join(f"{name:>13}" for name in head), "".join(f"{results[name]:>13,}" for name in head), ""]
     lines += [
         f"{name:28}{r['rows']:>12,} rows  {r['lost']:>8,} lost  {r['extra']:>8,} extra"
-        for name, r in figures["readers"].items()
+        for name, r in results["readers"].items()
     ]
-    lines.append("kills: " + ", ".join(f"{victim} {count}" for victim, count in sorted(figures["kills"].items())))
+    lines.append("kills: " + ", ".join(f"{victim} {count}" for victim, count in sorted(results["kills"].items())))
     return "\n".join(lines)
 
 

@@ -31,12 +31,12 @@ def test_a_refused_login_at_a_broker_is_reported_without_the_credentials(kafka, 
     assert "hunter2" not in finding.found + finding.what_to_do
 
 
-def test_the_lag_of_a_log_on_kafka_is_a_figure(kafka, tmp_path) -> None:
+def test_the_lag_of_a_log_on_kafka_is_measured(kafka, tmp_path) -> None:
     METER.reset()
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql(
         "create database db; create table db.t (id int, primary key (id)) tblproperties ("
-        f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'figures')"
+        f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'lags')"
     )
     with lake.table("db.t").writer() as writer:
         writer.write(pa.table({"id": pa.array(range(7), pa.int32())}))

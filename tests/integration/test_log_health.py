@@ -13,7 +13,7 @@ from pulsar_logs import on
 from servers.pulsar_server import PulsarServer
 
 
-def looked_at(table: Table) -> None:
+def check_health(table: Table) -> None:
     """Rows come into the log, then into the files."""
     with table.writer() as writer:
         writer.write(rows(1, 2, 3))
@@ -34,12 +34,12 @@ def looked_at(table: Table) -> None:
 
 
 def test_a_log_on_kafka_is_checked(kafka: KafkaBroker, tmp_path: Path) -> None:
-    looked_at(make(tmp_path, f", 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'health'"))
+    check_health(make(tmp_path, f", 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'health'"))
 
 
 @pytest.mark.pulsar
 def test_a_log_on_pulsar_is_checked(pulsar_server: PulsarServer, tmp_path: Path) -> None:
-    looked_at(on(pulsar_server, tmp_path))
+    check_health(on(pulsar_server, tmp_path))
 
 
 def test_an_unreachable_broker_is_reported(tmp_path: Path) -> None:

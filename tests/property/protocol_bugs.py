@@ -29,17 +29,17 @@ _STARTS: Final = Committer._starts
 _IS_RIGHT: Final = Healing._is_right
 
 
-def _skip_healing(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+def _skip_healing(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
     """Leaves redundant rows in the log for ever."""
     return []
 
 
-def _wrong_order(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+def _wrong_order(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
     """Appends corrections in the wrong order."""
-    return _PLAN(healing, region, gone)[::-1]
+    return _PLAN(healing, region, expired)[::-1]
 
 
-def _name_only(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+def _name_only(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
     """Takes back every refused row that no correction names; never looks at corrections themselves."""
     named, refused = set(), []
     for row in region.to_pylist():
@@ -57,14 +57,14 @@ def _name_only(healing: Healing, region: pa.Table, gone: range = range(0)) -> li
     ]
 
 
-def _no_last_state(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+def _no_last_state(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
     """Balances, and does not look at what is the last record of a key."""
-    return _PLAN(replace(healing, keyed=False), region, gone)
+    return _PLAN(replace(healing, keyed=False), region, expired)
 
 
-def _accept_fenced(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+def _accept_fenced(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
     """A driver of the past takes the rows of later epochs for refused ones."""
-    return _PLAN(replace(healing, accepted={10**6: frozenset(), **healing.accepted}), region, gone)
+    return _PLAN(replace(healing, accepted={10**6: frozenset(), **healing.accepted}), region, expired)
 
 
 def _starts_with(error: int) -> Callable[..., dict[int, int]]:
@@ -75,13 +75,13 @@ def _starts_with(error: int) -> Callable[..., dict[int, int]]:
 def _decide_again(decided: DecidedEpochs, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
     """The last decision wins: it takes the place of one that is there."""
     number = tip + 1 if decided.keyed else 0
-    path = decided._link_path(number) if number else decided._lane_path(record.writer, record.epoch)
+    path = decided._link_path(number) if number else decided._staged_path(record.writer, record.epoch)
     decided.io.write(path, record.to_bytes())
     return replace(record, number=number), True
 
 
 def _others_are_right(healing: Healing, last: Any) -> bool:
-    """What another writer appended behind a row is never looked at."""
+    """What another writer appended behind a row is never read."""
     return last.header.writer != healing.writer or _IS_RIGHT(healing, last)
 
 

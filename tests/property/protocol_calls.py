@@ -92,7 +92,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_WAKE", threading.Event()
     yield lease_keeper, "_RENEWED", {}
     yield lease_keeper, "_THREADS", {}
-    yield take_over, "_LOOKED", {}
+    yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
     yield late_rows, "_REOPENED", {}
     yield bucket_count, "_CHANGED", {}

@@ -151,8 +151,8 @@ class Clients:
             starts += 1
             tasks: list[Program] = []
             driver = self._driver(query, tasks)
-            patience = scheduler.lease_s * 500 * dice.random()
-            scheduler.wait_until(lambda: driver.is_done or driver.stopped_until > scheduler.now + patience)  # noqa: B023
+            wait_s = scheduler.lease_s * 500 * dice.random()
+            scheduler.wait_until(lambda: driver.is_done or driver.stopped_until > scheduler.now + wait_s)  # noqa: B023
             for task in tasks:
                 if dice.random() < 0.5:
                     scheduler.kill(task)

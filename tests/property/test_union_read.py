@@ -182,7 +182,7 @@ def test_reads_of_both_stores_are_exact_at_every_moment(
 
 
 def later(name: str) -> Any:
-    """Writers are looked at from two records too late on."""
+    """Writers are read from two records too late on."""
     real = log_moment._view
 
     def view(*arguments: Any) -> Any:

@@ -71,8 +71,8 @@ def test_an_update_explains_its_table_log_read_and_write(made: Lake, log: str) -
     assert "partitions: those of the rows, buckets: 2 by the hash of (id)" in head
     wanted = {
         "plain": "log: none",
-        "input": "gets the rows as they are written (changes: upsert)",
-        "changes": "gets the changes of the merged table after the commit",
+        "input": "receives the rows as they are written (changes: upsert)",
+        "changes": "receives the changes of the merged table after the commit",
     }
     assert wanted[log] in head
     assert "skips by: ((day = 2 AND id = 1))" in tables
@@ -102,10 +102,10 @@ def test_whole_partitions_are_named_and_not_read(made: Lake) -> None:
 
 def test_inserts_append_or_replace(made: Lake) -> None:
     head, tables, _ = told(made, "insert into db.n_plain select id, day, v from db.k_plain where id = 2")
-    assert "INSERT of table db.n_plain, no primary key" in head and "beside those of the table" in head
+    assert "INSERT of table db.n_plain, no primary key" in head and "in addition to those of the table" in head
     assert "Table db.k_plain" in tables and "skips by: (id = 2)" in tables
     head, tables, _ = told(made, "insert into db.k_input values (7, 7, 'x')")
-    assert "(deduplicate)" in head and "gets the rows as they are written" in head and not tables
+    assert "(deduplicate)" in head and "receives the rows as they are written" in head and not tables
     head, _, _ = told(made, "insert overwrite db.n_changes partition (day = 1) select id, v from db.n_plain")
     assert "in place of the rows of these partitions" in head and "partitions: day = 1" in head
     head, _, _ = told(made, "insert overwrite db.k_plain select * from db.n_plain")
@@ -115,7 +115,7 @@ def test_inserts_append_or_replace(made: Lake) -> None:
     head, tables, _ = told(made, "insert into db.n_plain replace where day = 1 select id, 1, v from db.k_plain")
     assert "each data file that has rows of the read below" in head and "skips by: ((day = 1))" in tables
     head, _, _ = told(made, "insert into db.k_input /*+ OPTIONS('emit.mode' = 'file') */ values (7, 7, 'x')")
-    assert "gets nothing from this write" in head
+    assert "receives nothing from this write" in head
     head, _, _ = told(made, "insert into db.k_input /*+ OPTIONS('emit.mode' = 'log') */ values (7, 7, 'x')")
     assert "writes: nothing to the files" in head
 

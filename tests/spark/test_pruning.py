@@ -141,10 +141,10 @@ def test_partitions_are_chosen_by_a_join_and_the_answer_is_the_same(
     found = rows(parts, query)
     is_pruned = not any(word in query for word in ("facts f left join", "full join", "anti"))
     assert ("splits, 20 files" in told(parts, query).partition("db.days")[0].partition(" of ")[0]) == (not is_pruned)
-    assert "looked at by the driver" in told(parts, query) if is_pruned else True
+    assert "read first by the driver" in told(parts, query) if is_pruned else True
     monkeypatch.setattr("lakelog.spark.native.join_pruning._MANY_FILES", 1000)
     assert rows(parts, query) == found
-    assert "looked at by the driver" not in told(parts, query)
+    assert "read first by the driver" not in told(parts, query)
 
 
 def test_what_a_query_inside_takes_from_around_it_chooses_no_partitions(parts: Lake) -> None:
@@ -234,11 +234,11 @@ def test_explain_shows_how_each_split_is_read(parts: Lake, monkeypatch: pytest.M
     assert "skips by: (day IN (3, 4)) AND (id > 2)" in text
     assert "reads 2 splits, 3 files" in text and "of 20 splits, 21 files" in text
     (three,), (four,) = ([line for line in text.splitlines() if f"day={d}/" in line] for d in (3, 4))
-    assert "2 files, 11 rows" in three and "the driver reads them, they are few, merged" in three
+    assert "2 files, 11 rows" in three and "the driver reads them, because they are few, merged" in three
     assert "1 files, 10 rows" in four and "they are few" in four
     monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", 1)
     text = told(parts, "select v from db.facts where day in (3, 4)")
-    assert "Spark reads the files, but for rows that others replace or delete" in text
+    assert "Spark reads the files, except rows that others replace or delete" in text
     parts.sql("cache table db.facts")
     assert "from Spark's memory (CACHE TABLE)" in told(parts, "select v from db.facts")
 

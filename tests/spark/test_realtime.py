@@ -15,7 +15,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled, UnsupportedFeature
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.spark.realtime.json_columns import bucket_column
 from lakelog.spark.realtime.kafka_connector import connector_needed
@@ -113,11 +113,11 @@ def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
         writer.write(rows_of(typed, ["+I", "+U", "-D"]))
     source = changes_of(kafka_records(spark, typed), typed.logical)
     records = records_of(source, typed.logical).toArrow()
-    assert records["headers"].to_pylist()[0] == [{"key": "lakelog", "value": NOBODYS_HEADER}]
+    assert records["headers"].to_pylist()[0] == [{"key": "lakelog", "value": UNOWNED_HEADER}]
     before = tailed(typed, source)
     columns = [records[name].cast(pa.large_binary()).combine_chunks() for name in ("key", "value")]
     appender = appender_for(typed.logical.log)
-    appender.append(0, Records(columns[0], columns[1], NOBODYS_HEADER))
+    appender.append(0, Records(columns[0], columns[1], UNOWNED_HEADER))
     appender.flush()
     assert same(tailed(typed, source)) == same(before * 2)
 
@@ -135,7 +135,7 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
             0, Records(pa.nulls(1, pa.large_binary()), pa.array([value.encode()], pa.large_binary()), header)
         )
 
-    for op, header in [("c", b"1|d|w|0|a"), ("c", b"1|d|w|0|b"), ("d", b"1|x|w|0|a|0|-1"), ("c", NOBODYS_HEADER)]:
+    for op, header in [("c", b"1|d|w|0|a"), ("c", b"1|d|w|0|b"), ("d", b"1|x|w|0|a|0|-1"), ("c", UNOWNED_HEADER)]:
         record(op, header)
     nothing = pa.nulls(1, pa.large_binary())
     appender.append(0, Records(nothing, nothing, b"1|c|w|0|"))

@@ -137,7 +137,7 @@ def test_two_rows_of_the_source_for_one_of_the_target_change_nothing(lake, key) 
     lake.sql("insert into db.t values (1, 'a', 1), (2, 'b', 2)")
     before = lake.table("db.t").latest_snapshot().id
     twice = "merge into db.t using (values (1, 'x'), (1, 'y')) as s(id, v) on t.id = s.id when matched"
-    with pytest.raises(SparkRuntimeException, match="several rows of the source match one row"):
+    with pytest.raises(SparkRuntimeException, match="several source rows match one row"):
         lake.sql(f"{twice} then update set v = s.v")
     assert lake.table("db.t").latest_snapshot().id == before
     lake.sql(f"{twice} and s.v = 'y' then update set v = s.v")

@@ -37,7 +37,7 @@ def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows, form) -> None:
         frame = lake.spark.read.format("lakelog").option("read.mode", "union").load("db.t")
         assert frame.where("id >= 9900").count() == open_rows
         plan = lake.sql(f"explain select * from db.t {UNION}").collect()[0][0]
-        assert "files: snapshot 1" in plan and "log behind them:" in plan and "== Physical Plan ==" in plan
+        assert "files: snapshot 1" in plan and "log after them:" in plan and "== Physical Plan ==" in plan
 
 
 @pytest.mark.parametrize(("mode", "form"), [("all", "debezium-json"), ("upsert", "debezium-json"), ("upsert", "arrow")])

@@ -178,7 +178,7 @@ alter table db.t set identifier fields id
 --# set location 'elsewhere'
 alter table db.t set location 'elsewhere'
 --> UnsupportedStatement:
--->   line 1, column 18: SET LOCATION is not supported: a lakelog table lies in its database's directory of the warehouse
+-->   line 1, column 18: SET LOCATION is not supported: a lakelog table is in the directory of its database in the warehouse
 -->   alter table db.t set location 'elsewhere'
 -->                    ^
 

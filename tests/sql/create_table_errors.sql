@@ -208,7 +208,7 @@ create table db.a like db.tt
 --# a location
 create table db.a (id int) using lakelog location '/tmp/a'
 --> UnsupportedStatement:
--->   line 1, column 42: LOCATION is not supported: a lakelog table lies in its database's directory of the warehouse
+-->   line 1, column 42: LOCATION is not supported: a lakelog table is in the directory of its database in the warehouse
 -->   create table db.a (id int) using lakelog location '/tmp/a'
 -->                                            ^
 

@@ -47,7 +47,7 @@ select 'a from db.t
 select id from db.t /*+ OPTIONS('read.mode'='log') */
 where id = = SPARK_REFUSES
 --> UnsupportedStatement:
--->   line 2, column 12: this query cannot be understood from here on
+-->   line 2, column 12: this query cannot be parsed from here
 -->   where id = = SPARK_REFUSES
 -->              ^
 -->   Spark: [PARSE_SYNTAX_ERROR] Syntax error

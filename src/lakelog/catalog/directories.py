@@ -195,8 +195,8 @@ class Directories(Catalog):
             self._io.rename_dir(target, before.path)
         except (AlreadyExists, NotFound):
             raise TableReplaced(
-                f"table {before.identifier} was dropped, or renamed, and the table that was created under its name "
-                f"lies in '{target}' now: move that directory to a name that is free"
+                f"table {before.identifier} was dropped or renamed, and the new table with its name is in '{target}': "
+                "move that directory to an unused name"
             ) from None
         raise NotFound(f"table {before.identifier} was dropped or renamed by another process")
 

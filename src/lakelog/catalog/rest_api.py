@@ -137,10 +137,10 @@ class RestApi:
                     return self._answer(status, data)
                 why = f"it answers {status}"
             except HTTPError as failed:
-                why = _word(failed)
+                why = _error_text(failed)
             if left:
                 sleep(_PAUSE_S * 2 ** (_TRIES - left) * (0.5 + random_fraction()))
-        raise self._away(why)
+        raise self._unreachable(why)
 
     def change(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Answer:
         """Sends a change to the server (``POST``, ``DELETE``), once.
@@ -152,8 +152,8 @@ class RestApi:
             status, data = self._send(method, path, body, {})
         except HTTPError as failed:
             if _was_not_sent(failed):
-                raise self._away(_word(failed)) from None
-            raise self._unknown(method, path, _word(failed)) from None
+                raise self._unreachable(_error_text(failed)) from None
+            raise self._unknown(method, path, _error_text(failed)) from None
         if status >= 500 and status != 501:
             raise self._unknown(method, path, f"it answers {status}: {self._read(data, status).message}")
         return self._answer(status, data)
@@ -221,7 +221,7 @@ class RestApi:
         if status == 501:
             raise UnsupportedFeature(f"the catalog server at {self.url} does not support the request (501): {said}")
         if status >= 500 or status == 429:
-            raise self._away(f"it answers {status}: {said}")
+            raise self._unreachable(f"it answers {status}: {said}")
         raise InvalidRequest(f"the catalog server at {self.url} refuses the request ({status}): {said}")
 
     def _read(self, data: bytes, status: int) -> Answer:
@@ -242,7 +242,7 @@ class RestApi:
     def _without_token(self, text: str) -> str:
         return _printable(text.replace(self.token, "…") if self.token else text)
 
-    def _away(self, why: str) -> Unavailable:
+    def _unreachable(self, why: str) -> Unavailable:
         return Unavailable(f"the catalog server at {self.url} cannot be reached or does not answer: {why}")
 
     def _unknown(self, method: str, path: tuple[str, ...], why: str) -> CommitUnknown:
@@ -267,7 +267,7 @@ def _was_not_sent(failed: HTTPError) -> bool:
     return is_stranger or isinstance(failed, NewConnectionError | ConnectTimeoutError)
 
 
-def _word(failed: HTTPError) -> str:
+def _error_text(failed: HTTPError) -> str:
     """The error text; it may contain the address, but never headers."""
     return _printable(f"{type(failed).__name__}: {failed}")
 

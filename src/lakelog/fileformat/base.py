@@ -151,13 +151,13 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
         return pc.utf8_rtrim(column, characters=" ") if padded else column
     mask = column.is_null() if column.null_count else None
     if isinstance(kind, RowType):
-        places = [column.type.get_field_index(f.name) for f in kind.fields]
-        if -1 in places:
+        indexes = [column.type.get_field_index(f.name) for f in kind.fields]
+        if -1 in indexes:
             raise Corrupt(
-                f"a row in the file has no field '{kind.fields[places.index(-1)].name}': it has {column.type}"
+                f"a row in the file has no field '{kind.fields[indexes.index(-1)].name}': it has {column.type}"
             )
         columns = column.flatten()
-        parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
+        parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(indexes, kind.fields, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
     if isinstance(kind, ArrayType):
         offsets, start, stop = fresh_offsets(column)

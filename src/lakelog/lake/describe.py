@@ -51,7 +51,7 @@ def _catch_up(table: DynamicTable) -> Rows:
     if found is not None:
         since = datetime.fromtimestamp(found.time_ms / 1000, UTC).isoformat(" ", "milliseconds")
         return [("log written since", since, f"writer {found.writer} had caught up in epoch {found.epoch}")]
-    return [("log written since", "not yet", "rows go to the files alone")] if is_backfilling(table) else []
+    return [("log written since", "not yet", "rows are written to the files only")] if is_backfilling(table) else []
 
 
 _CONTENTS = {

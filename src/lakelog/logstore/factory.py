@@ -54,6 +54,6 @@ class LogFactory:
         """The default address of a table's log: "" on a server."""
         return "" if self.file is None else f"{table_path}/{self.file}"
 
-    def place(self, log: LogLocation) -> str:
+    def describe(self, log: LogLocation) -> str:
         """The location of a log, for messages."""
         return log.address if self.is_local else f"topic '{log.topic}' on {log.address}"

@@ -17,10 +17,10 @@ RETENTION_MS: Final = round(timedelta(days=7).total_seconds() * 1000)
 _SLOW_MS = 50.0
 
 
-def no_topic(place: str) -> InvalidOption:
-    """The error for a table that is to adopt a topic, and has its log at a place without one."""
+def no_topic(location: str) -> InvalidOption:
+    """The error for a table that is to adopt a topic, and has its log in a file."""
     return InvalidOption(
-        f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is {place}: set "
+        f"option '{LOG_ADOPT.key}' = 'true' needs a topic on a server, and the log is {location}: set "
         f"'{LOG_ADDRESS.key}' to the servers of the topic"
     )
 
@@ -49,7 +49,7 @@ def probe(system: LogSystem, location: LogLocation, name: str) -> LogServer:
         system.drop(made)
     problems = []
     if rows != 1:
-        problems.append(LogProblem("a record that was appended is not there", "take a local disk, not a network one"))
+        problems.append(LogProblem("an appended record is missing", "take a local disk, not a network one"))
     if millis > _SLOW_MS:
-        problems.append(LogProblem(f"an append takes {millis:.0f} ms", "take a local disk that syncs faster"))
+        problems.append(LogProblem(f"an append takes {millis:.0f} ms", "use a local disk with faster fsync"))
     return LogServer(name, {"one append": f"{millis:.1f} ms"}, tuple(problems))

@@ -107,10 +107,10 @@ class Contested:
     def folded(self, columns: Mapping[str, pa.Array]) -> pa.Table:
         """The newest row of each key of the piece, with ``columns`` (one value per contested key) replaced."""
         newest = self.piece.rows_at(self.piece.newest)
-        places = np.empty(len(self.is_contested), dtype=np.int64)
+        positions = np.empty(len(self.is_contested), dtype=np.int64)
         singles = int((~self.is_contested).sum())
-        places[~self.is_contested] = np.arange(singles)
-        places[self.is_contested] = np.arange(singles, len(places))
+        positions[~self.is_contested] = np.arange(singles)
+        positions[self.is_contested] = np.arange(singles, len(positions))
         untouched = pa.array(np.flatnonzero(~self.is_contested))
         arrays = []
         for name, column in zip(newest.column_names, newest.columns, strict=True):
@@ -119,7 +119,7 @@ class Contested:
                 continue
             values = columns[name].cast(column.type)
             if singles:
-                values = pa.concat_arrays([one_array(column).take(untouched), values]).take(pa.array(places))
+                values = pa.concat_arrays([one_array(column).take(untouched), values]).take(pa.array(positions))
             arrays.append(values)
         return pa.Table.from_arrays(arrays, schema=newest.schema)
 

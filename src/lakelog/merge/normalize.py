@@ -92,7 +92,7 @@ def _differs(every: pa.Table, before: Indices, after: Indices, compared: Sequenc
     return out
 
 
-def _rows(every: pa.Table, places: Indices, kinds: np.ndarray) -> pa.Table:
-    rows = every.take(pa.array(places))
+def _rows(every: pa.Table, positions: Indices, kinds: np.ndarray) -> pa.Table:
+    rows = every.take(pa.array(positions))
     at = rows.schema.get_field_index(KIND_COLUMN)
     return rows.set_column(at, rows.schema.field(at), pa.array(kinds, pa.int8()))

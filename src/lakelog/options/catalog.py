@@ -63,9 +63,9 @@ CATALOG_LOG_SERVERS: Final = Option(
     "catalog.log-servers",
     str,
     None,
-    "Log servers (host:port, separated by commas) that users of the dashboard's terminal without the role admin may "
-    "name in the options of a table, besides those that the catalog's tables already have. Default: none. Programs "
-    "and `lakelog sql` are not limited.",
+    "Log servers (host:port, separated by commas) that users of the dashboard's terminal may name in table options. "
+    "Servers of the catalog's tables are always allowed. Default: none. Users with the role admin, programs and "
+    "`lakelog sql` are not limited.",
     scope=("lake",),
 )
 FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key)

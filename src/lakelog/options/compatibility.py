@@ -25,48 +25,58 @@ STARTUP_WORDS: Final = {
 _ANY: Final = ("table", "read", "write")
 
 
-def _inert(key: str, why: str, *, choices: tuple[str, ...] = (), aliases: tuple[str, ...] = ()) -> Option[str]:
+def _without_effect(key: str, why: str, *, choices: tuple[str, ...] = (), aliases: tuple[str, ...] = ()) -> Option[str]:
     return Option(key, str, None, f"No effect: {why}", _ANY, choices=choices, aliases=aliases)
 
 
 INERT: Final[tuple[Option[Any], ...]] = (
-    _inert("log-store.data-version", "every record of a log carries the version of its layout.", choices=("v1",)),
-    _inert("log.version", "every record of a log carries the version of its layout.", choices=("v1",)),
-    _inert("log-store.catch-up", "the table stores by itself whether its writers have caught up."),
-    _inert("log-store.catch-up-timestamp", "the table stores by itself when its writers have caught up."),
-    _inert("log-store.kafka.compatible.enabled", "the client finds out what the servers support."),
-    _inert("log.key.format", "keys are JSON in a debezium-json log.", choices=("json",)),
-    _inert("log.ignore-delete", "a log has all changes; ignore-delete drops them in both stores.", choices=("false",)),
-    _inert(
+    _without_effect(
+        "log-store.data-version", "every record of a log carries the version of its layout.", choices=("v1",)
+    ),
+    _without_effect("log.version", "every record of a log carries the version of its layout.", choices=("v1",)),
+    _without_effect("log-store.catch-up", "the table stores by itself whether its writers have caught up."),
+    _without_effect("log-store.catch-up-timestamp", "the table stores by itself when its writers have caught up."),
+    _without_effect("log-store.kafka.compatible.enabled", "the client detects the features of the servers."),
+    _without_effect("log.key.format", "keys are JSON in a debezium-json log.", choices=("json",)),
+    _without_effect(
+        "log.ignore-delete", "a log has all changes; ignore-delete drops deletes in both stores.", choices=("false",)
+    ),
+    _without_effect(
         "scan.remove-normalize",
         "a read of an upsert log has no normalizer without log.consumer.normalize.",
         aliases=("log.scan.remove-normalize",),
     ),
-    _inert("log.system.partitions", "a log has one partition per bucket."),
-    _inert("log.system.replication", "the servers of the log decide how often they replicate a topic."),
-    _inert("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
-    _inert("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),
-    _inert("streaming", "read.mode decides: a read of the log is a stream, one of files is not."),
-    _inert("monitor-interval", "the trigger of the query decides how often new files are read."),
-    _inert("source.parallelism", "a read has one task per partition of the log, or per split of files."),
-    _inert("sink.parallelism", "a write has as many tasks as its query, unless write.shuffle changes them."),
-    _inert("write.distribution.hash-mode", "rows are shuffled by partition and bucket."),
-    _inert(
+    _without_effect("log.system.partitions", "a log has one partition per bucket."),
+    _without_effect("log.system.replication", "the servers of the log decide how often they replicate a topic."),
+    _without_effect("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
+    _without_effect("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),
+    _without_effect("streaming", "read.mode decides: a read of the log is a stream, one of files is not."),
+    _without_effect("monitor-interval", "the trigger of the query decides how often new files are read."),
+    _without_effect("source.parallelism", "a read has one task per partition of the log, or per split of files."),
+    _without_effect("sink.parallelism", "a write has as many tasks as its query, unless write.shuffle changes them."),
+    _without_effect("write.distribution.hash-mode", "rows are shuffled by partition and bucket."),
+    _without_effect(
         "dim-table.enabled",
         "a lookup join waits for the rows that the table has when it starts.",
         aliases=("dim-table.enable",),
     ),
-    _inert("lookup.cache.max-rows", "lookup.cache-max-memory-size limits the memory of the index."),
-    _inert("lookup.cache.ttl-after-write", "the index has the newest rows, whatever their age."),
-    _inert("rocksdb.auto-compactions", "the index of a lookup join is no RocksDB."),
-    _inert("rocksdb.writing-threads", "the index of a lookup join is no RocksDB."),
-    _inert("rocksdb.block-cache.capacity", "the index of a lookup join is no RocksDB."),
-    _inert("rocksdb.block-cache.numShardBits", "the index of a lookup join is no RocksDB."),
-    _inert("source.split.target-size", "neighbouring files of a bucket are one split up to 128 MiB."),
-    _inert("source.split.open-file-cost", "neighbouring files of a bucket are one split up to 128 MiB."),
-    _inert("dynamic-bucket.assigner-parallelism", "the driver assigns keys to dynamic buckets."),
-    _inert("end-input.check-partition-expire", "each write checks for old partitions, at most once per interval."),
-    _inert("tag.automatic-creation", "tags are made by SQL, Python and the command line.", choices=("none",)),
+    _without_effect("lookup.cache.max-rows", "lookup.cache-max-memory-size limits the memory of the index."),
+    _without_effect(
+        "lookup.cache.ttl-after-write", "the index keeps the newest row of each key, without an age limit."
+    ),
+    _without_effect("rocksdb.auto-compactions", "the index of a lookup join does not use RocksDB."),
+    _without_effect("rocksdb.writing-threads", "the index of a lookup join does not use RocksDB."),
+    _without_effect("rocksdb.block-cache.capacity", "the index of a lookup join does not use RocksDB."),
+    _without_effect("rocksdb.block-cache.numShardBits", "the index of a lookup join does not use RocksDB."),
+    _without_effect("source.split.target-size", "a split combines adjacent files of a bucket up to 128 MiB."),
+    _without_effect("source.split.open-file-cost", "a split combines adjacent files of a bucket up to 128 MiB."),
+    _without_effect("dynamic-bucket.assigner-parallelism", "the driver assigns keys to dynamic buckets."),
+    _without_effect(
+        "end-input.check-partition-expire", "each write checks for old partitions, at most once per interval."
+    ),
+    _without_effect(
+        "tag.automatic-creation", "tags are created by SQL, Python and the command line.", choices=("none",)
+    ),
 )
 
 DEFAULTS: Final = Option(

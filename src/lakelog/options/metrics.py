@@ -86,7 +86,7 @@ LOG_ERRORS: Final = Metric(
 CATALOG_UP: Final = Metric("catalog_up", GAUGE, "1 if the tables of the catalog can be listed, else 0.", ("catalog",))
 TABLE_UP: Final = Metric("table_up", GAUGE, "1 if the statistics of the table can be read, else 0.")
 LOG_UP: Final = Metric("log_up", GAUGE, "1 if the log of the table responds, else 0. Absent without a log.")
-LOOK_DURATION: Final = Metric(
+INSPECTION_DURATION: Final = Metric(
     "look_duration", GAUGE, "Duration of the latest read of the table's statistics.", ("table",), "seconds"
 )
 HEALTH: Final = Metric(

@@ -26,7 +26,7 @@ def visible(text: str) -> str:
 def column_fault(name: str) -> str:
     """The reason why a text cannot be the name of a new column; "" if it can."""
     found = _INVISIBLE.search(name)
-    return f"it has {_escape(found[0])}, a character that is not shown" if found else ""
+    return f"it has {_escape(found[0])}, an invisible character" if found else ""
 
 
 def name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME) -> str:
@@ -51,9 +51,9 @@ def sql_name_fault(name: str) -> str:
     if fault := stored_name_fault(name, _MOST_BYTES_OF_A_NAME) or column_fault(name):
         return fault
     if found := re.search(r"[.`]", name):
-        return f"it has '{found[0]}', which has a meaning of its own in names"
+        return f"it has '{found[0]}', which has a special meaning in names"
     if unicodedata.normalize("NFC", name) != name:
-        return "it has letters in parts (an accent after its letter), which look like another name: write it in NFC"
+        return "it has decomposed letters (an accent after its letter), so it resembles another name: write it in NFC"
     twin = next(
         (char for char in name if not char.isascii() and _MEANT.search(unicodedata.normalize("NFKC", char))), ""
     )

@@ -212,7 +212,7 @@ FORCE_LOOKUP: Final = Option(
     "Whether compactions look up the rows that they replace, as with deletion vectors.",
     immutable=True,
 )
-INDEX_BESIDE_DATA: Final = Option(
+INDEX_IN_DATA_DIRECTORY: Final = Option(
     "index-file-in-data-file-dir",
     bool,
     False,

@@ -29,14 +29,14 @@ def parse_script(text: str) -> list[ParsedStatement]:
         if not token.is_symbol(";"):
             piece.append(token)
         elif piece:
-            statements += _parse_piece(text, piece)
+            statements += _parse_tokens(text, piece)
             piece = []
     if piece:
-        statements += _parse_piece(text, piece)
+        statements += _parse_tokens(text, piece)
     return statements
 
 
-def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
+def _parse_tokens(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
     """The statement; of ``FROM a INSERT INTO b SELECT … INSERT INTO c SELECT …`` each insert, with its own FROM."""
     if not tokens[0].is_word("FROM") or not (starts := _outside(tokens, "INSERT")):
         return [_parse_statement(script, tokens)]
@@ -48,8 +48,10 @@ def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
         if not selects:
             whole = SourceText(script, tokens[0].start, tokens[-1].end)
             raise whole.error(insert[0].start, "an INSERT after FROM needs its SELECT")
-        place = insert[selects[0]].start
-        found += parse_script(f"{script[insert[0].start : place]}{source} {script[place : insert[-1].end]}")
+        select_start = insert[selects[0]].start
+        found += parse_script(
+            f"{script[insert[0].start : select_start]}{source} {script[select_start : insert[-1].end]}"
+        )
     return found
 
 

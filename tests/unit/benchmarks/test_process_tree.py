@@ -22,8 +22,8 @@ def test_cpu_of_an_interval_is_the_difference_of_the_samples() -> None:
 
 def test_a_process_that_was_lost_does_not_make_a_step_cheaper() -> None:
     from process_tree import MemorySampler
-    from workload import _figures
+    from workload import _measurements
 
     sampler = MemorySampler(1, samples=[(1.5, 100.0)], cpu=[(1.0, 2.0), (2.0, 5.0)])
     lines = [{"step": "upsert", "wall": 1.0, "cpu": cpu, "begin": 1.0, "end": 2.0} for cpu in (-2.6, 2.9)]
-    assert _figures(lines, sampler)["steps"]["upsert"]["cpu"] == [3.0, 2.9]
+    assert _measurements(lines, sampler)["steps"]["upsert"]["cpu"] == [3.0, 2.9]

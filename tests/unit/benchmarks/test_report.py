@@ -20,7 +20,7 @@ def run(**cpu: float) -> dict[str, Any]:
     return {"steps": steps, "disk": {}, **memory, "checks": 2, "wrong": []}
 
 
-def test_a_figure_is_the_median_of_the_rounds() -> None:
+def test_a_measurement_is_the_median_of_the_rounds() -> None:
     from workload import median_of
 
     found = median_of([run(upsert=1.0), run(upsert=9.0), run(upsert=2.0)])

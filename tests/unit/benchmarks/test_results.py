@@ -1,4 +1,4 @@
-"""The page of results: every figure of the JSON files, with the machine it was measured on."""
+"""The page of results: every measurement of the JSON files, with the machine it was measured on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FIGURES: dict[str, Any] = {
+MEASUREMENTS: dict[str, Any] = {
     "arrow": {"write_rows_s": 123456, "write_cpu_us": {"driver": 0.5, "all": 9.25}},
     "json": {"write_rows_s": 99, "write_cpu_us": {"driver": 1.0, "broker": 2.0, "all": 3.0}},
 }
@@ -23,9 +23,9 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_benchmark_has_a_file_with_its_machine_and_a_section_of_the_page(tmp_path: Path) -> None:
     from results import write_results
 
-    write_results(tmp_path, {"throughput embedded": FIGURES, "one": {"p50": 1.5, "p99": 7}}, load=0.1)
+    write_results(tmp_path, {"throughput embedded": MEASUREMENTS, "one": {"p50": 1.5, "p99": 7}}, load=0.1)
     found = json.loads((tmp_path / "throughput-embedded.json").read_text())
-    assert found["figures"] == FIGURES
+    assert found["figures"] == MEASUREMENTS
     assert {"date", "commit", "cores", "load", "python", "lakelog"} <= set(found["machine"])
     lines = (tmp_path / "index.md").read_text().splitlines()
     assert lines.index("## One") < lines.index("## Throughput embedded")
@@ -38,7 +38,7 @@ def test_a_benchmark_has_a_file_with_its_machine_and_a_section_of_the_page(tmp_p
 @pytest.mark.parametrize(
     ("load", "told"), [(0.0, "quiet (load average 0.0)"), (99.0, "**loaded** (load average 99.0)")]
 )
-def test_a_figure_says_whether_the_machine_was_loaded(tmp_path: Path, load: float, told: str) -> None:
+def test_a_measurement_says_whether_the_machine_was_loaded(tmp_path: Path, load: float, told: str) -> None:
     from results import write_results
 
     write_results(tmp_path, {"one": {"p50": 1}}, load)

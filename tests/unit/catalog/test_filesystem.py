@@ -174,7 +174,7 @@ def test_a_drop_that_stopped_half_way_can_be_repeated(
 def test_a_drop_that_is_slower_than_another_leaves_the_table_that_was_created_meanwhile(
     shop: FilesystemCatalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has looked at the old table and is suspended before it takes it away."""
+    """It has read the old table and is suspended before it takes it away."""
     shop.create_table(ORDERS, SCHEMA)
     other = replace(SCHEMA, time_millis=SCHEMA.time_millis + 1)
     rename = io.rename_dir

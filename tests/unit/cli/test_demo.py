@@ -1,4 +1,4 @@
-"""The demo's screen and figures, from events that a demo would give."""
+"""The demo's screen and report, from events that a demo would give."""
 
 from __future__ import annotations
 
@@ -97,18 +97,18 @@ def test_the_next_command_queries_the_table_that_the_demo_left() -> None:
     assert """lakelog sql --warehouse '/my w' "select carrier, count(*), avg(arr_delay) from demo.flights""" in text
 
 
-def test_json_holds_the_figures_and_the_options_reach_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_json_holds_the_report_and_the_options_reach_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     demos = Demos(PROGRESS, REPORT)
     monkeypatch.setattr(demo_module, "_DEMOS", demos)
-    path = tmp_path / "figures.json"
+    path = tmp_path / "report.json"
     arguments = ["--seconds", "9", "--log", "kafka", "--address", "h:1", "--rate", "7", "--warehouse", "/w"]
     answer = CliRunner().invoke(demo_module.demo, [*arguments, "--json", str(path)], catch_exceptions=False)
     assert answer.exit_code == 0
     assert demos.asked == [DemoSettings(9.0, "kafka", "h:1", "/w", 7)]
-    figures = json.loads(path.read_text())
-    assert figures["equal"] is True
-    assert figures["log_latency_ms"] == {"p50": 180.4, "p99": 402.0, "samples": 60_000}
-    assert figures["file_latency_ms"] is None
+    report = json.loads(path.read_text())
+    assert report["equal"] is True
+    assert report["log_latency_ms"] == {"p50": 180.4, "p99": 402.0, "samples": 60_000}
+    assert report["file_latency_ms"] is None
 
 
 def test_unequal_stores_fail_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import lakelog
 from lakelog.cli.main import lakelog as command
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.log_state import newest_state
 
@@ -38,7 +38,7 @@ def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
     table = lake.table("db.t").logical
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender = appender_for(table.log)
-    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
     appender.flush()
     done = CliRunner().invoke(command, ["follow", "db.t", "--stop", "latest", "--warehouse", str(tmp_path)])
     assert done.output == "snapshot 1: 1 row\n", done.exception

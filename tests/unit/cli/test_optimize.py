@@ -48,7 +48,7 @@ def test_once_prints_a_line_a_run(warehouse: str) -> None:
     code, out, err = run(warehouse, "--once")
     assert code == 0
     assert "db.t compaction done in" in out and "5 files (" in out and ") became 1 (" in out
-    assert err == "looking after 1 table\n"
+    assert err == "maintaining 1 table\n"
     assert run(warehouse, "--once")[:2] == (0, "")
 
 

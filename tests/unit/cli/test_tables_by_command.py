@@ -17,7 +17,7 @@ from lakelog.cli.maintenance import call as call_module
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.table.system import SYSTEM_TABLES
 
@@ -73,7 +73,7 @@ def test_head_with_fresh_also_has_what_only_the_log_has(tmp_path: Path) -> None:
     lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
     appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
-    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
     appender.flush()
     lake.sql("alter table db.t set tblproperties ('emit.mode' = 'log')")
     assert rows(tmp_path, "head", "db.t") == []
@@ -218,7 +218,7 @@ def test_follow_prints_each_snapshot_as_an_object(tmp_path: Path) -> None:
     lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
     appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
-    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
     appender.flush()
     (step,) = rows(tmp_path, "follow", "db.t", "--stop", "latest")
     assert (step["table"], step["snapshot"], step["rows"]) == ("db.t", 1, 1)

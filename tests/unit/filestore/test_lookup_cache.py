@@ -24,7 +24,7 @@ class Source:
         yield from self.table.to_batches(max_chunksize=300)
 
 
-def look_up(cache: LookupCache, name: str, source: Source, **options: str) -> None:
+def find_matches(cache: LookupCache, name: str, source: Source, **options: str) -> None:
     given = Options({k.replace("__", ".").replace("_", "-"): v for k, v in options.items()})
     batches = list(cache.batches(name, source, given))
     assert pa.Table.from_batches(batches, source.table.schema).equals(source.table)
@@ -32,18 +32,18 @@ def look_up(cache: LookupCache, name: str, source: Source, **options: str) -> No
 
 def test_the_second_lookup_makes_a_copy_and_the_third_reads_it() -> None:
     cache, source = LookupCache(), Source()
-    look_up(cache, "f", source)
+    find_matches(cache, "f", source)
     assert cache.size == 0
-    look_up(cache, "f", source)
+    find_matches(cache, "f", source)
     assert cache.size > 8000
-    look_up(cache, "f", source)
+    find_matches(cache, "f", source)
     assert source.reads == 2
 
 
 def test_a_file_without_rows_has_a_copy_too() -> None:
     cache, source = LookupCache(), Source(0)
     for _ in range(4):
-        look_up(cache, "f", source)
+        find_matches(cache, "f", source)
     assert source.reads == 2
 
 
@@ -51,12 +51,12 @@ def test_the_longest_unused_copies_go_when_there_is_no_place() -> None:
     cache = LookupCache()
     sources = {name: Source() for name in "abc"}
     for name, source in sources.items():
-        look_up(cache, name, source, lookup__cache_max_disk_size="20 kb")
-        look_up(cache, name, source, lookup__cache_max_disk_size="20 kb")
-        look_up(cache, "a", sources["a"], lookup__cache_max_disk_size="20 kb")
+        find_matches(cache, name, source, lookup__cache_max_disk_size="20 kb")
+        find_matches(cache, name, source, lookup__cache_max_disk_size="20 kb")
+        find_matches(cache, "a", sources["a"], lookup__cache_max_disk_size="20 kb")
     assert 10_000 < cache.size <= 20 << 10
     assert [s.reads for s in sources.values()] == [2, 2, 2]
-    look_up(cache, "b", sources["b"], lookup__cache_max_disk_size="20 kb")
+    find_matches(cache, "b", sources["b"], lookup__cache_max_disk_size="20 kb")
     assert sources["b"].reads == 3
 
 
@@ -64,7 +64,7 @@ def test_the_longest_unused_copies_go_when_there_is_no_place() -> None:
 def test_nothing_is_copied_where_it_would_not_fit(size) -> None:
     cache, source = LookupCache(), Source()
     for _ in range(3):
-        look_up(cache, "f", source, lookup__cache_max_disk_size=size)
+        find_matches(cache, "f", source, lookup__cache_max_disk_size=size)
     assert cache.size == 0
 
 
@@ -74,20 +74,20 @@ def test_an_unused_copy_is_dropped(monkeypatch) -> None:
     cache, source = LookupCache(), Source()
     for now in (0.0, 1.0, 59.0, 118.0):
         times.append(now)
-        look_up(cache, "f", source, lookup__cache_file_retention="1 min")
+        find_matches(cache, "f", source, lookup__cache_file_retention="1 min")
     assert source.reads == 2
     times.append(200.0)
-    look_up(cache, "g", Source(), lookup__cache_file_retention="1 min")
+    find_matches(cache, "g", Source(), lookup__cache_file_retention="1 min")
     assert cache.size == 0
 
 
 def test_a_reader_keeps_the_copy_that_it_has() -> None:
     cache, source = LookupCache(), Source()
     for _ in range(2):
-        look_up(cache, "f", source)
+        find_matches(cache, "f", source)
     reading = cache.batches("f", source, Options())
     first = next(reading)
-    look_up(cache, "g", Source(), lookup__cache_file_retention="0 s")
+    find_matches(cache, "g", Source(), lookup__cache_file_retention="0 s")
     assert [first, *reading] == source.table.to_batches(max_chunksize=300)
 
 
@@ -98,5 +98,5 @@ def test_a_full_disk_does_not_stop_a_lookup(monkeypatch) -> None:
     monkeypatch.setattr(pa, "OSFile", full)
     cache, source = LookupCache(), Source()
     for _ in range(3):
-        look_up(cache, "f", source)
+        find_matches(cache, "f", source)
     assert cache.size == 0

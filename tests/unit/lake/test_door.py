@@ -1,4 +1,4 @@
-"""The first minutes of a user: ``connect`` takes a path, names are found, results and values can be looked at."""
+"""The first minutes of a user: ``connect`` takes a path, names are found, results and values are printable."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from lakelog.logstore.protocol.header import (
     COMMIT,
     CORRECTION,
     DATA,
-    NOBODYS_HEADER,
+    UNOWNED_HEADER,
     Header,
     are_unowned,
     decode_header,
@@ -79,8 +79,8 @@ def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) ->
 
 
 def test_a_record_without_a_header_or_a_writer_is_an_unowned_row() -> None:
-    assert NOBODYS_HEADER == b"1|d||0|"
-    headers = pa.chunked_array([[None, NOBODYS_HEADER, b"1|d|w|0|a"], [b"1|x|w|0|a|3|-1", b"1|b|w|0|a"]], pa.binary())
+    assert UNOWNED_HEADER == b"1|d||0|"
+    headers = pa.chunked_array([[None, UNOWNED_HEADER, b"1|d|w|0|a"], [b"1|x|w|0|a|3|-1", b"1|b|w|0|a"]], pa.binary())
     assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]
     assert are_unowned(headers).to_pylist() == [True, True, False, False, False]
-    assert decode_header(None, 0) == decode_header(NOBODYS_HEADER, 0) == Header(DATA, "", 0, "")
+    assert decode_header(None, 0) == decode_header(UNOWNED_HEADER, 0) == Header(DATA, "", 0, "")

@@ -93,7 +93,7 @@ def test_a_late_correction_of_a_row_before_the_region_is_taken_back_by_its_own_v
 
 def test_a_correction_of_a_row_that_the_log_no_longer_holds_is_not_judged() -> None:
     late = region([correction(3, -1, 1, None)], since=10)
-    assert healing(keyed=False).plan(late, gone=range(2, 10)) == []
+    assert healing(keyed=False).plan(late, expired=range(2, 10)) == []
 
 
 def test_a_large_difference_is_made_up_for_one_record_a_round() -> None:

@@ -1,4 +1,4 @@
-"""The figures of a real double write, as Prometheus and OpenTelemetry see them."""
+"""The metrics of a real double write, as Prometheus and OpenTelemetry see them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.metrics import METER
 from lakelog.lake import Lake
 from lakelog.options.metrics import METRICS
-from lakelog.service.metrics import EXPORTERS
-from lakelog.service.metrics import table_gauges as figures
+from lakelog.service.metrics import EXPORTERS, table_gauges
 from lakelog.service.metrics.endpoint import LakelogCollector
 from lakelog.service.metrics.otel import OtelExport, WithHistograms, _SampleCache, export_by
 from log_tables import make, rows
@@ -153,13 +152,13 @@ def test_one_collection_of_table_states_serves_several_scrapers(lake: Lake, monk
     asked = []
     real = lake.list_tables
     monkeypatch.setattr(lake, "list_tables", lambda **given: asked.append(1) or real(**given))
-    seen = figures.SampleSource([lake])
+    seen = table_gauges.SampleSource([lake])
     first = seen.samples()
     assert seen.samples() == first
     assert len(asked) == 1
 
 
-def test_a_program_adds_the_figures_to_its_own_registry(lake: Lake) -> None:
+def test_a_program_adds_the_metrics_to_its_own_registry(lake: Lake) -> None:
     registry = CollectorRegistry()
     registry.register(LakelogCollector([lake]))
     found = registry.get_sample_value("lakelog_rows_written_total", {"table": "db.t", "store": "log"})
@@ -277,7 +276,7 @@ class Kept(MetricExporter):
 
 
 def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
-    kept, moment = Kept(), _SampleCache(figures.SampleSource())
+    kept, moment = Kept(), _SampleCache(table_gauges.SampleSource())
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()
@@ -296,7 +295,7 @@ def test_opentelemetry_gets_the_histograms_as_they_stand(lake: Lake) -> None:
 def test_what_is_sent_is_what_the_protocol_takes(lake: Lake) -> None:
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
-    kept, moment = Kept(), _SampleCache(figures.SampleSource([lake]))
+    kept, moment = Kept(), _SampleCache(table_gauges.SampleSource([lake]))
     reader = PeriodicExportingMetricReader(WithHistograms(kept, moment), export_interval_millis=1e9)
     with OtelExport(moment, [reader], None) as export:
         export.flush()

@@ -158,12 +158,12 @@ def test_a_table_whose_inspection_fails_is_reported_and_retried_with_growing_del
     now = [0.0]
     monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
     optimizer = Optimizer(lake, OptimizerSettings(interval_s=30))
-    looked = []
+    delays = []
     for second in range(0, 300, 10):
         now[0] = second
-        if any(found.trouble for found in optimizer.plan()):
-            looked.append(second)
-    assert looked == [0, 30, 90, 210]
+        if any(found.failure for found in optimizer.plan()):
+            delays.append(second)
+    assert delays == [0, 30, 90, 210]
     assert [name for name, _ in optimizer.state().troubles] == ["db.ill"]
 
 
@@ -257,7 +257,7 @@ def test_a_compaction_takes_only_the_buckets_that_the_bytes_allow(lake: Lake) ->
     (need,) = table.health().needs
     (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=need.bytes // 2)).once()
     assert 0 < run.bytes_before <= need.bytes // 2
-    assert "wait for bytes of the next hour" in run.detail
+    assert "waiting for the byte budget of the next hour" in run.detail
     (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=1)).once()
     assert run.detail.startswith("1 bucket compacted")
     nothing = RunContext(lambda: False, most_bytes=1, may_exceed=False)
@@ -288,7 +288,7 @@ def test_one_of_two_processes_runs_maintenance_of_the_whole_table(lake: Lake, ki
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
     lease = leases.take_task(kind)
     done = run_action(table, kind, RunContext(lambda: False))
-    assert (done.outcome, done.detail) == (WAITS, "another process is at it")
+    assert (done.outcome, done.detail) == (WAITS, "another process is doing it")
     leases.release(lease)
     assert run_action(table, kind, RunContext(lambda: False)).outcome != WAITS
     assert leases.held() == []
@@ -298,14 +298,14 @@ def test_events_are_reported(lake: Lake) -> None:
     make(lake, "db.t", buckets=2)
     events: list[Event] = []
     Optimizer(lake, listen=events.append).once()
-    assert [e.kind for e in events] == ["looked", "begun", "progress", "progress", "ended"]
+    assert [e.kind for e in events] == ["inspected", "begun", "progress", "progress", "ended"]
     assert [(e.done, e.total) for e in events if e.kind == "progress"] == [(1, 2), (2, 2)]
     shutil.rmtree(lake.table("db.t").path + "/manifest")
     MANIFEST_CACHE.clear()
     events.clear()
     optimizer = Optimizer(lake, listen=events.append)
     optimizer.once()
-    assert [e.kind for e in events] == ["trouble", "looked"]
+    assert [e.kind for e in events] == ["failed", "inspected"]
     assert "next attempt in 30 s" in events[0].text
 
 
@@ -324,5 +324,5 @@ def test_its_state_says_what_waits_and_why(lake: Lake) -> None:
     ((table, why),) = [(w.table, w.why) for w in first.waiting]
     assert first.tables == 2
     assert {table, *(run.table for run in first.running)} == {"db.a", "db.b"}
-    assert why == "1 runs are at work"
+    assert why == "1 runs are active"
     assert first.bytes_last_hour > 0

@@ -63,11 +63,11 @@ def started(*command: str) -> subprocess.Popen[str]:
 
 
 def daemon(warehouse: Path, *more: str) -> subprocess.Popen[str]:
-    """One that has looked at the tables, and so listens to signals."""
+    """One that has inspected the tables, and so listens to signals."""
     job = started("-m", "lakelog", "optimize", "--interval", "200 ms", "--format", "jsonl", *more, "--warehouse",
                   str(warehouse))  # fmt: skip
     assert job.stderr is not None
-    assert job.stderr.readline().startswith("looking after")
+    assert job.stderr.readline().startswith("maintaining")
     return job
 
 
@@ -123,9 +123,9 @@ def test_two_optimizers_during_writes_keep_tables_small_and_lose_nothing(tmp_pat
     assert useless <= len(runs) / 2, "they get in each other's way"
     for table in tables:
         assert rows(table) == sorted(wanted.items()) == plain(table)
-        figures = table.health().figures
-        assert figures.most_runs < 5 and figures.snapshots.kept <= 8 + 50
-        assert figures.log is not None and figures.log.lag == 0
+        stats = table.health().figures
+        assert stats.most_runs < 5 and stats.snapshots.kept <= 8 + 50
+        assert stats.log is not None and stats.log.lag == 0
         assert leases_of(table.logical).held() == []
         assert {run.process for run in table.runs()} <= {one.pid for one in daemons}
         assert "running" not in {run.outcome for run in table.runs()}

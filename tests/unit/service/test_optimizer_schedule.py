@@ -79,7 +79,7 @@ def test_one_run_per_table_and_a_limit_of_parallel_runs() -> None:
         one.begin(job, 0)
     assert one.next(0) is None
     told = {w.table: w.why for w in one.waiting(0)}
-    assert told == {"a": "compaction of the table is at work", "c": "2 runs are at work"}
+    assert told == {"a": "compaction of the table is running", "c": "2 runs are active"}
     one.end(one.running["b"], DONE, 0, 1)
     assert one.next(1).table == "c"
 
@@ -97,7 +97,7 @@ def test_a_failure_delays_its_kind_for_its_table_longer_each_time_and_says_why()
         (waiting,) = one.waiting(now)
         assert "Unavailable: no disk" in waiting.why
         delays.append(round(waiting.seconds))
-        assert one.frees_in(now) == waiting.seconds
+        assert one.seconds_to_next(now) == waiting.seconds
         now += waiting.seconds
     assert delays == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
     one.offer("a", [need(EXPIRY)], now)
@@ -136,7 +136,7 @@ def test_compactions_read_no_more_than_the_bytes_of_an_hour() -> None:
     assert (second.most_bytes, second.may_exceed) == (40, False)
     one.begin(second, 0)
     assert one.next(0) is None
-    assert "100 bytes an hour are used up" in one.waiting(0)[0].why
+    assert "100 bytes per hour are used up" in one.waiting(0)[0].why
     one.end(first, DONE, 60, 10)
     one.end(second, DONE, 30, 10)
     assert one.next(11).most_bytes == 10

@@ -213,7 +213,7 @@ def clock(monkeypatch) -> list[float]:
 
 
 def at_rest(table: Table, mode: str) -> tuple[LakelogStreamReader, dict[str, Any]]:
-    """A stream whose checkpoint stands before records that show nothing, which it has looked at."""
+    """A stream whose checkpoint stands before records that show nothing, which it has read."""
     source = reader(table, log__consistency=mode, scan__startup__mode="earliest")
     at = source.initialOffset()
     with table.writer() as writer:

@@ -11,7 +11,7 @@ from lakelog.io.metrics import METER
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.log.register import register_follower
 from log_tables import make, rows
 
@@ -28,7 +28,7 @@ def spoiled(tmp_path: Path, form: str = "debezium-json") -> tuple[Table, int]:
     log = table.logical.log
     assert log is not None
     value = b'{"before":null,"after":{"id":"x","name":7},"op":"c"}'
-    records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), NOBODYS_HEADER)
+    records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), UNOWNED_HEADER)
     appended = appender_for(log).append(1, records)
     with table.writer() as writer:
         writer.write(rows(5, 6, 7, 8))

@@ -60,7 +60,7 @@ def test_old_rows_go_to_the_files_alone_and_live_ones_to_both(tmp_path, key) -> 
     table = make(tmp_path, key=key)
     write(table, (1, 48 * HOUR), (2, 47 * HOUR))
     write(table, (3, 2 * HOUR))
-    assert ("log written since", "not yet", "rows go to the files alone") in table.describe(extended=True)
+    assert ("log written since", "not yet", "rows are written to the files only") in table.describe(extended=True)
     assert logged(table) == [] and stored(table) == [1, 2, 3]
     before = now_ms()
     write(table, (4, 60_000))

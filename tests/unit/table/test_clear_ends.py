@@ -9,7 +9,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.commit.commit import _Patience
+from lakelog.filestore.commit.commit import _RetryPolicy
 from lakelog.io import clock
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
@@ -104,13 +104,13 @@ def test_partitions_of_a_table_with_a_log_do_not_expire(tmp_path) -> None:
 def test_a_commit_that_others_overtake_again_and_again_goes_on(monkeypatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr(clock, "sleep", waits.append)
-    patience = _Patience(Options({}))
-    assert all(patience.lost(snapshot) for snapshot in range(200))
+    retries = _RetryPolicy(Options({}))
+    assert all(retries.wait_after_loss(snapshot) for snapshot in range(200))
     assert max(waits) < 1
-    stalled = _Patience(Options({}))
-    assert [stalled.lost(7) for _ in range(11)] == [True] * 10 + [False]
-    few = _Patience(Options({"commit.max-retries": "2"}))
-    assert [few.lost(snapshot) for snapshot in range(3)] == [True, True, False]
+    stalled = _RetryPolicy(Options({}))
+    assert [stalled.wait_after_loss(7) for _ in range(11)] == [True] * 10 + [False]
+    few = _RetryPolicy(Options({"commit.max-retries": "2"}))
+    assert [few.wait_after_loss(snapshot) for snapshot in range(3)] == [True, True, False]
 
 
 def test_a_writer_that_others_overtake_fifteen_times_commits_in_the_end(tmp_path, monkeypatch) -> None:

@@ -41,8 +41,8 @@ KEYED = TableStats("db.t", 1_000, is_keyed=True)
 BUCKET = LogBucketStats(0, 10, 90, 50, 50, 0)
 
 
-def kinds(figures: TableStats) -> list[str]:
-    return [one.kind for one in pick_findings(figures, ())]
+def kinds(stats: TableStats) -> list[str]:
+    return [one.kind for one in pick_findings(stats, ())]
 
 
 def test_a_writer_that_died_is_red_until_the_next_writer_has_taken_over(tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
     )
     buckets = (BucketStats("{}", 0, 9, 9_000, 90, 9, 9, 9, 9, 9_000),)
     snapshots = replace(KEYED.snapshots, expirable=100, full_compaction_due=True)
-    figures = TableStats(HOSTILE, 1_000, is_keyed=True, log=log_with_all, buckets=buckets, snapshots=snapshots)
-    needed = plan_actions(figures, Options(), 1_000)
-    advice = [one.what_to_do for one in (*needed, *pick_findings(figures, needed), unreadable(HOSTILE, "why"))]
-    advice += [one.what_to_do for one in find_blockers(figures, Options(), 1_000) if "lakelog" in one.what_to_do]
+    stats = TableStats(HOSTILE, 1_000, is_keyed=True, log=log_with_all, buckets=buckets, snapshots=snapshots)
+    needed = plan_actions(stats, Options(), 1_000)
+    advice = [one.what_to_do for one in (*needed, *pick_findings(stats, needed), unreadable(HOSTILE, "why"))]
+    advice += [one.what_to_do for one in find_blockers(stats, Options(), 1_000) if "lakelog" in one.what_to_do]
     commands = [text for text in advice if text.startswith("lakelog")]
     assert len({text.split()[1] for text in commands}) >= 6, commands
     for text in commands:
@@ -189,8 +189,8 @@ def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
 
 
 def test_a_statement_to_copy_keeps_the_name_of_a_table_in_one_text() -> None:
-    figures = replace(KEYED, name="db.it's", snapshots=replace(KEYED.snapshots, tags_over=1, old_partitions=1))
-    advice = [one.what_to_do for one in plan_actions(figures, Options(), 1_000)]
+    stats = replace(KEYED, name="db.it's", snapshots=replace(KEYED.snapshots, tags_over=1, old_partitions=1))
+    advice = [one.what_to_do for one in plan_actions(stats, Options(), 1_000)]
     assert [text for text in advice if text.startswith("CALL") and r"('db.it\'s')" not in text] == []
     assert sum(text.startswith("CALL") for text in advice) >= 2
     (alter,) = find_blockers(replace(KEYED, name="db.a b"), Options({"optimizer.enabled": "false"}), 1_000)

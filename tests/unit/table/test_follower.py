@@ -22,7 +22,7 @@ from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, close_clients
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.table.log.scan import LogScan
@@ -45,7 +45,7 @@ def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
     return lake.table("db.t")
 
 
-def log_first(table: Table, ids: range, name: str, kind: int = INSERT, header: bytes = NOBODYS_HEADER) -> None:
+def log_first(table: Table, ids: range, name: str, kind: int = INSERT, header: bytes = UNOWNED_HEADER) -> None:
     """Appends rows to the log as a real-time query does."""
     dynamic = table.logical
     rows = pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
@@ -135,7 +135,7 @@ def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
     appender = appender_for(table.logical.log)  # type: ignore[arg-type]
     value = b'{"before":null,"after":{"id":9,"name":"b","more":3},"op":"c"}'
     given = [pa.array([text], pa.large_binary()) for text in (b'{"id":9}', value)]
-    appender.append(0, Records(given[0], given[1], NOBODYS_HEADER))
+    appender.append(0, Records(given[0], given[1], UNOWNED_HEADER))
     assert next(follower_).id == 2
     assert {"id": 9, "name": "b", "more": 3} in lake.table("db.t").scan().to_arrow().to_pylist()
 

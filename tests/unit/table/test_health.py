@@ -1,4 +1,4 @@
-"""The health of real tables: figures of one look, needs and waits that follow, JSON, the command."""
+"""The health of real tables: statistics of one inspection, needs and waits that follow, JSON, the command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelog.cli.tables.health import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
-from lakelog.table.health import collect_log as log_figures
+from lakelog.table.health import collect_log
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.compaction_task import leases_of
 from log_tables import make, rows
@@ -170,7 +170,7 @@ def test_an_unavailable_log_is_reported_and_hides_no_other_finding(tmp_path, mon
     def away(*_: object) -> None:
         raise Unavailable("the broker does not answer")
 
-    monkeypatch.setattr(log_figures, "capture", away)
+    monkeypatch.setattr(collect_log, "capture", away)
     found = table.health()
     assert found.figures.log.trouble == "Unavailable: the broker does not answer"
     assert found.figures.files == 1
@@ -226,7 +226,7 @@ def test_the_command_shows_all_tables_or_one_with_its_reasons(tmp_path) -> None:
     assert done.exit_code == 0, done.output
     assert "db.t" in done.output and "compaction" in done.output
     one = CliRunner().invoke(health, ["db.t", *where])
-    assert "a compaction begins at 5" in one.output and "lakelog compact db.t --minor" in one.output
+    assert "a compaction starts at 5" in one.output and "lakelog compact db.t --minor" in one.output
     (line,) = CliRunner().invoke(health, ["--format", "jsonl", *where]).output.splitlines()
     assert json.loads(line)["needs"][0]["kind"] == "compaction"
 

@@ -244,7 +244,7 @@ class Writers:
 
 
 def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
-    """In how many places, if the log began there, no more than control records would be lost; they are looked at."""
+    """In how many places, if the log began there, no more than control records would be lost; they are read."""
     reader, state, count = LogScan(table.logical).reader, newest_state(table.logical.store)[1], 0
     for bucket, end in reader.end_offsets(list(state.offsets)).items():
         known = state.offsets[bucket]

@@ -210,7 +210,7 @@ def test_a_table_without_change_tracking_has_no_changelog(lake: Lake) -> None:
     [
         ("", {"bucket": "-1"}, "'input' needs a primary key"),
         ("id", {"merge-engine": "first-row"}, "does not go with 'merge-engine' = 'first-row': take none or lookup"),
-        ("id", {"log-store.enabled": "true"}, "does not go with a log, which holds every row as it came"),
+        ("id", {"log-store.enabled": "true"}, "does not go with a log, which has every row as it was written"),
         (
             "id",
             {"changelog-producer": "none", "log-store.enabled": "true", "change-tracking": "false"},

@@ -70,7 +70,7 @@ def test_two_that_take_over_from_one_writer_leave_nothing(tmp_path: Path, monkey
     while not (dead := dead_writers(table.logical)):
         threading.Event().wait(0.05)
     assert list(take_over(table.logical)) == [name]
-    monkeypatch.setattr(module, "dead_writers", lambda _: dead)  # the other one has looked before
+    monkeypatch.setattr(module, "dead_writers", lambda _: dead)  # the other one has checked before
     assert list(take_over(table.logical)) == []
     assert table.logical.registered.writers() == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.merge.keys import key_at, key_parts, sort_rows
 from lakelog.state.sorted_run import ranks, run_in_memory, spread
-from lakelog.table.lookup.source import look_up, merged, missing
+from lakelog.table.lookup.source import find_matches, merged, missing
 
 SCHEMA = pa.schema([pa.field("k", pa.int32(), nullable=False)])
 
@@ -36,7 +36,7 @@ def test_each_row_finds_what_a_loop_finds() -> None:
         keys = [dice.choice([None, dice.randrange(45)]) for _ in range(dice.randrange(30))]
         wanted = np.array(sorted(dice.sample(range(len(keys)), dice.randrange(len(keys) + 1))), dtype=np.int64)
         batch = pa.RecordBatch.from_arrays([pa.array(keys, pa.int32())], ["probe"])
-        found = look_up(batch, SCHEMA, wanted, finder(held), EMPTY)
+        found = find_matches(batch, SCHEMA, wanted, finder(held), EMPTY)
         values = found.rows.column("v").to_pylist()
         got = [(left, values[right]) for left, right in zip(found.left.tolist(), found.right.tolist(), strict=True)]
         assert got == [(row, v) for row in wanted.tolist() if keys[row] is not None for v in held.get(keys[row], [])]
@@ -54,7 +54,7 @@ def test_each_row_finds_what_a_loop_finds() -> None:
 def test_lookups_of_different_rows_are_one() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([1, 2, 3, 4], pa.int32())], ["k"])
     parts = [
-        look_up(batch, SCHEMA, np.array(rows), finder({key: [f"{key}"] for key in (1, 2, 4)}), EMPTY)
+        find_matches(batch, SCHEMA, np.array(rows), finder({key: [f"{key}"] for key in (1, 2, 4)}), EMPTY)
         for rows in ([1, 3], [0, 2])
     ]
     whole = merged(parts)
@@ -78,7 +78,7 @@ def test_only_the_same_value_of_another_type_is_found(given, kind, want) -> None
 
     batch = pa.RecordBatch.from_arrays([given], ["k"])
     every = np.arange(len(given))
-    found = look_up(batch, pa.schema([("k", kind)]), every, find, EMPTY)
+    found = find_matches(batch, pa.schema([("k", kind)]), every, find, EMPTY)
     assert found.with_missing(every).right_rows()["v"].to_pylist() == want
 
 

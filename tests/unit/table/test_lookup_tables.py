@@ -1,4 +1,4 @@
-"""The indexes of a process: shared by its tasks, kept fresh by a thread if asked, gone with it; the figures."""
+"""The indexes of a process: shared by its tasks, kept fresh by a thread if asked, deleted with it; the statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelog.io.scratch import ScratchDirectory
 from lakelog.lake.table import Table
 from lakelog.merge.keys import key_parts
 from lakelog.table.lookup import index_cache as lookup_tables
-from lakelog.table.lookup import stats as lookup_figures
+from lakelog.table.lookup import stats
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
 from lakelog.table.lookup.index_cache import LookupTable, LookupTables
 from lakelog.table.lookup.stats import LookupStats, check_name, delete_old_stats, lookup_stats, save_stats
@@ -99,14 +99,14 @@ def test_unused_indexes_go(table, tmp_path, monkeypatch) -> None:
     assert list((tmp_path / "local").iterdir()) == []
 
 
-def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
+def test_statistics_are_kept_and_added_up(table, tmp_path) -> None:
     tables = LookupTables(str(tmp_path / "local"))
     for join in ("one", "two"):
         joined = tables.table(spec_of(table), join)
         joined.index(None, time.monotonic())
-        joined.figures.answered(99, 3.0)
-        joined.figures.answered(1, 150.0)
-        joined.figures.found += 60
+        joined.stats.answered(99, 3.0)
+        joined.stats.answered(1, 150.0)
+        joined.stats.found += 60
     tables.close()
     save_stats(table.logical, "two", "another", LookupStats(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
     one, two = lookup_stats(table.logical).to_pylist()
@@ -118,11 +118,11 @@ def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
     assert lookup_stats(table.logical, "three").num_rows == 0
 
 
-def test_old_figures_go_with_orphan_cleaning(table, monkeypatch) -> None:
+def test_old_statistics_are_deleted_with_orphan_cleaning(table, monkeypatch) -> None:
     save_stats(table.logical, "old", "w", LookupStats())
     table.remove_orphan_files()
     assert lookup_stats(table.logical).num_rows == 1
-    monkeypatch.setattr(lookup_figures, "_KEPT_MS", -1000)
+    monkeypatch.setattr(stats, "_KEPT_MS", -1000)
     delete_old_stats(table.logical)
     assert lookup_stats(table.logical).num_rows == 0
 

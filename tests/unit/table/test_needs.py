@@ -1,4 +1,4 @@
-"""What a table needs by its figures: pure, with a time that is given."""
+"""What a table needs by its statistics: pure, with a time that is given."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def bucket(runs: int, due: int = 0, number: int = 0, level0: int = 0) -> BucketS
     return BucketStats("{}", number, runs, 1000 * runs, 10 * runs, runs, level0, runs, due, 1000 * due)
 
 
-def needs(figures: TableStats, **options: str) -> dict[str, object]:
-    return {need.kind: need for need in plan_actions(figures, Options(options), NOW)}
+def needs(stats: TableStats, **options: str) -> dict[str, object]:
+    return {need.kind: need for need in plan_actions(stats, Options(options), NOW)}
 
 
-def waits(figures: TableStats, **options: str) -> list[str]:
-    return [f"{w.what}: {w.why} -> {w.what_to_do}" for w in find_blockers(figures, Options(options), NOW)]
+def waits(stats: TableStats, **options: str) -> list[str]:
+    return [f"{w.what}: {w.why} -> {w.what_to_do}" for w in find_blockers(stats, Options(options), NOW)]
 
 
 def test_a_table_that_is_well_needs_nothing() -> None:
@@ -51,7 +51,7 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     assert at == [50, 55, 60, 80]
     found = needs(replace(KEYED, buckets=(bucket(8, 7),)))["compaction"]
     assert (
-        found.reason == "1 of 1 bucket due, the fullest has 8 sorted runs (a compaction begins at 5): 7 files, 7.0 kB"
+        found.reason == "1 of 1 bucket due, the fullest has 8 sorted runs (a compaction starts at 5): 7 files, 7.0 kB"
     )
     assert found.bytes == 7000
     unseen = replace(KEYED, buckets=(bucket(2, 2, level0=1),))
@@ -78,7 +78,7 @@ def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() ->
     assert needs(replace(KEYED, snapshots=replace(rest, newest_ms=NOW))) == {}, "more will come"
     assert list(needs(replace(KEYED, snapshots=rest))) == ["expiry"]
     begun = needs(replace(KEYED, snapshots=replace(NEW, unfinished_removals=1)))
-    assert begun["expiry"].reason == "1 removal of files did not finish"
+    assert begun["expiry"].reason == "1 unfinished file removal"
 
 
 def test_orphan_cleaning_is_due_at_intervals() -> None:
@@ -97,11 +97,11 @@ def test_orphan_cleaning_is_due_at_intervals() -> None:
 def test_a_dead_batch_writer_is_most_urgent_and_an_active_one_is_waited_for() -> None:
     at_work = WriterStats("w1", BATCH, -1, -1, 0, NOW - 5000, undecided_ms=NOW - 5000)
     both = LogStats(writers=(at_work, replace(at_work, name="w2", is_gone=True)))
-    figures = replace(KEYED, buckets=(bucket(9, 9),), log=both)
-    found = plan_actions(figures, Options(), NOW)
+    stats = replace(KEYED, buckets=(bucket(9, 9),), log=both)
+    found = plan_actions(stats, Options(), NOW)
     assert [need.kind for need in found] == ["healing", "compaction"]
     assert "1 dead writer" in found[0].reason and "(w2)" in found[0].reason
-    waiting = waits(figures)
+    waiting = waits(stats)
     assert any(w.startswith("the rows of batch writer w1: it began 5 s ago") for w in waiting)
     assert not any("w2" in w for w in waiting)
 
@@ -118,7 +118,7 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_repo
 
 
 @pytest.mark.parametrize(
-    ("figures", "words"),
+    ("stats", "words"),
     [
         (
             replace(KEYED, buckets=(replace(bucket(9, 9), compactor="host, process 7"),)),
@@ -136,8 +136,8 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_repo
         (replace(KEYED, log=LogStats(log_first=True)), ["log-first rows", "lakelog follow db.t"]),
     ],
 )
-def test_what_waits_says_why_and_what_to_do(figures: TableStats, words: list[str]) -> None:
-    (found,) = waits(figures)
+def test_what_waits_says_why_and_what_to_do(stats: TableStats, words: list[str]) -> None:
+    (found,) = waits(stats)
     assert [word for word in words if word not in found] == []
 
 

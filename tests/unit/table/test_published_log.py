@@ -119,9 +119,9 @@ def test_maintenance_appends_missing_changes_and_health_shows_them(
         patched.setattr(publish, "publish", lambda _: False)
         write(table, (1, 1, 1))
     assert told(table) == []
-    figures = collect_table_stats(table.logical)
+    stats = collect_table_stats(table.logical)
     now = table.logical.store.latest_snapshot().time_millis + 60_000  # type: ignore[union-attr]
-    assert "are not in the log" in plan_actions(figures, Options(table.logical.schema.options), now)[0].reason
+    assert "are not in the log" in plan_actions(stats, Options(table.logical.schema.options), now)[0].reason
     run_action(table.logical, HEALING, RunContext(lambda: False))
     assert told(table) == [("+I", 1, 1, 1)]
     found = plan_actions(collect_table_stats(table.logical), Options(table.logical.schema.options), now)

@@ -171,7 +171,7 @@ def test_a_replay_that_wakes_up_after_another_one_decides_nothing(
         done.append(replay)
         drop_lease(table.logical, replay)
         table.logical.registered.write_lease(replay, Lease(BATCH, 1))
-        take_overs._LOOKED.clear()
+        take_overs._CHECKED_S.clear()
         assert reopened(tmp_path).replay_rejected().written == 2
         with reopened(tmp_path).writer() as writer:
             writer.write(rows("newer").slice(0, 1))

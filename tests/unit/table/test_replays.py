@@ -34,7 +34,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     return lake.table("db.t")
 
 
-def looked(job: Job, number: int, ids: Sequence[int]) -> list[AttemptResult]:
+def observed(job: Job, number: int, ids: Sequence[int]) -> list[AttemptResult]:
     """The attempts of tasks that look for a decision first, as those of a restarted query do."""
     if should_write_epoch(job.table, job.writer, number, new_uuid()):
         return job.attempts(number, ids)
@@ -56,7 +56,7 @@ def first_run(table: Table, is_sealed: bool, epochs: int = 4) -> dict[tuple[int,
     return files(table)
 
 
-SENT = pytest.mark.parametrize("sent", [Job.attempts, looked, raced])
+SENT = pytest.mark.parametrize("sent", [Job.attempts, observed, raced])
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
@@ -104,11 +104,11 @@ def test_an_empty_epoch_is_repeated_as_an_empty_one_only(table: Table, is_sealed
     if is_sealed:
         seal(job.committer)
     job = Job(table)
-    job.committer.commit(1, looked(job, 1, []))
+    job.committer.commit(1, observed(job, 1, []))
     with pytest.raises(Fenced, match="it has 2 rows, but table db.t holds this epoch with 0 rows"):
-        job.committer.commit(1, looked(job, 1, [7, 8]))
+        job.committer.commit(1, observed(job, 1, [7, 8]))
     with pytest.raises(Fenced, match="it has 0 rows, but table db.t holds this epoch with 4 rows"):
-        Job(table).committer.commit(2, looked(Job(table), 2, []))
+        Job(table).committer.commit(2, observed(Job(table), 2, []))
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
@@ -121,7 +121,7 @@ def test_an_epoch_that_was_skipped_does_not_swallow_rows(table: Table, is_sealed
         seal(job.committer)
     again = Job(table)
     with pytest.raises(Fenced, match="epoch 1 .* it has 2 rows, but table db.t holds this epoch with 0 rows"):
-        again.committer.commit(1, looked(again, 1, [7, 8]))
+        again.committer.commit(1, observed(again, 1, [7, 8]))
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
@@ -143,7 +143,7 @@ def test_a_driver_that_lost_the_decision_to_another_split_is_not_acknowledged(ta
 def test_a_nondeterministic_query_continues_with_the_rows_of_the_first_commit(table: Table) -> None:
     before = first_run(table, is_sealed=False)
     lenient = Committer(table.logical.with_hints({"write.check-replays": "false"}), "query")
-    lenient.commit(3, looked(Job(table), 3, range(30, 33)))
+    lenient.commit(3, observed(Job(table), 3, range(30, 33)))
     assert files(table) == net(table) == before
 
 
@@ -163,15 +163,15 @@ def test_older_snapshots_know_the_rows_of_older_epochs(long_ago: Table, caplog) 
     assert len(newest_state(long_ago.logical.store)[1].writers["query"].rows) == KEPT_EPOCHS
     for number in (0, 5, 29, 30, KEPT_EPOCHS + 29):
         job = Job(long_ago)
-        job.committer.commit(number, looked(job, number, [number]))
+        job.committer.commit(number, observed(job, number, [number]))
         with pytest.raises(Fenced, match=f"epoch {number} of query query is not committed: it has 2 rows"):
-            job.committer.commit(number, looked(job, number, [1, 2]))
+            job.committer.commit(number, observed(job, number, [1, 2]))
     expire_snapshots(long_ago.logical, 1, 1, timedelta(0))
     job = Job(long_ago)
     caplog.clear()
-    job.committer.commit(29, looked(job, 29, [1, 2]))
+    job.committer.commit(29, observed(job, 29, [1, 2]))
     with pytest.raises(Fenced, match="epoch 30"):
-        job.committer.commit(30, looked(job, 30, [1, 2]))
+        job.committer.commit(30, observed(job, 30, [1, 2]))
 
 
 def test_an_older_checkpoint_is_warned_of(table: Table, caplog) -> None:
@@ -180,10 +180,10 @@ def test_an_older_checkpoint_is_warned_of(table: Table, caplog) -> None:
     caplog.set_level(logging.WARNING, "lakelog.commit")
     first_run(table, is_sealed=True)
     job = Job(table)
-    job.committer.commit(3, looked(job, 3, range(30, 40)))
+    job.committer.commit(3, observed(job, 3, range(30, 40)))
     assert not caplog.records, "Spark repeats the newest epoch whenever a query starts again"
     for number in (1, 2):
-        job.committer.commit(number, looked(job, number, range(10)))
+        job.committer.commit(number, observed(job, number, range(10)))
     (warned,) = [record.getMessage() for record in caplog.records if record.name == "lakelog.commit"]
     assert "query query sends epoch 1 of table db.t again, but has committed epochs up to 3" in warned
     assert "new checkpointLocation" in warned
@@ -201,15 +201,15 @@ def test_a_state_of_an_earlier_version_is_read_and_carried_on(table: Table) -> N
     text["properties"]["lakelog.writers"] = orjson.dumps(writers).decode()
     path.write_bytes(orjson.dumps(text))
     job = Job(table)
-    job.committer.commit(3, looked(job, 3, range(30, 37)))
+    job.committer.commit(3, observed(job, 3, range(30, 37)))
     assert files(table) == net(table) == before
     job.epoch(4, range(40, 45))
     seal(job.committer)
     assert newest_state(table.logical.store)[1].writers["query"].rows == (5,)
     again = Job(table)
-    again.committer.commit(3, looked(again, 3, range(30, 37)))
+    again.committer.commit(3, observed(again, 3, range(30, 37)))
     with pytest.raises(Fenced, match="epoch 4"):
-        again.committer.commit(4, looked(again, 4, range(40, 47)))
+        again.committer.commit(4, observed(again, 4, range(40, 47)))
 
 
 def test_a_checkpoint_of_another_table_is_refused_also_without_the_run_of_its_query(table: Table) -> None:

@@ -8,7 +8,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.maintenance.retention import expire_quietly, expire_snapshots
+from lakelog.table.maintenance.retention import expire_by_options, expire_snapshots
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import state_at
 from lakelog.table.staging import task_writer
@@ -107,7 +107,7 @@ def test_partitions_are_dropped_after_a_write(tmp_path) -> None:
     write(table, 1, day="2020-01-01")
     assert table.scan().to_arrow().num_rows == 0
     write(table, 2, day="2020-01-02")
-    assert table.scan().to_arrow().num_rows == 1  # looked at once an hour
+    assert table.scan().to_arrow().num_rows == 1  # checked once an hour
     assert table.expire_partitions() == [{"day": "2020-01-02"}]
-    expire_quietly(table.logical)
+    expire_by_options(table.logical)
     assert table.scan().to_arrow().num_rows == 0

@@ -21,7 +21,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.embedded.reader import EmbeddedReader
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_follower, register_writer
@@ -100,7 +100,7 @@ class World:
             value = b'{"before":null,"after":{"id":20,"name":"foreign %d"},"op":"c"}' % next(self.names)
             columns = (pa.array([part], pa.large_binary()) for part in (b'{"id":20}', value))
             appender = appender_for(self.table.logical.log)
-            appender.append(0, Records(*columns, [NOBODYS_HEADER]))
+            appender.append(0, Records(*columns, [UNOWNED_HEADER]))
             appender.flush()
 
 

@@ -243,7 +243,7 @@ def test_a_paused_streaming_task_renews_its_lease_before_it_appends(table: Table
     pause(table, "query")
     assert list(take_over(table.logical)) == ["query"]
     assert folded(table) == files(table) == [(1, "q0")]
-    assert dead_writers(table.logical) == {}, "it was looked at"
+    assert dead_writers(table.logical) == {}, "it was checked"
     task.write(rows(3, name="q1").to_batches()[0])
     lease = table.logical.registered.lease("query")
     assert lease is not None and lease.is_alive and lease.settled is None

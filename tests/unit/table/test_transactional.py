@@ -14,7 +14,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.control_records import commit_record, commits_in
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import seal_abandoned, take_over_now
@@ -282,7 +282,7 @@ def test_unowned_rows_are_read_at_their_offsets(tmp_path) -> None:
     appender = appender_for(log)
     values = [b'{"before":null,"after":{"id":1,"name":"%d"},"op":"c"}' % number for number in range(3)]
     keys = pa.array([b'{"id":1}'], pa.large_binary())
-    records = [Records(keys, pa.array([value], pa.large_binary()), NOBODYS_HEADER) for value in values]
+    records = [Records(keys, pa.array([value], pa.large_binary()), UNOWNED_HEADER) for value in values]
     appender.append(0, records[0])
     task, committer = attempt(table, "w", 0, *range(2, 9), name="w"), Committer(table.logical, "w")
     appender.append(0, records[1])

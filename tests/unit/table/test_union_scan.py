@@ -373,7 +373,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
     assert re.search(
         r"files: snapshot 1, \d+\.\d s old; 1 decided epochs that wait for a snapshot, the newest \d", said
     )
-    assert re.search(r"log behind them: \d+ records in 2 of 2 buckets, the newest \d+\.\d s old", said)
+    assert re.search(r"log after them: \d+ records in 2 of 2 buckets, the newest \d+\.\d s old", said)
 
 
 @pytest.mark.parametrize("key", [", primary key (id)", ""])

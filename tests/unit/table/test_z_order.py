@@ -34,16 +34,16 @@ def curve(*columns: pa.Array) -> ZOrder:
     ids=lambda values: str(values.type),
 )
 def test_one_column_of_any_type_keeps_its_order(values: pa.Array) -> None:
-    places = curve(values).places([values]).to_pylist()
-    assert places == sorted(places) and places[0] < places[-1]
+    found = curve(values).positions([values]).to_pylist()
+    assert found == sorted(found) and found[0] < found[-1]
 
 
 @given(st.lists(st.integers(0, 15), min_size=4, max_size=60), st.randoms(use_true_random=False))
 def test_the_place_has_the_bits_of_both_ranks_in_turn(numbers: list[int], random) -> None:
     left, right = pa.array(numbers), pa.array([random.randrange(16) for _ in numbers])
     whole = pa.array(range(16))
-    found = curve(whole, whole).places([left, right]).to_pylist()
-    ranks = [dict(zip(range(16), curve(whole).places([whole]).to_pylist(), strict=True))[n] for n in range(16)]
+    found = curve(whole, whole).positions([left, right]).to_pylist()
+    ranks = [dict(zip(range(16), curve(whole).positions([whole]).to_pylist(), strict=True))[n] for n in range(16)]
     width = max(ranks).bit_length()
     for x, y, place in zip(left.to_pylist(), right.to_pylist(), found, strict=True):
         pairs = [(ranks[x] >> bit & 1) * 2 + (ranks[y] >> bit & 1) for bit in reversed(range(width))]
@@ -52,26 +52,26 @@ def test_the_place_has_the_bits_of_both_ranks_in_turn(numbers: list[int], random
 
 def test_a_column_of_few_values_counts_as_much_as_one_of_many() -> None:
     many, two = np.arange(4_096), np.arange(4_096) % 2
-    places = curve(pa.array(many), pa.array(two)).places([pa.array(many), pa.array(two)]).to_numpy()
-    first = two[np.argsort(places)[:1_024]]  # the first quarter of the curve has the lower half of each
+    found = curve(pa.array(many), pa.array(two)).positions([pa.array(many), pa.array(two)]).to_numpy()
+    first = two[np.argsort(found)[:1_024]]  # the first quarter of the curve has the lower half of each
     assert set(first) == {0}
 
 
 def test_skewed_values_spread_evenly() -> None:
     values = pa.array((np.arange(10_000) ** 4).tolist())
-    places = curve(values).places([values]).to_numpy()
-    quarters = np.histogram(places, 4, (0, places.max() + 1))[0]
+    found = curve(values).positions([values]).to_numpy()
+    quarters = np.histogram(found, 4, (0, found.max() + 1))[0]
     assert quarters.min() > 2_000
 
 
 def test_nothing_to_learn_from_and_too_many_columns() -> None:
     nothing = pa.array([], pa.int64())
-    assert curve(nothing).places([pa.array([3, None])]).to_pylist() == [0, 0]
+    assert curve(nothing).positions([pa.array([3, None])]).to_pylist() == [0, 0]
     wide = [pa.array([1, 2, 3])] * 40
-    assert curve(*wide).places(wide).to_pylist()[0] == 0
+    assert curve(*wide).positions(wide).to_pylist()[0] == 0
 
 
 def test_it_travels_to_workers() -> None:
     values = pa.array([5, 1, 3])
     made = curve(values)
-    assert pickle.loads(pickle.dumps(made)).places([values]).equals(made.places([values]))
+    assert pickle.loads(pickle.dumps(made)).positions([values]).equals(made.positions([values]))

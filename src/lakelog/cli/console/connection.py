@@ -37,15 +37,15 @@ class WarehouseConfig:
 
 def connect(spark: Any = None, *, warehouse: str) -> Lake:
     """The lake of a warehouse, with the options of the configuration. Raises the errors of ``lakelog.connect``."""
-    place = warehouse_config(warehouse)
-    reached = place.reached
+    config = warehouse_config(warehouse)
+    reached = config.reached
     return connect_lake(
         spark,
-        warehouse=place.warehouse,
-        settings=place.settings,
+        warehouse=config.warehouse,
+        settings=config.settings,
         storage_options=reached.storage,
         catalog_options=reached.catalog,
-        catalogs=place.catalogs,
+        catalogs=config.catalogs,
     )
 
 

@@ -82,7 +82,7 @@ def _pair(part: str) -> tuple[str, str]:
 
 
 def _summary(done: CompactionSummary) -> str:
-    left = [f"{done.busy} buckets left to another compactor"] if done.busy else []
+    left = [f"{done.busy} buckets leased by another compactor"] if done.busy else []
     left += [f"{done.lost} buckets changed by another commit meanwhile"] if done.lost else []
     if done.snapshot is None:
         return "; ".join(["nothing to compact", *left])

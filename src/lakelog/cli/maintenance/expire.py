@@ -28,8 +28,13 @@ def expire(
     """Expire old snapshots of TABLE (db.table). Defaults come from the table's options."""
     lake = connect(warehouse=warehouse)
     try:
-        gone = lake.table(table).expire_snapshots(retain_max, retain_min, older_than)
+        expired = lake.table(table).expire_snapshots(retain_max, retain_min, older_than)
     finally:
         lake.close()
-    facts = {"table": table, "removed": len(gone), "first": min(gone, default=None), "last": max(gone, default=None)}
-    FactPrinter(format_name).print(f"{len(gone)} snapshots removed", facts)
+    facts = {
+        "table": table,
+        "removed": len(expired),
+        "first": min(expired, default=None),
+        "last": max(expired, default=None),
+    }
+    FactPrinter(format_name).print(f"{len(expired)} snapshots removed", facts)

@@ -151,7 +151,7 @@ def _run_events(optimizer: Optimizer, format_name: str) -> int:
     columns = zip(*rows, strict=True) if rows else ([] for _ in _PLAN)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _PLAN, strict=True)]
     PRINTERS[format_name]().print_result([pa.Table.from_arrays(arrays, schema=_PLAN)])
-    troubles = [s for s in found if s.trouble]
-    for sighting in troubles:
-        click.echo(f"{sighting.table}: {sighting.trouble}", err=True)
-    return 1 if troubles else 0
+    failed = [one for one in found if one.failure]
+    for one in failed:
+        click.echo(f"{one.table}: {one.failure}", err=True)
+    return 1 if failed else 0

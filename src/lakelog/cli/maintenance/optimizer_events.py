@@ -30,7 +30,7 @@ class ShownEvents:
         self._format, self._bars = format_name, bars
         self._lock = threading.Lock()
         self._shown: dict[str, TaskID] = {}
-        self._has_header = self._has_looked = False
+        self._has_header = self._has_inspected = False
 
     def show(self, event: Event) -> None:
         """Prints one event."""
@@ -38,18 +38,18 @@ class ShownEvents:
             if event.kind == "ended" and event.run is not None:
                 self._forget(event.table)
                 self._print(event.run)
-            elif event.kind == "trouble":
-                self._say(f"{event.table}: {event.text}", err=True)
-            elif event.kind == "looked" and not self._has_looked:
-                self._has_looked = True
+            elif event.kind == "failed":
+                self._echo(f"{event.table}: {event.text}", err=True)
+            elif event.kind == "inspected" and not self._has_inspected:
+                self._has_inspected = True
                 count = "1 table" if event.total == 1 else f"{event.total:,} tables"
-                self._say(f"looking after {count}", err=True)
+                self._echo(f"maintaining {count}", err=True)
             elif self._bars is not None and event.run is not None:
                 self._move(self._bars, event, event.run)
 
     def _print(self, run: Run) -> None:
         if self._format == "jsonl":
-            self._say(orjson.dumps(asdict(run)).decode())
+            self._echo(orjson.dumps(asdict(run)).decode())
         elif self._format == "csv":
             with self._paused():
                 writer = csv.DictWriter(sys.stdout, [f.name for f in fields(Run)], lineterminator="\n")
@@ -59,9 +59,9 @@ class ShownEvents:
                 writer.writerow(asdict(run))
                 sys.stdout.flush()
         else:
-            self._say(run_line(run))
+            self._echo(run_line(run))
 
-    def _say(self, text: str, err: bool = False) -> None:
+    def _echo(self, text: str, err: bool = False) -> None:
         with self._paused():
             click.echo(text, err=err)
 

@@ -89,7 +89,7 @@ def dashboard(
         stages: dict[str, Callable[[], str]] = {}
         if demo:
             running = cleanup.enter_context(_SERVERS.load("demo")())
-            warehouse, checks, stages = running.warehouse, {"demo": running.trouble}, {"demo": running.stage}
+            warehouse, checks, stages = running.warehouse, {"demo": running.failure}, {"demo": running.stage}
         _run(warehouse, catalogs, users_file, token_file, opens, checks, stages, more)
 
 

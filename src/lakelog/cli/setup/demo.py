@@ -104,16 +104,16 @@ def draw_progress(now: DemoProgress) -> RenderableType:
         f"{now.elapsed_s:.0f} of {now.total_s:.0f} s",
         now.stage,
     )
-    figures = RichTable.grid(padding=(0, 2))
-    figures.add_row("sent", f"{now.rows_sent:,} rows", "")
-    figures.add_row("log", f"{now.rows_read:,} rows read", f"Spark → log → Spark  {_latency(now.log_latency_ms)}")
-    figures.add_row("tail", "", f"Spark → log → tail()  {_latency(now.tail_latency_ms)}")
-    figures.add_row(
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_row("sent", f"{now.rows_sent:,} rows", "")
+    grid.add_row("log", f"{now.rows_read:,} rows read", f"Spark → log → Spark  {_latency(now.log_latency_ms)}")
+    grid.add_row("tail", "", f"Spark → log → tail()  {_latency(now.tail_latency_ms)}")
+    grid.add_row(
         "files",
         f"{now.file_rows:,} rows in {now.snapshots} snapshots",
         f"until a batch read  {_latency(now.file_latency_ms)}",
     )
-    return Group(bar, figures, _draw_aggregate(now))
+    return Group(bar, grid, _draw_aggregate(now))
 
 
 def _draw_aggregate(now: DemoProgress) -> RenderableType:
@@ -138,20 +138,20 @@ def progress_line(now: DemoProgress) -> str:
 
 def draw_report(report: DemoReport) -> RenderableType:
     """The final metrics and the check."""
-    figures = RichTable.grid(padding=(0, 2))
-    figures.add_row(
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_row(
         "rows sent", f"{report.rows_sent:,} into the {report.log} log, at most {report.rows_per_second:,.0f} rows/s"
     )
-    figures.add_row("Spark → log → Spark", _latency(report.log_latency_ms))
-    figures.add_row("Spark → log → tail()", _latency(report.tail_latency_ms))
-    figures.add_row("until a batch read", _latency(report.file_latency_ms))
+    grid.add_row("Spark → log → Spark", _latency(report.log_latency_ms))
+    grid.add_row("Spark → log → tail()", _latency(report.tail_latency_ms))
+    grid.add_row("until a batch read", _latency(report.file_latency_ms))
     verdict = "equal" if report.equal else "NOT EQUAL"
-    figures.add_row(
+    grid.add_row(
         "files = fold of the log",
         f"{verdict}: {report.rows_compared:,} rows compared, {report.log_rows:,} rows in the log",
     )
-    figures.add_row("table", f"{report.table} in {report.table_path}")
-    return Group(figures, *(Text(f"  {difference}") for difference in report.differences))
+    grid.add_row("table", f"{report.table} in {report.table_path}")
+    return Group(grid, *(Text(f"  {difference}") for difference in report.differences))
 
 
 def next_command(report: DemoReport) -> str:

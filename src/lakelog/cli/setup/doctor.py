@@ -51,12 +51,12 @@ def doctor(
 
     The command makes no lasting changes. It exits with 1 if a check fails; warnings do not count.
     """
-    place = warehouse_config(warehouse)
-    reached = place.reached
+    config = warehouse_config(warehouse)
+    reached = config.reached
     if remote is not None:
         (process or Process()).silence_children()
     around = CheckContext(
-        place.warehouse,
+        config.warehouse,
         reached.storage,
         reached.catalog,
         log,
@@ -89,7 +89,7 @@ def _progress() -> Iterator[Any]:
         yield lambda _: None
         return
     with console.status("") as status:
-        yield lambda title: status.update(f"looking at {title} …" if title else "")
+        yield lambda title: status.update(f"checking {title} …" if title else "")
 
 
 def _print(finding: Finding) -> None:

@@ -73,15 +73,15 @@ def _summary(found: TableHealth) -> tuple[Any, ...]:
     problems = ", ".join([one.kind for one in found.findings] + [need.kind for need in found.needs])
     if found.figures is None:
         return found.table, found.score, *(None,) * 7, problems
-    figures = found.figures
-    history, log, now = figures.snapshots, figures.log, figures.looked_ms
+    stats = found.figures
+    history, log, now = stats.snapshots, stats.log, stats.looked_ms
     behind = None if log is None or log.waiting_ms is None else format_duration(now - log.waiting_ms)
     return (
         found.table,
         found.score,
-        figures.files,
-        format_bytes(figures.bytes),
-        figures.most_runs,
+        stats.files,
+        format_bytes(stats.bytes),
+        stats.most_runs,
         history.kept,
         None if history.newest_ms is None else f"{format_duration(now - history.newest_ms)} ago",
         found.lag,

@@ -22,9 +22,9 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
     lake = connect(warehouse=warehouse)
     try:
         names = [(found.database, found.table) for found in map(identifier_of, lake.list_tables(database))]
-        place = warehouse_config(warehouse).warehouse
-        if not names and scheme_of(place) == "file" and not LocalFileIO().exists(place):
-            raise NotFound(f"no warehouse '{place}': give its directory with --warehouse")
+        root = warehouse_config(warehouse).warehouse
+        if not names and scheme_of(root) == "file" and not LocalFileIO().exists(root):
+            raise NotFound(f"no warehouse '{root}': give its directory with --warehouse")
     finally:
         lake.close()
     listed = pa.table(

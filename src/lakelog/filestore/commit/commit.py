@@ -71,19 +71,19 @@ class TableCommit:
     def commit(self, request: CommitRequest) -> Snapshot:
         """Commits, and returns the snapshot that contains the files (an older one if it was already committed).
 
-        Raises CommitConflict (another commit replaced the files, or all retries were lost, see ``_Patience``),
+        Raises CommitConflict (another commit replaced the files, or all retries were lost, see ``_RetryPolicy``),
         CommitUnknown (the outcome is unknown; retry with the same request), InvalidRequest for an empty commit,
         UnsupportedFeature for a table that lakelog cannot write, TableReplaced, and the errors of ``prepare``.
         """
         # 1
         changes = self._collect(request)
         options = Options(self.manifests.paths.schema.options)
-        patience = _Patience(options)
+        retries = _RetryPolicy(options)
         seen = 0
         while True:
             latest = self.snapshots.latest()
             # 2
-            if patience.losses > 0 or not request.first_try:
+            if retries.losses > 0 or not request.first_try:
                 done = self.snapshots.find(request.user, request.identifier, request.kind, latest, after=seen)
                 if done is not None:
                     return done
@@ -114,12 +114,12 @@ class TableCommit:
                     return snapshot
                 METER.add(COMMIT_CONFLICTS, table=self.table)
             self._delete(writer)
-            if not patience.lost(seen):
+            if not retries.wait_after_loss(seen):
                 break
         self._delete_copies(request, changes)
         raise CommitConflict(
             f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
-            f"other commits {patience.losses} times: try again, or raise '{patience.limit}'"
+            f"other commits {retries.losses} times: try again, or raise '{retries.limit}'"
         )
 
     def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
@@ -148,8 +148,8 @@ class TableCommit:
             check_seen(IndexManifests(self.manifests).entries(latest), request.index)
         if not schema.is_keyed or request.kind == COMPACT:
             return changes, replaced
-        gone = {e.identifier for e in (*entries_of(changes), *replaced)}
-        highest = highest_sequences(e for e in live if e.identifier not in gone)
+        deleted = {e.identifier for e in (*entries_of(changes), *replaced)}
+        highest = highest_sequences(e for e in live if e.identifier not in deleted)
         fitted = tuple(self.renumbering.above(b, highest.get((b.partition, b.bucket))) for b in changes)
         self._delete_copies(request, [old for old, new in zip(changes, fitted, strict=True) if old is not new])
         return fitted, replaced
@@ -284,7 +284,7 @@ class TableCommit:
                 return
 
 
-class _Patience:
+class _RetryPolicy:
     """The retry policy of a commit: number of retries and wait times.
 
     A loss to another commit is progress of the table, so losses alone do not end the retries. Of n writers each wins
@@ -298,7 +298,7 @@ class _Patience:
         self._newest, self._stalled = -1, 0
         self.losses, self.limit = 0, COMMIT_MAX_RETRIES.key
 
-    def lost(self, seen: int) -> bool:
+    def wait_after_loss(self, seen: int) -> bool:
         """Waits after a lost round in which ``seen`` was the newest snapshot. Returns False if no retry is left."""
         self.losses += 1
         self._stalled = self._stalled + 1 if seen == self._newest else 0

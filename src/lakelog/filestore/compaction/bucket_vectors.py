@@ -39,13 +39,13 @@ class BucketVectors:
         """Marks rows as deleted."""
         self._new[hits.file.file_name].append(hits.positions)
 
-    def change(self, gone: Iterable[str]) -> IndexChange:
-        """Writes the vectors if they changed, without the vectors of the data files ``gone``.
+    def change(self, removed: Iterable[str]) -> IndexChange:
+        """Writes the vectors if they changed, without the vectors of the data files ``removed``.
 
         A bucket of a keyed table has one index file. For other tables only the index files that name such a data file,
         or one with newly deleted rows, are rewritten.
         """
-        dropped = set(gone)
+        dropped = set(removed)
         seen = (SeenVectors(self._partition, self._bucket, frozenset(e.file_name for e in self._entries)),)
         touched = dropped | self._new.keys()
         replaced = [e for e in self._entries if self._paths.schema.is_keyed or _names(e) & touched]

@@ -56,7 +56,7 @@ class UpperFiles:
         runs = sorted_runs(self.files, KeyRange.of(schema))
         return UpperLevels([_Level(run, self, columns, with_rows) for run in runs], len(schema.trimmed_primary_keys))
 
-    def stretches(self, file: DataFileMeta, columns: Sequence[str], with_rows: bool) -> Iterator[_Stretch]:
+    def keyed_batches(self, file: DataFileMeta, columns: Sequence[str], with_rows: bool) -> Iterator[_KeyedBatch]:
         """The rows of a file in batches."""
         schema = self.reader.paths.schema
         names = schema.trimmed_primary_keys
@@ -72,7 +72,7 @@ class UpperFiles:
         first = 0
         for batch in rows:
             if batch.num_rows:
-                yield _Stretch(file, first, batch, key_parts(batch, names), deleted)
+                yield _KeyedBatch(file, first, batch, key_parts(batch, names), deleted)
             first += batch.num_rows
 
 
@@ -107,7 +107,7 @@ class UpperLevels:
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class _KeyedBatch:
     """A batch of a file; ``first`` is the position of its first row."""
 
     file: DataFileMeta
@@ -140,11 +140,13 @@ class _Level:
     def __init__(self, run: SortedRun, source: UpperFiles, columns: Sequence[str], with_rows: bool) -> None:
         schema = source.reader.paths.schema
         self._files = deque((file, *_key_range(file, schema)) for file in run.files)
-        self._read: Callable[[DataFileMeta], Iterable[_Stretch]] = lambda f: source.stretches(f, columns, with_rows)
-        self._stretches: Iterator[_Stretch] = iter(())
-        self._held: _Stretch | None = None
+        self._read: Callable[[DataFileMeta], Iterable[_KeyedBatch]] = lambda f: source.keyed_batches(
+            f, columns, with_rows
+        )
+        self._stretches: Iterator[_KeyedBatch] = iter(())
+        self._held: _KeyedBatch | None = None
 
-    def between(self, low: Key, high: Key) -> Iterator[_Stretch]:
+    def between(self, low: Key, high: Key) -> Iterator[_KeyedBatch]:
         """The batches with possible keys from ``low`` to ``high``."""
         while self._fill(low, high):
             held = self._held

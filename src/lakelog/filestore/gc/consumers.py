@@ -74,10 +74,10 @@ class Consumers:
     def expire(self, older_than: timedelta) -> Sequence[Consumer]:
         """Deletes the consumers without progress for this time, and returns them."""
         limit = clock.now_ms() - older_than.total_seconds() * 1000
-        gone = [c for c in self.list() if c.moved_ms < limit]
-        for consumer in gone:
+        expired = [c for c in self.list() if c.moved_ms < limit]
+        for consumer in expired:
             self.io.delete(self.paths.consumer(consumer.name))
-        return gone
+        return expired
 
     def _read(self, name: str) -> int | None:
         path = self.paths.consumer(name)

@@ -178,20 +178,20 @@ class Expiry:
         references = self.references
         end = ids[-1] + 1
         try:
-            going = [replace(self._root(i), going=True) for i in ids]
+            expiring = [replace(self._root(i), expiring=True) for i in ids]
             kept = self._root(end)
         except NotFound:
             return  # another process is expiring
         if outlives(changelog_retention(self._options), snapshot_retention(self._options)):
             self._keep_changelogs(ids)
-        candidates = {path for root in going for path in references.metadata_of(root)}
-        for root in going:
+        candidates = {path for root in expiring for path in references.metadata_of(root)}
+        for root in expiring:
             candidates |= {p for e in references.changelog(root.snapshot) for p in references.entry_files(e)}
-        for root in (*going[1:], kept):
+        for root in (*expiring[1:], kept):
             # a file is removed with the snapshot before the one that deleted it
             candidates |= self._deleted_by(root)
         removal.remove(
-            going,
+            expiring,
             candidates - references.metadata_of(kept),
             lambda: [kept, *references.tag_roots(), *references.changelogs(), *references.other_branches_roots()],
             before=self.check,
@@ -228,10 +228,10 @@ class Expiry:
         first, last = held[0].snapshot.id, held[-1].snapshot.id
         limit = min(last, last if needed is None else needed)
         end = pick_end(first, newest, times.get, changelog_retention(self._options), clock.now_ms(), limit)
-        going = [root for root in held if root.snapshot.id < end]
-        if going:
-            candidates = {path for root in going for path in references.files_going(root)}
-            removal.remove(going, candidates, removal.all_roots, after=self._write_changelog_hints)
+        expiring = [root for root in held if root.snapshot.id < end]
+        if expiring:
+            candidates = {path for root in expiring for path in references.files_to_delete(root)}
+            removal.remove(expiring, candidates, removal.all_roots, after=self._write_changelog_hints)
 
     def _write_changelog_hints(self) -> None:
         ids = [root.snapshot.id for root in self.references.changelogs()]

@@ -18,7 +18,7 @@ from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag, tag_from_json
-from lakelog.paimon.types.checked_values import sound
+from lakelog.paimon.types.checked_values import parsing
 
 SNAPSHOT: Final = "snapshot"
 TAG: Final = "tag"
@@ -33,15 +33,15 @@ _BRANCH: Final = re.compile(r"branch-(.+)")
 class GcRoot:
     """A root of reachability: a snapshot, a tag or a changelog of a branch.
 
-    If ``follows``, the previous snapshot is a root as well, so only its added data files count. If ``going``, the root
-    is about to be removed, and missing files of it are already removed.
+    If ``follows``, the previous snapshot is a root as well, so only its added data files count. If ``expiring``, the
+    root is about to be removed, and missing files of it are already removed.
     """
 
     path: str
     snapshot: Snapshot
     kind: str = SNAPSHOT
     follows: bool = False
-    going: bool = False
+    expiring: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ReachableFiles:
             match = _TAG.fullmatch(status.name)
             data = self._content(f"{self.paths.tags}/{status.name}") if match else None
             if match and data is not None:
-                with sound(status.path):
+                with parsing(status.path):
                     out.append(tag_from_json(match[1], data))
         return sorted(out, key=lambda tag: (tag.snapshot.id, tag.name))
 
@@ -99,7 +99,7 @@ class ReachableFiles:
             path = f"{self.paths.changelogs}/{status.name}"
             data = self._content(path) if _CHANGELOG.fullmatch(status.name) else None
             if data is not None:
-                with sound(path):
+                with parsing(path):
                     out.append(GcRoot(path, Snapshot.from_json(data), CHANGELOG))
         return sorted(out, key=lambda root: root.snapshot.id)
 
@@ -140,7 +140,7 @@ class ReachableFiles:
         lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
         if root.kind == CHANGELOG:
             lists = [snapshot.delta_manifest_list] if self._keeps_deltas else []
-        names = {name for listed in lists if listed for name in (listed, *self._manifests_in(listed, root.going))}
+        names = {name for listed in lists if listed for name in (listed, *self._manifests_in(listed, root.expiring))}
         if snapshot.changelog_manifest_list is not None and root.kind != TAG:
             listed = snapshot.changelog_manifest_list
             names |= {listed, *self._manifests_in(listed, True)}
@@ -170,12 +170,12 @@ class ReachableFiles:
             entries += self.changelog(snapshot) if root.kind == SNAPSHOT else []
         return {path for e in entries if wanted is None or wanted(e) for path in self.entry_files(e)}
 
-    def files_going(self, root: GcRoot) -> set[str]:
+    def files_to_delete(self, root: GcRoot) -> set[str]:
         """The files of a root that is about to be removed; missing files are already removed."""
-        going = replace(root, going=True)
-        out = self.metadata_of(going)
+        expiring = replace(root, expiring=True)
+        out = self.metadata_of(expiring)
         with contextlib.suppress(NotFound):
-            out |= self.data_of(going)
+            out |= self.data_of(expiring)
         return out
 
     def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
@@ -203,11 +203,11 @@ class ReachableFiles:
         """True if a changelog without its snapshot consists of the snapshot's added files."""
         return producer_of(self.paths.schema) == "none"
 
-    def _manifests_in(self, manifest_list: str, may_be_gone: bool) -> list[str]:
+    def _manifests_in(self, manifest_list: str, may_be_missing: bool) -> list[str]:
         try:
             return [meta.file_name for meta in self.manifests.read_list(manifest_list)]
         except NotFound:
-            if may_be_gone:
+            if may_be_missing:
                 return []
             raise
 
@@ -215,7 +215,7 @@ class ReachableFiles:
         try:
             entries = IndexManifests(self.manifests).entries(root.snapshot)
         except NotFound:
-            if root.going:
+            if root.expiring:
                 return set()
             raise
         paths = self.paths

@@ -63,12 +63,12 @@ class Removal:
         if not candidates:
             return 0
         # 3
-        gone = set(candidates) - self.references.used_among(set(candidates), keepers)
+        unused = set(candidates) - self.references.used_among(set(candidates), keepers)
         # 4
-        self.delete_all(gone)
+        self.delete_all(unused)
         # 5
         self.references.io.delete(note)
-        return len(gone)
+        return len(unused)
 
     def finish(self) -> int:
         """Finishes interrupted removals; returns the number of deleted files. Called before each expiry."""
@@ -79,9 +79,9 @@ class Removal:
                 roots, candidates = read_as(self.references.io, path, _note)
             except NotFound:
                 continue
-            gone = candidates - self.references.used_among(candidates, self.all_roots)
-            self.delete_all(gone)
-            deleted += len(gone)
+            unused = candidates - self.references.used_among(candidates, self.all_roots)
+            self.delete_all(unused)
+            deleted += len(unused)
             # a running removal is about to delete the remaining roots
             is_over = not any(self._exists(*root) for root in roots.items())
             if is_over or clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:

@@ -76,11 +76,11 @@ def rewrite_manifests(
 def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter) -> list[ManifestFileMeta]:
     if len(group) < 2:
         return list(group)
-    gone = [name for meta in group for part in manifests.parts(meta.file_name) for name in part.deleted_names()]
+    deleted = [name for meta in group for part in manifests.parts(meta.file_name) for name in part.deleted_names()]
     blocks: list[Block] = []
     others: list[ManifestEntry] = []
     for meta in group:
-        copied, built = _copied(meta, gone, manifests)
+        copied, built = _copied(meta, deleted, manifests)
         blocks += copied
         others += built
     entries = without_pairs(others)
@@ -88,9 +88,9 @@ def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: Manif
 
 
 def _copied(
-    meta: ManifestFileMeta, gone: Sequence[str], manifests: Manifests
+    meta: ManifestFileMeta, deleted: Sequence[str], manifests: Manifests
 ) -> tuple[Sequence[Block], Sequence[ManifestEntry]]:
-    """The blocks of a manifest without a file named in ``gone``, and the entries of all other blocks.
+    """The blocks of a manifest without a file named in ``deleted``, and the entries of all other blocks.
 
     Most entries of a growing table never change, so they can be copied without decoding.
     """
@@ -104,7 +104,7 @@ def _copied(
     start = 0
     parts = list(manifests.parts(meta.file_name))
     for part in parts:
-        named = start + np.flatnonzero(part.is_named(gone))
+        named = start + np.flatnonzero(part.is_named(deleted))
         kept[np.searchsorted(ends, named, side="right")] = False
         start += part.count
     start = 0

@@ -33,7 +33,7 @@ from lakelog.paimon.metadata.manifest import (
     live_files,
 )
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import checked, read_as, sound
+from lakelog.paimon.types.checked_values import checked, parsing, read_as
 
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
@@ -132,7 +132,7 @@ class Manifests:
         size = 0
         decoded = decode_manifest(self.io.read(key[1]))
         while True:
-            with sound(key[1]):
+            with parsing(key[1]):
                 part = next(decoded, None)
             if part is None:
                 break

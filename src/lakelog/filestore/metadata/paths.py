@@ -8,7 +8,7 @@ from typing import Final
 from lakelog.errors import Corrupt, InvalidRequest
 from lakelog.options.names import file_name_fault
 from lakelog.options.option import Options
-from lakelog.options.table import DATA_DIRECTORY, INDEX_BESIDE_DATA
+from lakelog.options.table import DATA_DIRECTORY, INDEX_IN_DATA_DIRECTORY
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.rows.partition import decode_partition, partition_dir
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
@@ -105,7 +105,7 @@ class TablePaths:
         """An index file of a bucket; with ``index-file-in-data-file-dir`` it is stored with the data files."""
         if external_path is not None:
             return external_path
-        if not Options(self.schema.options).need(INDEX_BESIDE_DATA):
+        if not Options(self.schema.options).need(INDEX_IN_DATA_DIRECTORY):
             return self.index_file(name)
         return named_file(self.bucket_dir(partition, bucket), "_FILE_NAME of an index manifest", name)
 

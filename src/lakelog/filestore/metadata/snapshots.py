@@ -22,7 +22,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import TABLE_ID, is_of_another_table
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.checked_values import read_as, sound
+from lakelog.paimon.types.checked_values import parsing, read_as
 
 EARLIEST: Final = "EARLIEST"
 LATEST: Final = "LATEST"
@@ -107,7 +107,7 @@ class Snapshots:
         """The bytes of one snapshot, for a tag, a changelog or a branch. Raises NotFound as ``read``."""
         path = self.paths.snapshot(snapshot_id)
         data = self.io.read(path)
-        with sound(path):
+        with parsing(path):
             found = Snapshot.from_json(data)
         own = self._own(snapshot_id, found)
         return data if own is found else own.to_json()

@@ -96,7 +96,7 @@ def producer_of(schema: TableSchema) -> str:
 
 
 def check_producer(schema: TableSchema) -> None:
-    """Raises InvalidOption for a changelog producer that is incompatible with the table.
+    """Raises InvalidOption for a changelog producer that does not go with the table.
 
     Called for CREATE TABLE and ALTER TABLE. It checks the format's rules and one more. A table's log already is its
     changelog of producer ``input``, in an order that several writers of one bucket cannot produce in files.
@@ -120,8 +120,8 @@ def check_producer(schema: TableSchema) -> None:
         why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
     elif producer == "input" and has_log and log_content(options) == INPUT:
         why = (
-            "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
-            "for readers of the files"
+            "does not go with a log, which has every row as it was written: omit the option, or use lookup or "
+            "full-compaction for readers of the files"
         )
     if why is not None:
         raise InvalidOption(f"option '{CHANGELOG_PRODUCER.key}' = '{producer}' {why}")
@@ -169,8 +169,8 @@ class Changes:
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
         """The rows that an overwrite removed (tables with a primary key only) and added."""
-        gone = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
-        return [*(replace(split, retracts=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
+        retracted = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
+        return [*(replace(split, retracts=True) for split in retracted), *self.of_snapshot(snapshot, DELTA)]
 
     def _entries(self, snapshot: Snapshot, mode: str, kind: int = ADD) -> list[ManifestEntry]:
         name = snapshot.changelog_manifest_list if mode == CHANGELOG else snapshot.delta_manifest_list

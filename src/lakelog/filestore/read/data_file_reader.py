@@ -97,9 +97,9 @@ class DataFileReader:
         deleted = None if vector is None else read_vector(self.io, vector)
         change = as_before if written.id > table.id else evolve
         position = 0
-        looked_at = () if pushed is None else sorted(pushed.columns)
+        filter_columns = () if pushed is None else sorted(pushed.columns)
         for batch in format_.read(
-            self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written), looked_at
+            self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written), filter_columns
         ):
             first, position = position, position + batch.num_rows
             if system_columns and not system:

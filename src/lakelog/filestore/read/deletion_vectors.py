@@ -49,41 +49,41 @@ def vector_refs(
         found = tuple(
             DeletionVectorRef(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ()
         )
-        place = (entry.partition, entry.bucket)
-        out[place] = (*out.get(place, ()), *found)
+        ref = (entry.partition, entry.bucket)
+        out[ref] = (*out.get(ref, ()), *found)
     return out
 
 
-def read_vector(io: FileIO, place: DeletionVectorRef) -> Positions:
+def read_vector(io: FileIO, ref: DeletionVectorRef) -> Positions:
     """The deleted row positions of a data file, ascending.
 
     Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
     data file), UnsupportedFeature for an unknown kind of vector.
     """
-    with io.open_input(place.path) as source:
-        return _vector_at(source, place)
+    with io.open_input(ref.path) as source:
+        return _vector_at(source, ref)
 
 
-def read_vectors(io: FileIO, places: Iterable[DeletionVectorRef]) -> dict[str, Positions]:
+def read_vectors(io: FileIO, refs: Iterable[DeletionVectorRef]) -> dict[str, Positions]:
     """The deleted positions of many data files; each index file is read once. Raises as ``read_vector``."""
     by_path: dict[str, list[DeletionVectorRef]] = {}
-    for place in places:
-        by_path.setdefault(place.path, []).append(place)
+    for ref in refs:
+        by_path.setdefault(ref.path, []).append(ref)
     sources = ((pa.BufferReader(io.read(path)), held) for path, held in by_path.items())
-    return {place.data_file: _vector_at(source, place) for source, held in sources for place in held}
+    return {ref.data_file: _vector_at(source, ref) for source, held in sources for ref in held}
 
 
-def _vector_at(source: pa.NativeFile, place: DeletionVectorRef) -> Positions:
+def _vector_at(source: pa.NativeFile, ref: DeletionVectorRef) -> Positions:
     try:
         source.seek(0)
         version = source.read(1)
         if version != bytes((FILE_VERSION,)):
             raise Corrupt(f"an index file of version {version.hex() or 'none'}: expected {FILE_VERSION}")
-        source.seek(place.offset)
+        source.seek(ref.offset)
         head = source.read(4)
         return decode_vector(head + source.read(size_of_vector(head) - len(head)))
     except Corrupt as why:
-        raise Corrupt(f"deletion vector of data file '{place.data_file}' in '{place.path}': {why}") from None
+        raise Corrupt(f"deletion vector of data file '{ref.data_file}' in '{ref.path}': {why}") from None
 
 
 def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa.RecordBatch:

@@ -156,4 +156,4 @@ def _appended(files: Sequence[DataFileMeta], pruning: Pruning, empty: Split) -> 
 
 def flat(splits: Mapping[BucketKey, Sequence[Split]]) -> list[Split]:
     """All splits, by partition and bucket."""
-    return [split for place in sorted(splits) for split in splits[place]]
+    return [split for key in sorted(splits) for split in splits[key]]

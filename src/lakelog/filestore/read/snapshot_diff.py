@@ -168,11 +168,11 @@ class Difference(MergeEngine):
         if both.any():
             old, new = piece.rows_at(piece.starts[both]), piece.rows_at(piece.newest[both])
             changed[both] = ~np.logical_and.reduce([equal(old.column(c), new.column(c)) for c in self.columns])
-        gone = ~is_after
-        kinds = np.where(gone, DELETE, newest.column(KIND_COLUMN).to_numpy()).astype(np.int8)
+        is_deleted = ~is_after
+        kinds = np.where(is_deleted, DELETE, newest.column(KIND_COLUMN).to_numpy()).astype(np.int8)
         at = newest.schema.get_field_index(KIND_COLUMN)
         marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
-        return marked.filter(pa.array((is_after & changed) | (gone & self.keeps_deletes)))
+        return marked.filter(pa.array((is_after & changed) | (is_deleted & self.keeps_deletes)))
 
 
 class Transition(MergeEngine):

@@ -35,14 +35,14 @@ Mask = npt.NDArray[np.bool_]
 class KeyedRows:
     """The keys of one file's rows.
 
-    ``parts`` are the key columns (``merge.keys``). ``deletes`` marks the delete rows (None: there are none), ``gone``
+    ``parts`` are the key columns (``merge.keys``). ``deletes`` marks the delete rows (None: there are none), ``masked``
     the rows in a deletion vector (None: there are none). ``numbers`` are the sequence numbers; None means that all of
     them are larger than those of the previous files.
     """
 
     parts: Sequence[Part]
     deletes: Mask | None = None
-    gone: Mask | None = None
+    masked: Mask | None = None
     numbers: npt.NDArray[np.int64] | None = None
 
     @property
@@ -67,8 +67,8 @@ def superseded_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) ->
     ends = np.cumsum([file.row_count for file in files])
     for file, end in zip(files, ends, strict=True):
         at = slice(end - file.row_count, end)
-        if file.gone is not None:
-            absent[at] |= file.gone
+        if file.masked is not None:
+            absent[at] |= file.masked
         if file.deletes is not None:
             (absent if ignore_delete else hidden)[at] |= file.deletes
     parts = [concat_parts(column) for column in zip(*(file.parts for file in files), strict=True)]
@@ -118,11 +118,11 @@ def _keys_of(files: DataFileReader, split: Split, file: DataFileMeta, with_numbe
     format_ = format_of(file.file_name)
     batches = list(format_.read(files.io, path, [*keys, *extra], fields=file_fields(written)))
     vector = vector_of(split.vectors, file.file_name)
-    gone = None
+    masked = None
     if vector is not None:
-        gone = np.zeros(file.row_count, dtype=np.bool_)
-        gone[read_vector(files.io, vector)] = True
-    return _keyed_rows(batches, keys, has_deletes, with_numbers, gone)
+        masked = np.zeros(file.row_count, dtype=np.bool_)
+        masked[read_vector(files.io, vector)] = True
+    return _keyed_rows(batches, keys, has_deletes, with_numbers, masked)
 
 
 def _inline_keys(split: Split, schema: TableSchema, with_numbers: bool) -> KeyedRows:
@@ -132,7 +132,7 @@ def _inline_keys(split: Split, schema: TableSchema, with_numbers: bool) -> Keyed
 
 
 def _keyed_rows(
-    batches: Sequence[pa.RecordBatch], keys: Sequence[str], has_deletes: bool, with_numbers: bool, gone: Mask | None
+    batches: Sequence[pa.RecordBatch], keys: Sequence[str], has_deletes: bool, with_numbers: bool, masked: Mask | None
 ) -> KeyedRows:
     parts = [concat_parts(column) for column in zip(*(key_parts(b, keys) for b in batches), strict=True)]
     deletes = numbers = None
@@ -141,7 +141,7 @@ def _keyed_rows(
         deletes = (kinds == DELETE) | (kinds == UPDATE_BEFORE)
     if with_numbers:
         numbers = np.concatenate([b.column(SEQUENCE_COLUMN).to_numpy() for b in batches])
-    return KeyedRows(parts, deletes, gone, numbers)
+    return KeyedRows(parts, deletes, masked, numbers)
 
 
 def _numbers(files: Sequence[KeyedRows]) -> npt.NDArray[np.int64] | None:

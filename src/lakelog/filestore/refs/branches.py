@@ -111,7 +111,7 @@ class Branches:
             return
         branch = self.references.of_branch(name)
         roots = sorted(branch.branch_roots(), key=lambda root: -root.snapshot.id)
-        candidates = {path for root in roots for path in branch.files_going(root)}
+        candidates = {path for root in roots for path in branch.files_to_delete(root)}
         removal = Removal(self.references)
         removal.remove(
             roots,
@@ -142,12 +142,12 @@ class Branches:
         newest = max((r.snapshot.id for r in held if r.kind == SNAPSHOT), default=0)
         # a history that ends before the branch begins cannot continue in it
         old = [r for r in held if r.snapshot.id >= first.id or (r.kind == SNAPSHOT and newest < first.id - 1)]
-        going = [r for r in sorted(old, key=lambda r: -r.snapshot.id) if not self._is_in(r, chain)]
+        expiring = [r for r in sorted(old, key=lambda r: -r.snapshot.id) if not self._is_in(r, chain)]
         begins = all(r.snapshot.id != first.id for r in old if r.kind == SNAPSHOT)
-        candidates = {path for root in going for path in self.references.files_going(root)}
+        candidates = {path for root in expiring for path in self.references.files_to_delete(root)}
         removal = Removal(self.references)
         removal.remove(
-            going,
+            expiring,
             candidates,
             removal.all_roots,
             # if main has expired it, it is below main's chain and not part of it until all newer ones are removed

@@ -107,7 +107,9 @@ class Rollback:
         kept = GcRoot(references.paths.snapshot(target.id), target)
         newer = [r for r in reversed(references.branch_roots()) if r.snapshot.id > target.id]
         newer.sort(key=lambda root: -root.snapshot.id)
-        candidates = {path for root in newer for path in references.files_going(root)} - references.metadata_of(kept)
+        candidates = {path for root in newer for path in references.files_to_delete(root)} - references.metadata_of(
+            kept
+        )
         removal = Removal(references)
         removal.remove(newer, candidates, removal.all_roots, after=lambda: self._write_hints(target))
 

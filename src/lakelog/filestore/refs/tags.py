@@ -125,10 +125,10 @@ class Tags:
 
         Both times are wall clock of this machine's zone, without a zone. Returns the deleted tags.
         """
-        gone = self.over(now, older_than)
-        for tag in gone:
+        expired = self.over(now, older_than)
+        for tag in expired:
             self.delete(tag.name)
-        return gone
+        return expired
 
     def over(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
         """The tags that ``expire`` would delete."""
@@ -147,7 +147,7 @@ class Tags:
         """The files to delete with a tag; none while its snapshot exists."""
         if self._snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
             return set()
-        return self.references.files_going(root)
+        return self.references.files_to_delete(root)
 
     def _same(self, snapshot: Snapshot) -> bool:
         return self._snapshots.get(snapshot.id).base_manifest_list == snapshot.base_manifest_list

@@ -108,6 +108,10 @@ def _index_bytes(io: FileIO, path: str, file: DataFileMeta) -> Iterator[Callable
         yield read
 
 
-def _filter_at(place: IndexLocation, read: Callable[[int, int], bytes]) -> BloomFilter:
+def _filter_at(location: IndexLocation, read: Callable[[int, int], bytes]) -> BloomFilter:
     """The filter of a column; a column without any value has an empty one."""
-    return BloomFilter.sized(1, 0.5) if place.start is None else BloomFilter.from_bytes(read(place.start, place.length))
+    return (
+        BloomFilter.sized(1, 0.5)
+        if location.start is None
+        else BloomFilter.from_bytes(read(location.start, location.length))
+    )

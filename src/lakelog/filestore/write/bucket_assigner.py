@@ -57,7 +57,7 @@ class BucketAssigner:
         distinct, inverse = np.unique(hashes, return_inverse=True)
         new = distinct[self._find(distinct) < 0]
         if len(new):
-            self._place(new)
+            self._assign_new(new)
         return self._find(distinct)[inverse]
 
     @property
@@ -79,20 +79,20 @@ class BucketAssigner:
         self._hashes = joined[order]
         self._buckets = np.concatenate([self._buckets, buckets])[order]
 
-    def _place(self, new: Hashes) -> None:
-        placed = np.empty(len(new), dtype=np.int32)
+    def _assign_new(self, new: Hashes) -> None:
+        assigned = np.empty(len(new), dtype=np.int32)
         done = 0
         while done < len(new):
             room = self._room(len(new) - done)
             share = -(-(len(new) - done) // len(room))
             for bucket, free in room.items():
                 stop = min(len(new), done + min(share, free))
-                placed[done:stop] = bucket
+                assigned[done:stop] = bucket
                 self.counts[bucket] = self.counts.get(bucket, 0) + stop - done
                 if stop > done:
                     self._added.setdefault(bucket, []).append(new[done:stop])
                 done = stop
-        self._learn(new, placed)
+        self._learn(new, assigned)
 
     def _room(self, wanted: int) -> dict[int, int]:
         """Bucket → remaining capacity in keys; never empty."""

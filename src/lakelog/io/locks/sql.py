@@ -37,7 +37,7 @@ class SqlLock(CreateLock):
     def held(self, path: str) -> Iterator[None]:
         slot = slot_of(path)
         with contextlib.ExitStack() as stack:
-            with database_errors("the lock of the storage cannot be had"):
+            with database_errors("the lock of the storage is unavailable"):
                 engine = engine_of(self.url, _ROWS.metadata, STORAGE_LOCK_ADDRESS.key, WAIT_S)
                 connection = stack.enter_context(engine.connect())
                 _change(connection, slot)

@@ -59,7 +59,9 @@ class ConfinedFileIO(DelegatingFileIO):
 
     def list(self, path: str) -> list[FileStatus]:
         self._check_inside(path)
-        return [s for s in self.inner.list(path) if not s.is_link or _is_below(self.inner.real(s.path), self._place)]
+        return [
+            s for s in self.inner.list(path) if not s.is_link or _is_below(self.inner.real(s.path), self._real_root)
+        ]
 
     def write(self, path: str, data: bytes) -> None:
         self._check_inside(path)
@@ -104,7 +106,7 @@ class ConfinedFileIO(DelegatingFileIO):
         self.inner.rename_dir(path, new_path)
 
     @cached_property
-    def _place(self) -> str:
+    def _real_root(self) -> str:
         """The real path of the table's directory."""
         return self.inner.real(self.root)
 
@@ -124,11 +126,11 @@ class ConfinedFileIO(DelegatingFileIO):
         if _is_below(path, self.root):
             # the root itself may be a relative path
             names = path.removeprefix(self.root)
-        elif _is_below(path, self._place):
-            names = path.removeprefix(self._place)
+        elif _is_below(path, self._real_root):
+            names = path.removeprefix(self._real_root)
         else:
             names = path
-        return not _UP.search(names) and _is_below(self.inner.real(path), self._place)
+        return not _UP.search(names) and _is_below(self.inner.real(path), self._real_root)
 
     def _is_external(self, path: str) -> bool:
         return not _UP.search(path) and any(_is_below(self.inner.real(path), root) for root in self._external)

@@ -46,12 +46,12 @@ class HdfsFileIO(FileIO):
         return replace(self, root=root.rstrip("/"))
 
     def read(self, path: str) -> bytes:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             return bytes(client.read(name).read())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             reader = client.read(name)
             size = len(reader)
@@ -65,12 +65,12 @@ class HdfsFileIO(FileIO):
         return pa.PythonFile(RangedInput(fetch, size, end), mode="r")
 
     def write(self, path: str, data: bytes) -> None:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path), self._temporary_file(client, path, data) as temporary:
             client.rename(temporary, name, overwrite=True)
 
     def create(self, path: str, data: bytes) -> bool:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             if _exists(client, name):
                 return False
@@ -78,23 +78,23 @@ class HdfsFileIO(FileIO):
                 return self._rename(client, temporary, name, data)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             sink = self._create(client, path, name, overwrite=True)
         return pa.PythonFile(_Output(self, path, sink), mode="w")
 
     def exists(self, path: str) -> bool:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             return _exists(client, name)
 
     def size(self, path: str) -> int:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             return int(client.get_file_info(name).length)
 
     def list(self, path: str) -> list[FileStatus]:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             try:
                 found = list(client.list_status(name))
@@ -109,23 +109,23 @@ class HdfsFileIO(FileIO):
         return sorted(out, key=lambda s: s.path)
 
     def delete(self, path: str) -> None:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             client.delete(name, recursive=False)
 
     def delete_dir(self, path: str) -> None:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             client.delete(name, recursive=True)
 
     def makedirs(self, path: str) -> None:
-        client, name = self._place(path)
+        client, name = self._client_and_path(path)
         with self._errors(path):
             self._make_directory(client, path, name)
 
     def rename_dir(self, path: str, new_path: str) -> None:
-        client, name = self._place(path)
-        target = self._place(new_path)[1]
+        client, name = self._client_and_path(path)
+        target = self._client_and_path(new_path)[1]
         with self._errors(path):
             if not _exists(client, name):
                 raise FileNotFoundError(name)
@@ -135,7 +135,7 @@ class HdfsFileIO(FileIO):
             except FileExistsError:
                 raise AlreadyExists(f"'{new_path}' exists: choose another name") from None
 
-    def _place(self, path: str) -> tuple[Client, str]:
+    def _client_and_path(self, path: str) -> tuple[Client, str]:
         root, name = split_hdfs(path)
         with self._errors(path):
             return _client(root, self.options), name
@@ -184,12 +184,12 @@ class HdfsFileIO(FileIO):
                 return False
             raise
         except (OSError, RuntimeError) as why:
-            if self._happened(client, temporary, name, data):
+            if self._was_renamed(client, temporary, name, data):
                 return True
             raise Unavailable(f"'{name}' was not created: {self._text(why)}") from None
         return True
 
-    def _happened(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
+    def _was_renamed(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
         """True if a rename without an answer took place. Deletes its source, so that it cannot happen later."""
         try:
             if client.delete(temporary):

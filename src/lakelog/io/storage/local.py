@@ -134,27 +134,27 @@ class LocalFileIO(FileIO):
             os.unlink(_local(path))
 
     def delete_dir(self, path: str) -> None:
-        place = _local(path)
+        local_path = _local(path)
         with _os_errors(path):
-            if os.path.islink(place):
-                os.unlink(place)
+            if os.path.islink(local_path):
+                os.unlink(local_path)
                 return
             for left in reversed(range(_DELETE_TRIES)):
                 try:
-                    shutil.rmtree(place)
+                    shutil.rmtree(local_path)
                 except OSError as why:
                     # somebody else deletes there as well, or still writes
-                    if why.errno not in (errno.ENOENT, errno.ENOTEMPTY) or (not left and os.path.exists(place)):
+                    if why.errno not in (errno.ENOENT, errno.ENOTEMPTY) or (not left and os.path.exists(local_path)):
                         raise
-                if not os.path.exists(place):
+                if not os.path.exists(local_path):
                     return
 
     def free_bytes(self, path: str) -> int | None:
-        place = os.path.abspath(_local(path))
-        while not os.path.isdir(place):
-            place = os.path.dirname(place)
+        local_path = os.path.abspath(_local(path))
+        while not os.path.isdir(local_path):
+            local_path = os.path.dirname(local_path)
         with _os_errors(path):
-            return shutil.disk_usage(place).free
+            return shutil.disk_usage(local_path).free
 
     def delete_empty_dir(self, path: str) -> None:
         # refused by the system when somebody has put a file there meanwhile

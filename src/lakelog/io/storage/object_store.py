@@ -84,10 +84,10 @@ class ObjectStoreFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
-            return bytes(obstore.get(*self._place(path)).bytes())
+            return bytes(obstore.get(*self._store_and_key(path)).bytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        store, key = self._place(path)
+        store, key = self._store_and_key(path)
 
         def fetch(start: int, length: int) -> bytes:
             with self._errors(path):
@@ -99,7 +99,7 @@ class ObjectStoreFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         with self._errors(path):
-            obstore.put(*self._place(path), data)
+            obstore.put(*self._store_and_key(path), data)
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """As ``FileIO.write_all``; the requests run in parallel."""
@@ -118,16 +118,16 @@ class ObjectStoreFileIO(FileIO):
             return pa.PythonFile(_Output(self, path), mode="w")
 
     def exists(self, path: str) -> bool:
-        store, key = self._place(path)
+        store, key = self._store_and_key(path)
         with self._errors(path):
             return _is_object(store, key) or _is_directory(store, key)
 
     def size(self, path: str) -> int:
         with self._errors(path):
-            return int(obstore.head(*self._place(path))["size"])
+            return int(obstore.head(*self._store_and_key(path))["size"])
 
     def list(self, path: str) -> list[FileStatus]:
-        store, key = self._place(path)
+        store, key = self._store_and_key(path)
         root = path.rstrip("/")
         with self._errors(path):
             found = obstore.list_with_delimiter(store, key)
@@ -140,12 +140,12 @@ class ObjectStoreFileIO(FileIO):
         return sorted(out, key=lambda s: s.path)
 
     def delete(self, path: str) -> None:
-        store, key = self._place(path)
+        store, key = self._store_and_key(path)
         with self._errors(path), contextlib.suppress(FileNotFoundError):
             obstore.delete(store, key)
 
     def delete_dir(self, path: str) -> None:
-        store, key = self._place(path)
+        store, key = self._store_and_key(path)
         with self._errors(path):
             for chunk in obstore.list(store, key, chunk_size=_DELETE_AT_ONCE):
                 with contextlib.suppress(FileNotFoundError):
@@ -154,13 +154,13 @@ class ObjectStoreFileIO(FileIO):
     def makedirs(self, path: str) -> None:
         self.write(f"{path.rstrip('/')}/{_MARKER}", b"")
 
-    def _place(self, path: str, once: bool = False) -> tuple[Any, str]:
+    def _store_and_key(self, path: str, once: bool = False) -> tuple[Any, str]:
         root, key = split_uri(path)
         return _client(root, self.options, once), key
 
     def _create(self, path: str, data: bytes) -> bool:
         """A put that returns whether it created the object; retries a conflict that left no object."""
-        store, key = self._place(path, once=True)
+        store, key = self._store_and_key(path, once=True)
         for pause_s in _CONFLICT_PAUSES_S:
             try:
                 obstore.put(store, key, data, mode="create", use_multipart=False)
@@ -234,7 +234,7 @@ class _Output(io.RawIOBase):
     def __init__(self, target: ObjectStoreFileIO, path: str) -> None:
         super().__init__()
         self._target, self._path, self._written = target, path, 0
-        store, key = target._place(path)
+        store, key = target._store_and_key(path)
         self._sink = obstore.open_writer(store, key, buffer_size=_PART_BYTES, max_concurrency=4)
 
     def writable(self) -> bool:

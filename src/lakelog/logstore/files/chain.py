@@ -213,11 +213,11 @@ class SegmentChain:
         """
         floor, newest = self.floor, self.newest()
 
-        def stays(segment: Segment) -> bool:
+        def is_retained(segment: Segment) -> bool:
             is_needed = floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))
             return segment.timestamp_ms >= cutoff_ms or is_needed
 
-        number = min(self.first(stays), newest)
+        number = min(self.first(is_retained), newest)
         if number > floor.number:
             moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again

@@ -113,7 +113,7 @@ class AppendQueue:
         waiting.is_sent = True
         self.in_flight += 1
 
-    def settle(self) -> None:
+    def complete(self) -> None:
         """Passes on the offsets of stored batches in order; sends the others again once all have an answer."""
         while self.batches and (first := self.batches[0].offset) is not None:
             done = self.batches.popleft()

@@ -222,7 +222,7 @@ class BatchAppender(TopicAppender):
                 self._deadline_s = monotonic_s() + TIMEOUT_S
             else:
                 self._refused(queue, batch, errors.for_code(found.error_code)() if found is not None else error)
-            queue.settle()
+            queue.complete()
 
     def _refused(self, queue: AppendQueue, batch: Unacknowledged, error: Any) -> None:
         """Decides about a batch that is not stored, or of which that is unknown. Raises what ends the append."""

@@ -179,7 +179,7 @@ class BatchReader(TopicReader):
             self._request(dict.fromkeys(followed, _FOLLOW_BYTES), 0)
             self._connections.poll(TIMEOUT_S, lambda: all(sent.answer.is_done for sent in self._sent.values()))
             self._take_answers()
-            self._check_trouble()
+            self._check_after_errors()
         return {b: max(bucket.fetch_at, positions[b]) for b, bucket in followed.items()}
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
@@ -236,7 +236,7 @@ class BatchReader(TopicReader):
             else:
                 self._connections.poll(min(left, _RETRY_S), lambda: False)
             self._take_answers()
-            self._check_trouble()
+            self._check_after_errors()
 
     def _request(self, sizes: Mapping[int, int], wait_ms: int) -> None:
         """Asks each leader that has no request on its way for the records of these buckets."""
@@ -286,7 +286,7 @@ class BatchReader(TopicReader):
             if sent.answer.exception is not None:
                 self._missed(sent.answer.exception)
                 continue
-            self._trouble_s = None
+            self._error_since_s = None
             for topic in sent.answer.value.responses:
                 for found in topic.partitions:
                     bucket = self._buckets.get(found.partition_index)
@@ -322,7 +322,7 @@ class BatchReader(TopicReader):
         if not error.retriable:
             self._watch.check_next_time()
             raise error_of(self._location, error)
-        self._note_trouble()
+        self._note_error()
         self._retry_later()
 
     def _retry_later(self) -> None:

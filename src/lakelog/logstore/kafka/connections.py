@@ -197,13 +197,13 @@ def _tls(location: LogLocation) -> ssl.SSLContext:
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = given.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
-        place = given.get("ssl.ca.location")
-        if place is not None:
-            load = partial(context.load_verify_locations, **{"capath" if Path(place).is_dir() else "cafile": place})
+        ca_path = given.get("ssl.ca.location")
+        if ca_path is not None:
+            load = partial(context.load_verify_locations, **{"capath" if Path(ca_path).is_dir() else "cafile": ca_path})
             load()
         if "ssl.ca.pem" in given:
             context.load_verify_locations(cadata=given["ssl.ca.pem"])
-        if place is None and "ssl.ca.pem" not in given:
+        if ca_path is None and "ssl.ca.pem" not in given:
             context.load_default_certs()
         if "ssl.certificate.location" in given:
             context.load_cert_chain(

@@ -34,7 +34,7 @@ def probe(location: LogLocation) -> LogServer:
     retention = settings.get("log.retention.ms") or settings.get("log.retention.hours")
     if retention is not None:
         hours = int(retention) / (_HOUR_MS if "log.retention.ms" in settings else 1)
-        facts["keeps records"] = "for ever" if hours < 0 else f"{hours:g} h"
+        facts["keeps records"] = "without limit" if hours < 0 else f"{hours:g} h"
     if "message.max.bytes" in settings:
         facts["largest message"] = format_bytes(int(settings["message.max.bytes"]))
     protocol = settings.get("inter.broker.protocol.version")
@@ -46,23 +46,23 @@ def probe(location: LogLocation) -> LogServer:
 def _problems(settings: Mapping[str, str], brokers: int) -> Iterator[LogProblem]:
     if not settings:
         yield LogProblem(
-            "the cluster does not tell its settings: this user may not describe it",
-            "nothing, unless writes fail for their size: then ask for 'message.max.bytes'",
+            "the cluster does not report its settings: this user lacks the privilege to describe it",
+            "if writes fail because of their size, ask for the value of 'message.max.bytes'",
         )
         return
     if int(settings.get("message.max.bytes", _SMALL_MESSAGE)) < _SMALL_MESSAGE // 2:
         yield LogProblem(
-            f"a message may have {settings['message.max.bytes']} bytes at most: larger rows are refused",
+            f"a message may have at most {settings['message.max.bytes']} bytes: larger rows are refused",
             "raise 'message.max.bytes' of the brokers",
         )
     if settings.get("auto.create.topics.enable") == "true":
         yield LogProblem(
-            "the brokers create topics automatically: a topic that was deleted by mistake would return empty",
-            "set 'auto.create.topics.enable' = 'false' on the brokers; lakelog makes its topics itself",
+            "the brokers create topics automatically: a topic that is deleted by mistake would be created again, empty",
+            "set 'auto.create.topics.enable' = 'false' on the brokers; lakelog creates its topics itself",
         )
     if brokers > 1 and settings.get("default.replication.factor") == "1":
         yield LogProblem(
-            "new topics have one copy: the records of a broker that is lost are lost",
+            "new topics have one replica: if a broker is lost, its records are lost",
             "set 'default.replication.factor' = '3' and 'min.insync.replicas' = '2' on the brokers",
         )
 

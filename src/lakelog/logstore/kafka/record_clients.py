@@ -115,7 +115,7 @@ class RecordAppender(TopicAppender):
         waiting, self._waiting = self._waiting, []
         failed = next((p.failure for p in waiting if p.failure is not None), None)
         if left or failed is not None:
-            self._start_anew()
+            self._discard_unsent()
         if failed is not None:
             raise error_of(self._location, failed)
         if left:
@@ -131,7 +131,7 @@ class RecordAppender(TopicAppender):
         """Waits until the client's queue is half empty."""
         full = len(self._producer)
         if self._drain(full // 2) >= full:
-            self._start_anew()
+            self._discard_unsent()
             raise unavailable(self._location, f"{full} records wait, none was acknowledged for {TIMEOUT_S:.0f} s")
 
     def _drain(self, most: int) -> int:
@@ -143,7 +143,7 @@ class RecordAppender(TopicAppender):
                 left, deadline = now, monotonic_s() + TIMEOUT_S
         return left
 
-    def _start_anew(self) -> None:
+    def _discard_unsent(self) -> None:
         """Discards unsent records, so that the client does not send them during a later attempt."""
         self._watch.check_next_time()
         old, self._producer = self._producer, self._new_producer()
@@ -192,7 +192,7 @@ class RecordReader(TopicReader):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
             if not any(self._held[b] for b in positions) and not self._take_in(timeout_s):
-                self._check_trouble()
+                self._check_after_errors()
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         with translated_errors(self._location):
@@ -200,7 +200,7 @@ class RecordReader(TopicReader):
                 self._follow(bucket, start)
             # also with buffered records: they must not hide records that arrived later
             if sum(map(len, self._held.values())) < _MANY_HELD and not self._take_in(0):
-                self._check_trouble()
+                self._check_after_errors()
         held = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
         return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
@@ -219,7 +219,7 @@ class RecordReader(TopicReader):
 
     def _notice(self, error: KafkaError) -> None:
         """Callback of the client, called while it polls, if a broker does not respond."""
-        self._note_trouble()
+        self._note_error()
 
     def _follow(self, bucket: int, start: int) -> None:
         held = self._held.get(bucket)

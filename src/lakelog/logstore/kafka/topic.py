@@ -163,9 +163,9 @@ class KafkaTopic:
     def _delete(self) -> None:
         topic = self.location.topic
         with translated_errors(self.location):
-            gone = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+            futures = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
             try:
-                gone[topic].result(TIMEOUT_S * 2)
+                futures[topic].result(TIMEOUT_S * 2)
             except KafkaException as failed:
                 if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise

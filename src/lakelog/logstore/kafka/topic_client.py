@@ -12,7 +12,7 @@ from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 from lakelog.logstore.kafka.topic import EARLIEST, LATEST, KafkaTopic
 from lakelog.logstore.topic_identity import IdentityWatch, missing
 
-_TROUBLE_S: Final = 3.0
+_ERRORS_S: Final = 3.0
 """Seconds after a lost connection until a waiting reader checks that the broker is available."""
 
 
@@ -63,7 +63,7 @@ class TopicReader(TopicClient, LogReader):
 
     def __init__(self, location: LogLocation, check_same_topic: Callable[[], object] | None = None) -> None:
         super().__init__(location, check_same_topic)
-        self._trouble_s: float | None = None
+        self._error_since_s: float | None = None
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         return self._offsets(LATEST, buckets)
@@ -75,12 +75,12 @@ class TopicReader(TopicClient, LogReader):
         self._watch.check()
         return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
-    def _note_trouble(self) -> None:
-        if self._trouble_s is None:
-            self._trouble_s = monotonic_s()
+    def _note_error(self) -> None:
+        if self._error_since_s is None:
+            self._error_since_s = monotonic_s()
 
-    def _check_trouble(self) -> None:
+    def _check_after_errors(self) -> None:
         """Sends a request to the broker, because a waiting reader does not detect an outage. Raises Unavailable."""
-        if self._trouble_s is not None and monotonic_s() - self._trouble_s > _TROUBLE_S:
-            self._trouble_s = None
+        if self._error_since_s is not None and monotonic_s() - self._error_since_s > _ERRORS_S:
+            self._error_since_s = None
             self.end_offsets([0])

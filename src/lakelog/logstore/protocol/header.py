@@ -53,7 +53,7 @@ def encode_header(
     return "|".join(fields).encode("ascii")
 
 
-NOBODYS_HEADER: Final = encode_header(DATA, "", 0, "")
+UNOWNED_HEADER: Final = encode_header(DATA, "", 0, "")
 """The header of an unowned row, which is visible as soon as it is in the log and is never reverted."""
 
 
@@ -73,7 +73,7 @@ def decode_header(data: bytes | None, offset: int) -> Header:
 
 def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """The kind of each record (one letter); data if it has no header. Raises Corrupt for an unknown version."""
-    headers = pc.fill_null(headers, NOBODYS_HEADER)
+    headers = pc.fill_null(headers, UNOWNED_HEADER)
     text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
     known = pc.equal(text, f"{_VERSION}|")
     if not pc.all(known, min_count=0).as_py():

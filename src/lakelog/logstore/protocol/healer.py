@@ -23,7 +23,7 @@ _LOG: Final = logging.getLogger("lakelog.heal")
 _ROUNDS = 100
 """Maximum rounds; more rounds mean that another process heals with a different decision."""
 
-_PATIENT_ROUNDS = 3
+_ROUNDS_WITHOUT_PAUSE = 3
 _LONGEST_PAUSE_S = 0.1
 """Maximum random pause from the third round on, which increases so that one of several healers succeeds."""
 
@@ -49,18 +49,18 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
     replaced: Fenced | None = None
     region = RECORDS_SCHEMA.empty_table()
     position = max(since, reader.first_offsets([bucket])[bucket])
-    gone = range(0 if healing.was_taken_over else since, position)
+    expired = range(0 if healing.was_taken_over else since, position)
     for number in range(_ROUNDS):
-        if number >= _PATIENT_ROUNDS:
+        if number >= _ROUNDS_WITHOUT_PAUSE:
             sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**number) * random_fraction())
         region, position = _read_on(reader, bucket, region, position)
         try:
-            corrections = healing.plan(region, gone)
+            corrections = healing.plan(region, expired)
         except Fenced as why:
             if not number:
                 raise
             replaced, healing = why, replace(healing, later=Later.OPEN)
-            corrections = healing.plan(region, gone)
+            corrections = healing.plan(region, expired)
         if not corrections and replaced is not None:
             raise replaced
         if not corrections:

@@ -52,7 +52,7 @@ class Later(Enum):
     """Treatment of records of an epoch after the writer's newest decided one."""
 
     FENCED = "another process has taken over the writer: raise Fenced"
-    OPEN = "the writer is at work: leave them alone"
+    OPEN = "the writer is active: leave them unchanged"
     REFUSED = "the writer is dead: take them back"
 
 
@@ -105,23 +105,23 @@ class Healing:
     watch: Callable[[pa.Table], None] = _ignore
     confirm: Callable[[], None] = _ignore
 
-    def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+    def plan(self, region: pa.Table, expired: range = range(0)) -> list[Correction]:
         """The corrections for the region (RECORDS_SCHEMA, from ``since`` to the end), in append order.
 
         The healer appends them and calls this again until it returns nothing. It first corrects the balance: the count
         is 0 for each record of a rejected attempt and 1 for each record of an accepted one. If the balance is right,
-        the last record of each touched key must leave the key in its decided state. ``gone`` are expired offsets;
+        the last record of each touched key must leave the key in its decided state. ``expired`` are expired offsets;
         corrections that name them are not judged. Raises Fenced if the region contains records of an epoch after the
         newest decided one, because another process has taken over.
         """
         entries = _entries(region)
-        own = {e.offset: e for e in entries if self._judges(e)}
+        own = {e.offset: e for e in entries if self._covers(e)}
         if self.later is Later.FENCED:
             self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries)
-        uncounted = {o: e for o, e in own.items() if not self._was_counted(e, gone.start)}
-        corrections = self._balance(uncounted, gone) + self._balance_assertions(uncounted)
+        uncounted = {o: e for o, e in own.items() if not self._was_counted(e, expired.start)}
+        corrections = self._balance(uncounted, expired) + self._balance_assertions(uncounted)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries)
@@ -139,10 +139,10 @@ class Healing:
         """The offset below which the region is verified: its end, or its first record that was not judged."""
         if self.later is not Later.OPEN:
             return end
-        left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._judges(e))
+        left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._covers(e))
         return min(left, default=end)
 
-    def _judges(self, entry: _Entry) -> bool:
+    def _covers(self, entry: _Entry) -> bool:
         is_left = self.later is Later.OPEN and entry.header.epoch > max(self.accepted, default=-1)
         return entry.header.writer == self.writer and not is_left
 
@@ -154,7 +154,7 @@ class Healing:
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())
 
-    def _balance(self, own: Mapping[int, _Entry], gone: range) -> list[Correction]:
+    def _balance(self, own: Mapping[int, _Entry], expired: range) -> list[Correction]:
         counts: dict[int, int] = defaultdict(int)
         named: dict[int, _Entry] = {}
         for entry in own.values():
@@ -169,7 +169,7 @@ class Healing:
             self._correct(named[offset], -1 if count > 0 else 1)
             for offset, count in sorted(counts.items(), reverse=True)
             # one per round: three healers that each corrected the whole difference would increase it every time
-            if count and offset not in gone
+            if count and offset not in expired
         ]
 
     def _named_by(self, correction: _Entry) -> _Entry:
@@ -213,16 +213,16 @@ class Healing:
         Yields (key, last record, right image). A last record is right if it is an accepted record of this writer. A
         process with a later decision has appended its record earlier, and checks the records after it.
         """
-        if not self.late and all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
+        if not self.late and all(e.is_data and self._covers(e) and self._accepts(e) for e in entries):
             return
         # packed records are split into their changes
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         last = {e.key: e for e in entries}
-        keys = {e.key for e in entries if e.key is not None and self._judges(e)}
+        keys = {e.key for e in entries if e.key is not None and self._covers(e)}
         doubtful = sorted(key for key in keys if not self._is_right(last[key], key in self.late))
         right: dict[bytes, bytes | None] = {}
         if self.own_first:
-            accepted = (e for e in entries if e.is_data and self._judges(e) and self._accepts(e))
+            accepted = (e for e in entries if e.is_data and self._covers(e) and self._accepts(e))
             right = {e.key: e.value for e in accepted if e.key is not None and e.key not in self.late}
         unknown = [key for key in doubtful if key not in right]
         right.update(self.lookup(unknown) if unknown else {})
@@ -244,7 +244,7 @@ class Healing:
         if not last.is_data:
             return False
         if last.header.writer == self.writer:
-            return not self._judges(last) or (self._accepts(last) and not is_late)
+            return not self._covers(last) or (self._accepts(last) and not is_late)
         return self.is_open(last.header)
 
     def _restore_keys(self, entries: Sequence[_Entry]) -> list[Correction]:

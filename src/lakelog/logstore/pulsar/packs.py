@@ -78,8 +78,8 @@ class Entry:
 
 def entry_of(offset: int) -> Entry:
     """The entry that contains an offset."""
-    place = offset >> _INDEX_BITS
-    return Entry(place >> _ENTRY_BITS, place & (_ENTRIES - 1))
+    position = offset >> _INDEX_BITS
+    return Entry(position >> _ENTRY_BITS, position & (_ENTRIES - 1))
 
 
 def entries_between(start: int, end: int) -> int | None:

@@ -48,15 +48,15 @@ class PartitionFollower:
     @property
     def has_all_of(self) -> Entry:
         """The last entry that was received completely."""
-        place = entry_of(self.next)
-        return place if self.next > place.offset() else place.before
+        entry = entry_of(self.next)
+        return entry if self.next > entry.offset() else entry.before
 
     def take(self, timeout_s: float) -> bool:
         """Receives one message within the timeout. Returns whether there was one."""
         with translated_errors(self._topic.location):
             message = self._received(timeout_s)
         if message is None:
-            self._looked_s = monotonic_s()
+            self._checked_s = monotonic_s()
             return False
         found = message.message_id()
         entry = Entry(found.ledger_id() - self._topic.base, found.entry_id())
@@ -85,7 +85,7 @@ class PartitionFollower:
     def _open(self) -> None:
         self.close()
         self._check_retained()
-        self._looked_s = monotonic_s()
+        self._checked_s = monotonic_s()
         self._is_fresh = True
         entry = entry_of(self.next)
         start = pulsar.MessageId(-1, entry.ledger + self._topic.base, entry.number, -1)
@@ -116,7 +116,7 @@ class PartitionFollower:
         if not self._is_fresh:
             self._open()
             return False
-        if monotonic_s() > self._looked_s + _UNSEEN_S:
+        if monotonic_s() > self._checked_s + _UNSEEN_S:
             self._check_retained()
         return True
 

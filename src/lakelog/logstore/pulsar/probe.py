@@ -19,18 +19,22 @@ def probe(location: LogLocation) -> LogServer:
     try:
         settings = admin.get("brokers/configuration/runtime") or {}
     except LakelogError:
-        problem = LogProblem("the cluster does not tell its settings: this user may not ask", "nothing")
+        problem = LogProblem(
+            "the cluster does not report its settings: this user lacks the privilege to read them", "no action needed"
+        )
         return LogServer(f"Pulsar at {location.address}", facts, (problem,))
     if "maxMessageSize" in settings:
         facts["largest message"] = format_bytes(int(settings["maxMessageSize"]))
     if "defaultRetentionTimeInMinutes" in settings:
-        facts["keeps records"] = f"{settings['defaultRetentionTimeInMinutes']} min unless the topic says otherwise"
+        facts["keeps records"] = (
+            f"{settings['defaultRetentionTimeInMinutes']} min, unless the topic has its own retention"
+        )
     problems = []
     if str(settings.get("brokerDeleteInactiveTopicsEnabled")).lower() == "true":
         problems.append(
             LogProblem(
                 "the brokers delete inactive topics",
-                "nothing: lakelog sets its topics so that they stay; topics of your own may go",
+                "no action for topics of lakelog, which are exempt; the brokers may delete your other topics",
             )
         )
     return LogServer(f"Pulsar at {location.address}", facts, tuple(problems))

@@ -25,7 +25,7 @@ _MOST_HELD: Final = 32 * 1024 * 1024
 _SILENT_S: Final = 0.05
 """Seconds without a message after which the reader requests the end of the partition from the broker."""
 
-_TROUBLE_S: Final = 3.0
+_ERRORS_S: Final = 3.0
 """Seconds after a lost connection until a waiting reader checks that the broker is available."""
 
 _POLL_S: Final = 0.001
@@ -42,7 +42,7 @@ class PulsarReader(LogReader):
         self._client = client_for(self._topic.access)
         self._followed: dict[int, PartitionFollower] = {}
         self._tallies: dict[int, _Tally] = {}
-        self._trouble_s: float | None = None
+        self._error_since_s: float | None = None
 
     @property
     def is_stale(self) -> bool:
@@ -78,7 +78,7 @@ class PulsarReader(LogReader):
             if came:
                 continue
             if monotonic_s() >= deadline:
-                self._check_trouble(followed)
+                self._check_after_errors(followed)
                 return
             sleep(_POLL_S)
 
@@ -148,17 +148,17 @@ class PulsarReader(LogReader):
         if found is not None:
             found.close()
 
-    def _check_trouble(self, followed: Sequence[PartitionFollower]) -> None:
+    def _check_after_errors(self, followed: Sequence[PartitionFollower]) -> None:
         """Checks the topic after a lost connection, because a waiting reader detects no outage.
 
         Raises Unavailable, NotFound.
         """
         if all(part.is_connected for part in followed):
-            self._trouble_s = None
-        elif self._trouble_s is None:
-            self._trouble_s = monotonic_s()
-        elif monotonic_s() - self._trouble_s > _TROUBLE_S:
-            self._trouble_s = None
+            self._error_since_s = None
+        elif self._error_since_s is None:
+            self._error_since_s = monotonic_s()
+        elif monotonic_s() - self._error_since_s > _ERRORS_S:
+            self._error_since_s = None
             self._topic.check()
 
     def _spans(self, bucket: int, start: int, end: int) -> Iterator[Pack]:

@@ -140,7 +140,7 @@ class PulsarAppender(LogAppender):
                 if result != pulsar.Result.Ok:
                     sending.failure = sending.failure or str(result)
                 elif found.ledger_id() < 0:
-                    sending.failure = sending.failure or "a message was sent again, and its place is not known"
+                    sending.failure = sending.failure or "a message was sent again, and its offset is unknown"
                 else:
                     stored(Entry(found.ledger_id() - self._topic.base, found.entry_id()))
                 self._changed.notify()
@@ -151,7 +151,7 @@ class PulsarAppender(LogAppender):
         try:
             producer.send_async(message.content, answered, properties=message.properties)
         except pulsar.PulsarException as failed:
-            self._start_anew()
+            self._discard_unsent()
             raise _failed(self._location, str(failed), error_of(self._location, failed)) from failed
 
     def _wait(self, most_bytes: int, most_messages: int) -> None:
@@ -169,10 +169,10 @@ class PulsarAppender(LogAppender):
             if failure is None and sending.messages and monotonic_s() > deadline:
                 failure = f"{sending.messages} messages were not acknowledged, none for {TIMEOUT_S:.0f} s"
         if failure is not None:
-            self._start_anew()
+            self._discard_unsent()
             raise _failed(self._location, failure, unavailable(self._location, failure))
 
-    def _start_anew(self) -> None:
+    def _discard_unsent(self) -> None:
         """Discards unsent messages, so that the client does not send them during a later attempt."""
         self._watch.check_next_time()
         self._sending = _Sending()

@@ -33,9 +33,9 @@ class ListAgg(ByKey):
         if has_any.all():
             return joined
         rest = steps.take(column, steps.last(counted(steps, steps.valid(column))))
-        places = np.cumsum(has_any) - 1
+        positions = np.cumsum(has_any) - 1
         return pa.concat_arrays([joined, rest]).take(
-            pa.array(np.where(has_any, places, len(joined) + np.arange(len(has_any))))
+            pa.array(np.where(has_any, positions, len(joined) + np.arange(len(has_any))))
         )
 
     def add(self, accumulator: Any, value: Any) -> Any:

@@ -155,13 +155,13 @@ def _hash_equal_lengths(texts: _Bytes) -> Hashes:
     h = _stripes(texts[:, :at]) if at else np.full(count, _P5)
     h = h + np.uint64(length)
     while length - at >= 8:
-        h = _turned(h ^ _mixed(np.uint64(0), _words(texts, at, np.uint64)), 27) * _P1 + _P4
+        h = _rotated_left(h ^ _mixed(np.uint64(0), _words(texts, at, np.uint64)), 27) * _P1 + _P4
         at += 8
     if length - at >= 4:
-        h = _turned(h ^ _words(texts, at, np.uint32).astype(np.uint64) * _P1, 23) * _P2 + _P3
+        h = _rotated_left(h ^ _words(texts, at, np.uint32).astype(np.uint64) * _P1, 23) * _P2 + _P3
         at += 4
     for byte in range(at, length):
-        h = _turned(h ^ texts[:, byte].astype(np.uint64) * _P5, 11) * _P1
+        h = _rotated_left(h ^ texts[:, byte].astype(np.uint64) * _P5, 11) * _P1
     h = (h ^ h >> np.uint64(33)) * _P2
     h = (h ^ h >> np.uint64(29)) * _P3
     return h ^ h >> np.uint64(32)
@@ -174,18 +174,18 @@ def _stripes(texts: _Bytes) -> Hashes:
     lanes = [np.full(len(texts), value) for value in begin]
     for at in range(0, texts.shape[1], _STRIPE):
         lanes = [_mixed(lane, _words(texts, at + 8 * i, np.uint64)) for i, lane in enumerate(lanes)]
-    h: Hashes = np.add.reduce([_turned(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)])
+    h: Hashes = np.add.reduce([_rotated_left(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)])
     for lane in lanes:
         h = (h ^ _mixed(np.uint64(0), lane)) * _P1 + _P4
     return h
 
 
 def _mixed(lane: Hashes | np.uint64, word: Hashes) -> Hashes:
-    mixed: Hashes = _turned(lane + word * _P2, 31) * _P1
+    mixed: Hashes = _rotated_left(lane + word * _P2, 31) * _P1
     return mixed
 
 
-def _turned(h: Hashes, by: int) -> Hashes:
+def _rotated_left(h: Hashes, by: int) -> Hashes:
     turned: Hashes = h << np.uint64(by) | h >> np.uint64(64 - by)
     return turned
 

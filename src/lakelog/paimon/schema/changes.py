@@ -119,8 +119,8 @@ class AddColumn(SchemaChange):
         if self.position is not None:
             return self.position.index(siblings, self.path)
         if len(self.path) == 1 and Options(schema.options).need(ADD_COLUMN_BEFORE_PARTITION):
-            places = [i for i, f in enumerate(siblings) if f.name in schema.partition_keys]
-            return min(places, default=len(siblings))
+            partition_indexes = [i for i, f in enumerate(siblings) if f.name in schema.partition_keys]
+            return min(partition_indexes, default=len(siblings))
         return len(siblings)
 
 
@@ -218,8 +218,8 @@ class ChangeType(SchemaChange):
 
     def _refused(self, old: DataType, explicit: bool) -> str:
         text = (
-            f"column '{path_text(self.path)}' of type {_word(old)} cannot become {_word(self.type)}: "
-            f"files that are there could not be read"
+            f"column '{path_text(self.path)}' of type {_type_keyword(old)} cannot become {_type_keyword(self.type)}: "
+            "existing files would be unreadable"
         )
         if not explicit and can_change_type(old, self.type, explicit=True):
             return f"{text} without loss; set '{EXPLICIT_CASTING_DISABLED.key}' = 'false' to allow it"
@@ -357,7 +357,7 @@ def _as_newest_version(schema: TableSchema) -> TableSchema:
     return replace(schema, options=options, version=SCHEMA_VERSION)
 
 
-def _word(kind: DataType) -> str:
+def _type_keyword(kind: DataType) -> str:
     """The type for messages; only the keyword of a nested one."""
     text = kind.to_json()
     return text if isinstance(text, str) else str(text["type"])

@@ -105,8 +105,8 @@ def _check_bucket(schema: TableSchema, value: str | None, wanted: str) -> None:
         raise InvalidOption(f"{wanted}: set it to a number of buckets instead")
     if schema.num_buckets < 1 or BUCKET.parse(value) < 1:
         raise InvalidOption(
-            f"{wanted}: it is {schema.num_buckets}, and only a fixed number can change, to another fixed number "
-            "(then run INSERT OVERWRITE on each partition, which moves its rows to the new buckets)"
+            f"{wanted}: it is {schema.num_buckets}, and only a fixed number can change to another fixed number. "
+            "Then run INSERT OVERWRITE on each partition to move its rows"
         )
 
 

@@ -29,12 +29,12 @@ class Readable(Protocol):
 def read_as(io: Readable, path: str, parse: Callable[[bytes], T]) -> T:
     """The value of a file. Raises NotFound, Corrupt naming the file, and the errors of the storage."""
     data = io.read(path)
-    with sound(path):
+    with parsing(path):
         return parse(data)
 
 
 @contextmanager
-def sound(path: str) -> Iterator[None]:
+def parsing(path: str) -> Iterator[None]:
     """Around the parsing of a file. Raises Corrupt naming the file; other errors of ours pass."""
     try:
         yield
@@ -47,7 +47,7 @@ def sound(path: str) -> Iterator[None]:
 
 
 def offsets_of(data: bytes) -> dict[int, int]:
-    """A map bucket → offset from JSON. Raises what ``sound`` makes Corrupt of."""
+    """A map bucket → offset from JSON. Raises errors that ``parsing`` turns into Corrupt."""
     return {int(bucket): int(offset) for bucket, offset in orjson.loads(data).items()}
 
 

@@ -44,7 +44,7 @@ class DataType(ABC):
         """The same type, nullable or NOT NULL."""
         return self if self.nullable == nullable else cast("T", replace(cast("Any", self), nullable=nullable))
 
-    def _word(self, word: str) -> str:
+    def _with_nullability(self, word: str) -> str:
         return word if self.nullable else f"{word} NOT NULL"
 
 
@@ -92,16 +92,16 @@ class AtomicType(DataType):
     def to_json(self) -> str:
         """``'INT NOT NULL'``, ``'DECIMAL(10, 2)'``, ``'TIMESTAMP(3) WITH LOCAL TIME ZONE'``."""
         if self.root == "VARCHAR" and self.length == MAX_LENGTH:
-            return self._word("STRING")
+            return self._with_nullability("STRING")
         if self.root == "VARBINARY" and self.length == MAX_LENGTH:
-            return self._word("BYTES")
+            return self._with_nullability("BYTES")
         if self.root in _LENGTHS:
-            return self._word(f"{self.root}({self.length})")
+            return self._with_nullability(f"{self.root}({self.length})")
         if self.root == "DECIMAL":
-            return self._word(f"DECIMAL({self.precision}, {self.scale})")
+            return self._with_nullability(f"DECIMAL({self.precision}, {self.scale})")
         if self.root == "TIMESTAMP_LTZ":
-            return self._word(f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE")
-        return self._word(f"{self.root}({self.precision})" if self.root in _TIMES else self.root)
+            return self._with_nullability(f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE")
+        return self._with_nullability(f"{self.root}({self.precision})" if self.root in _TIMES else self.root)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ArrayType(DataType):
     nullable: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self._word("ARRAY"), "element": self.element.to_json()}
+        return {"type": self._with_nullability("ARRAY"), "element": self.element.to_json()}
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class MultisetType(DataType):
     nullable: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self._word("MULTISET"), "element": self.element.to_json()}
+        return {"type": self._with_nullability("MULTISET"), "element": self.element.to_json()}
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class MapType(DataType):
     nullable: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self._word("MAP"), "key": self.key.to_json(), "value": self.value.to_json()}
+        return {"type": self._with_nullability("MAP"), "key": self.key.to_json(), "value": self.value.to_json()}
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class RowType(DataType):
     nullable: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self._word("ROW"), "fields": [f.to_json() for f in self.fields]}
+        return {"type": self._with_nullability("ROW"), "fields": [f.to_json() for f in self.fields]}
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class VectorType(DataType):
     nullable: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self._word("VECTOR"), "element": self.element.to_json(), "length": self.length}
+        return {"type": self._with_nullability("VECTOR"), "element": self.element.to_json(), "length": self.length}
 
 
 STRING: Final = AtomicType("VARCHAR", length=MAX_LENGTH)
@@ -256,18 +256,18 @@ def _parse_text(text: str) -> AtomicType:
     return AtomicType(root, nullable)
 
 
-def type_words(kind: DataType) -> str:
+def type_text(kind: DataType) -> str:
     """``INT NOT NULL``, ``MAP<STRING, INT>``, ``ROW<`a` INT>``."""
     suffix = "" if kind.nullable else " NOT NULL"
     if isinstance(kind, ArrayType):
-        return f"ARRAY<{type_words(kind.element)}>{suffix}"
+        return f"ARRAY<{type_text(kind.element)}>{suffix}"
     if isinstance(kind, MultisetType):
-        return f"MULTISET<{type_words(kind.element)}>{suffix}"
+        return f"MULTISET<{type_text(kind.element)}>{suffix}"
     if isinstance(kind, MapType):
-        return f"MAP<{type_words(kind.key)}, {type_words(kind.value)}>{suffix}"
+        return f"MAP<{type_text(kind.key)}, {type_text(kind.value)}>{suffix}"
     if isinstance(kind, VectorType):
-        return f"VECTOR<{type_words(kind.element)}, {kind.length}>{suffix}"
+        return f"VECTOR<{type_text(kind.element)}, {kind.length}>{suffix}"
     if isinstance(kind, RowType):
-        fields = ", ".join(f"`{f.name}` {type_words(f.type)}" for f in kind.fields)
+        fields = ", ".join(f"`{f.name}` {type_text(f.type)}" for f in kind.fields)
         return f"ROW<{fields}>{suffix}"
     return str(kind.to_json())

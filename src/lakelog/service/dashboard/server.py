@@ -26,7 +26,7 @@ from lakelog.service.dashboard.security.login.gate import Access, Gate
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.service.dashboard.security.login.users import Users
 from lakelog.service.dashboard.security.middleware.connections import LimitedListener
-from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
+from lakelog.service.dashboard.security.middleware.timeouts import TimeoutProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
 from lakelog.service.dashboard.time_series import StatsHistory
@@ -125,7 +125,7 @@ class DashboardServer:
     def _config(self, app: ASGIApp) -> uvicorn.Config:
         return uvicorn.Config(
             app,
-            http=partial(PatientProtocol, self._listener),  # type: ignore[arg-type]  # uvicorn calls it only
+            http=partial(TimeoutProtocol, self._listener),  # type: ignore[arg-type]  # uvicorn calls it only
             log_config=None,
             access_log=False,
             server_header=False,

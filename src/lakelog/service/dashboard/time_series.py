@@ -210,7 +210,7 @@ class StatsHistory:
 
 
 def _row(sample: Sample) -> dict[str, Any]:
-    """Figures for SQLite; a sum may be an integer beyond 64 bits."""
+    """Values for SQLite; a sum may be an integer beyond 64 bits."""
     return {
         name: float(value) if isinstance(value, int) and name != "time_ms" else value
         for name, value in vars(sample).items()
@@ -227,6 +227,6 @@ def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _fast(connection: Any, _: object) -> None:
-    """Opens the file without fsync: a power failure may lose figures."""
+    """Opens the file without fsync: a power failure may lose samples."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=OFF")

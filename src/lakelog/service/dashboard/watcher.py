@@ -34,10 +34,10 @@ _STOP_S: Final = 3.0
 
 @dataclass(frozen=True)
 class Watched:
-    """A table at its last inspection (``looked_ms``, ms since 1970), and the duration in seconds."""
+    """A table at its last inspection (``inspected_ms``, ms since 1970), and the duration in seconds."""
 
     name: str
-    looked_ms: int
+    inspected_ms: int
     health: TableHealth
     duration_s: float = 0.0
 
@@ -97,7 +97,7 @@ class Watcher:
         if age > self._inspections.late_s and self._thread.is_alive():
             fault = f"a listing of tables has not ended for {age:.0f} s"
         if fault:
-            found["dashboard"] = f"figures of tables may be old: {fault}"
+            found["dashboard"] = f"statistics of tables may be old: {fault}"
         return {name: why for name, check in self._checks.items() if (why := check())} | found
 
     def stages(self) -> dict[str, str]:
@@ -110,7 +110,7 @@ class Watcher:
         with self._lock:
             self._seen[name] = now
             found, due = self._found.get(name), self._due.get(name, 0.0)
-        if found is not None and now_ms() - found.looked_ms < _WATCHED_EVERY_S * 1000:
+        if found is not None and now_ms() - found.inspected_ms < _WATCHED_EVERY_S * 1000:
             return found
         if (age := self._inspections.late().get(name)) is not None:
             return _late(name, age)
@@ -123,7 +123,7 @@ class Watcher:
         except TimeoutError:
             return found or _late(name, _PAGE_S)
 
-    def seen(self, name: str) -> None:
+    def mark_watched(self, name: str) -> None:
         """Marks a table as watched: it is inspected each second for a while."""
         with self._lock:
             if name in self._found:
@@ -211,11 +211,11 @@ def _late(name: str, age_s: float) -> Watched:
 
 def sample_of(health: TableHealth) -> Sample:
     """The sample of an inspection for the plots; unknown values are gaps."""
-    name, figures = health.table, health.figures
-    if figures is None:
+    name, stats = health.table, health.figures
+    if stats is None:
         return Sample(name, now_ms(), score=health.score)
-    log, snapshots = figures.log, figures.snapshots
-    now = figures.looked_ms
+    log, snapshots = stats.log, stats.snapshots
+    now = stats.looked_ms
 
     def age(time_ms: int | None) -> float | None:
         return None if time_ms is None else float(max(0, now - time_ms))
@@ -223,11 +223,11 @@ def sample_of(health: TableHealth) -> Sample:
     return Sample(
         name,
         now,
-        rows=sum(bucket.rows for bucket in figures.buckets),
-        bytes=figures.bytes,
-        files=figures.files,
-        sorted_runs=figures.sorted_runs,
-        level0_files=figures.level0_files,
+        rows=sum(bucket.rows for bucket in stats.buckets),
+        bytes=stats.bytes,
+        files=stats.files,
+        sorted_runs=stats.sorted_runs,
+        level0_files=stats.level0_files,
         snapshots=snapshots.kept,
         score=health.score,
         log_end=None if log is None or log.trouble else sum(bucket.end for bucket in log.buckets),
@@ -241,15 +241,13 @@ def sample_of(health: TableHealth) -> Sample:
 
 def total_of(healths: Sequence[TableHealth]) -> Total:
     """The sample of all tables for the overview's plots; sums leave out unknown values."""
-    known = [figures for health in healths if (figures := health.figures) is not None]
-    waiting = [
-        figures.looked_ms - figures.log.waiting_ms for figures in known if figures.log and figures.log.waiting_ms
-    ]
+    known = [stats for health in healths if (stats := health.figures) is not None]
+    waiting = [stats.looked_ms - stats.log.waiting_ms for stats in known if stats.log and stats.log.waiting_ms]
     scores = [health.score for health in healths]
     return Total(
         now_ms(),
-        bytes=sum(figures.bytes for figures in known),
-        rows=sum(bucket.rows for figures in known for bucket in figures.buckets),
+        bytes=sum(stats.bytes for stats in known),
+        rows=sum(bucket.rows for stats in known for bucket in stats.buckets),
         lag=sum(health.lag or 0 for health in healths),
         waiting_ms=max(0, *waiting, 0),
         good=sum(score >= GOOD for score in scores),

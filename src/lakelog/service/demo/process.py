@@ -38,7 +38,7 @@ class DemoProcess:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_of_own_spark()
             )
 
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """The reason why nothing is written, with the end of its output; empty while it writes and after success.
 
         A slow start is reported too: on a busy machine, Spark takes a minute or more to start.
@@ -61,7 +61,7 @@ class DemoProcess:
         """The demo's current stage and its age; empty after a failure, which ``trouble`` reports."""
         code = self._process.poll()
         if code is not None:
-            return "" if code else "finished; its table stays as it is"
+            return "" if code else "finished; its table remains"
         lines = _PROGRESS.findall(self._output.read_text(encoding="utf-8", errors="replace")) or [("0", "starting")]
         stage = lines[-1][1]
         if stage != self._stage:
@@ -88,13 +88,13 @@ def demo_warehouse() -> Iterator[DemoProcess]:
 
     The demo runs for twenty minutes at 500 rows/s. Then its table stays as it is.
     """
-    place = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
-    warehouse = str(place / "warehouse")
+    directory = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
+    warehouse = str(directory / "warehouse")
     command = [sys.executable, "-m", "lakelog", "demo", "--warehouse", warehouse]
     command += ["--seconds", str(_SECONDS), "--rate", str(_RATE)]
-    demo = DemoProcess(warehouse, command, place / "output.txt")
+    demo = DemoProcess(warehouse, command, directory / "output.txt")
     try:
         yield demo
     finally:
         demo.stop()
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)

@@ -141,7 +141,7 @@ class _Run:
             sleep(0.25)
             self._raise_failures()
             stage = "streaming" if now_ms() > start_ms else "starting the queries"
-            yield self.progress("the rest of the year, as fast as it goes" if now_ms() > self._measured_to else stage)
+            yield self.progress("the rest of the year, at full speed" if now_ms() > self._measured_to else stage)
 
     def progress(self, stage: str) -> DemoProgress:
         """The current state."""

@@ -64,7 +64,7 @@ class CheckContext:
         return file_io_for(self.warehouse, self.storage_options)
 
     @contextmanager
-    def trial(self) -> Iterator[tuple[FileIO, str]]:
+    def scratch_directory(self) -> Iterator[tuple[FileIO, str]]:
         """Context with a new directory in the warehouse for trials; it is deleted afterwards.
 
         So is the directory of the warehouse, if it was created for this.
@@ -72,11 +72,11 @@ class CheckContext:
         io = self.io
         root = io.absolute(self.warehouse)
         was_there = io.exists(root)
-        place = f"{root}/.lakelog-doctor-{new_attempt()}"
+        directory = f"{root}/.lakelog-doctor-{new_attempt()}"
         try:
-            yield io, place
+            yield io, directory
         finally:
-            io.delete_dir(place)
+            io.delete_dir(directory)
             if not was_there:
                 io.delete_empty_dir(root)
 

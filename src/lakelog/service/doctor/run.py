@@ -10,12 +10,12 @@ from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import FAIL, CheckContext, Finding
 
 
-def _say_nothing(_: str) -> None:
+def _ignore_progress(_: str) -> None:
     """Ignores the progress."""
 
 
 def examine(
-    around: CheckContext, only: Iterable[str] = (), progress: Callable[[str], None] = _say_nothing
+    around: CheckContext, only: Iterable[str] = (), progress: Callable[[str], None] = _ignore_progress
 ) -> Iterator[Finding]:
     """The findings of all checks, or of the named ones; ``progress`` is called with the title of the next check.
 

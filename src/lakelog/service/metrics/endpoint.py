@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PATH: Final = "/metrics"
 _SHORTEST_TOKEN: Final = 16
-_PATIENCE_S: Final = 10.0
+_TIMEOUT_S: Final = 10.0
 """Maximum seconds of a request."""
 _MOST_REQUESTS: Final = 32
 """Maximum number of requests, each with a thread, at a time."""
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
     registry: ClassVar[CollectorRegistry]
     token: ClassVar[str | None]
     is_local_only: ClassVar[bool]
-    timeout = _PATIENCE_S
+    timeout = _TIMEOUT_S
     server_version = "lakelog"
     sys_version = ""
 
@@ -154,7 +154,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answers with the metrics: to clients with the token, and on loopback to requests for this host's name."""
         if self.is_local_only and not is_loopback(_host_of(self.headers.get("Host", ""))):
             # DNS rebinding: a foreign page whose name resolves to this address
-            return self._answer(HTTPStatus.FORBIDDEN, "this endpoint is for this machine: ask 127.0.0.1 or localhost\n")
+            return self._answer(
+                HTTPStatus.FORBIDDEN, "this endpoint serves this machine only: use 127.0.0.1 or localhost\n"
+            )
         if self.token is not None and not self._has_token(self.token):
             return self._answer(HTTPStatus.UNAUTHORIZED, "send the token as 'Authorization: Bearer …'\n")
         if self.path.partition("?")[0] != PATH:

@@ -109,9 +109,9 @@ class OtelExport:
             if metric.kind == HISTOGRAM:
                 continue
             make = meter.create_observable_counter if metric.kind == COUNTER else meter.create_observable_gauge
-            make(metric.otel, [_asking(cache, metric)], metric.otel_unit, metric.help)
+            make(metric.otel, [_callback(cache, metric)], metric.otel_unit, metric.help)
         self._tracers: TracerProvider | None = None
-        self._end: Callable[[], None] = _nothing
+        self._end: Callable[[], None] = _no_operation
         if spans is not None:
             self._tracers = TracerProvider(resource=_resource())
             self._tracers.add_span_processor(spans)
@@ -172,7 +172,7 @@ def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[Sc
     return [*others, ScopeMetrics(own.scope, [*own.metrics, *more], own.schema_url)]
 
 
-def _asking(cache: _SampleCache, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _callback(cache: _SampleCache, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def answer(_: CallbackOptions) -> Iterable[Observation]:
         for sample in cache.samples(metric):
             yield Observation(sample.value, dict(zip(metric.labels, sample.labels, strict=True)))
@@ -189,5 +189,5 @@ def _plain(value: object) -> str | int | float | bool:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def _nothing() -> None:
+def _no_operation() -> None:
     """Nobody listens."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("lakelog.metrics")
 _CACHE_S: Final = 5.0
 """Seconds for which the samples of a collection are reused, so that several scrapers cost no more than one."""
-_PATIENCE_S: Final = 8.0
+_TIMEOUT_S: Final = 8.0
 """Maximum seconds of a wait for a collection; then the previous samples are returned (Prometheus waits 10 s)."""
 _THREADS: Final = 8
 
@@ -55,7 +55,7 @@ class TableStates:
                 self._collection = self._threads.submit(self._collect_all)
             collection = self._collection
         if collection is not None:
-            wait([collection], _PATIENCE_S)
+            wait([collection], _TIMEOUT_S)
         with self._lock:
             return [sample for samples in self._samples.values() for sample in samples]
 
@@ -99,7 +99,7 @@ class TableStates:
             return
         finally:
             close_clients()  # otherwise each thread would hold a client for each log
-        self._store(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - started)))
+        self._store(name, (*found, Sample(m.INSPECTION_DURATION, (name,), monotonic_s() - started)))
 
     def _store(self, key: str, samples: tuple[Sample, ...]) -> None:
         with self._lock:
@@ -108,38 +108,38 @@ class TableStates:
 
 def health_samples(health: TableHealth) -> Iterator[Sample]:
     """The health of a table as samples. Pure."""
-    table, figures = health.table, health.figures
+    table, stats = health.table, health.figures
     yield Sample(m.HEALTH, (table,), health.score)
-    yield Sample(m.TABLE_UP, (table,), float(figures is not None))
+    yield Sample(m.TABLE_UP, (table,), float(stats is not None))
     yield from (Sample(m.FINDINGS, (table, kind), 1) for kind in sorted({one.kind for one in health.findings}))
-    if figures is None:
+    if stats is None:
         return
-    history = figures.snapshots
+    history = stats.snapshots
     plain = {
         m.WAITS: len(health.waits),
         m.NEWEST_SNAPSHOT: history.newest_id or 0,
         m.SNAPSHOTS: history.kept,
         m.EXPIRABLE: history.expirable,
-        m.FILES: figures.files,
-        m.FILE_BYTES: figures.bytes,
-        m.FILE_ROWS: sum(bucket.rows for bucket in figures.buckets),
-        m.SMALL_FILES: figures.small_files,
-        m.LEVEL0_FILES: figures.level0_files,
-        m.MOST_RUNS: figures.most_runs,
-        m.BACKLOG_FILES: sum(bucket.due_files for bucket in figures.buckets),
-        m.BACKLOG_BYTES: sum(bucket.due_bytes for bucket in figures.buckets),
-        m.REJECTED: figures.rejected,
+        m.FILES: stats.files,
+        m.FILE_BYTES: stats.bytes,
+        m.FILE_ROWS: sum(bucket.rows for bucket in stats.buckets),
+        m.SMALL_FILES: stats.small_files,
+        m.LEVEL0_FILES: stats.level0_files,
+        m.MOST_RUNS: stats.most_runs,
+        m.BACKLOG_FILES: sum(bucket.due_files for bucket in stats.buckets),
+        m.BACKLOG_BYTES: sum(bucket.due_bytes for bucket in stats.buckets),
+        m.REJECTED: stats.rejected,
     }
     yield from (Sample(metric, (table,), value) for metric, value in plain.items())
     yield from (Sample(m.NEEDS, (table, need.kind), need.urgency) for need in health.needs)
-    log = figures.log
+    log = stats.log
     newest = history.last_write_ms if log is None or log.trouble else log.files_ms
     if newest is not None:
-        yield Sample(m.FRESHNESS, (table, "files"), _seconds(figures.looked_ms, newest))
+        yield Sample(m.FRESHNESS, (table, "files"), _seconds(stats.looked_ms, newest))
     if log is not None:
         yield Sample(m.LOG_UP, (table,), float(not log.trouble))
         if not log.trouble:
-            yield from _log_samples(table, log, figures.looked_ms)
+            yield from _log_samples(table, log, stats.looked_ms)
 
 
 def _log_samples(table: str, log: LogStats, now_ms: int) -> Iterator[Sample]:

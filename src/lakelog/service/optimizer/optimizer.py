@@ -27,8 +27,8 @@ _POLL_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Event:
-    """An event. ``kind`` is ``begun`` or ``ended`` (a run), ``progress`` (its completed and total buckets), ``trouble``
-    (a table or catalog cannot be inspected, with the reason in ``text``), or ``looked`` (all tables are inspected).
+    """An event. ``kind`` is ``begun`` or ``ended`` (a run), ``progress`` (its completed and total buckets), ``failed``
+    (a table or catalog cannot be inspected, with the reason in ``text``), or ``inspected`` (all tables are inspected).
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Optimizer:
         self._stopped = threading.Event()
         self._running: dict[str, Run] = {}
         self._ended: list[Run] = []
-        self._has_looked = False
+        self._has_inspected = False
 
     def plan(self) -> tuple[Observation, ...]:
         """Inspects all tables and returns the needs of each; runs nothing."""
@@ -126,19 +126,19 @@ class Optimizer:
         """
         for found in self._watch.inspect_all(self._stopped.is_set):
             self._take(found)
-            if threads is not None and self._has_looked:
+            if threads is not None and self._has_inspected:
                 self._begin(threads, again=True)
-        self._has_looked = True
+        self._has_inspected = True
         with self._changed:
             if not self._stopped.is_set():
                 self._schedule.keep(self._watch.names)
         close_clients()
-        self._say(Event("looked", total=self._watch.count))
+        self._notify(Event("inspected", total=self._watch.count))
 
     def _take(self, found: Observation) -> None:
-        if found.trouble:
-            _LOG.log(self._loud, "table %s: %s", found.table, found.trouble)
-            self._say(Event("trouble", found.table, text=found.trouble))
+        if found.failure:
+            _LOG.log(self._failure_level, "table %s: %s", found.table, found.failure)
+            self._notify(Event("failed", found.table, text=found.failure))
             return
         with self._changed:
             self._schedule.offer(found.table, found.needs, clock.monotonic_s())
@@ -173,9 +173,9 @@ class Optimizer:
                 if not again:
                     self._ended.append(run)
                 self._changed.notify_all()
-        level = self._loud if run.outcome == FAILED else logging.INFO
+        level = self._failure_level if run.outcome == FAILED else logging.INFO
         _LOG.log(level, "table %s: %s %s in %.1f s: %s", run.table, run.kind, run.outcome, run.seconds, run.detail)
-        self._say(Event("ended", job.table, run))
+        self._notify(Event("ended", job.table, run))
         if again and not self._stopped.is_set():
             for found in self._watch.inspect([job.table]):
                 self._take(found)
@@ -185,14 +185,14 @@ class Optimizer:
         table = self._lake.table(job.table).logical
         runs = Runs(table.io, table.path)
         runs.record(run)
-        self._say(Event("begun", job.table, run))
+        self._notify(Event("begun", job.table, run))
         end = started + self.settings.run_s
 
         def is_stopped() -> bool:
             return self._stopped.is_set() or clock.monotonic_s() > end
 
         def progress(done: int, total: int) -> None:
-            self._say(Event("progress", job.table, run, done, total))
+            self._notify(Event("progress", job.table, run, done, total))
 
         work = RunContext(is_stopped, self._executor, job.most_bytes, job.may_exceed, progress)
         done = run_action(table, job.need.kind, work)
@@ -220,10 +220,10 @@ class Optimizer:
             self._changed.wait(max(0.01, min(_POLL_S, seconds)))
 
     @property
-    def _loud(self) -> int:
+    def _failure_level(self) -> int:
         """The log level of failures; a listener already reports them to the user."""
         return logging.WARNING if self._listen is None else logging.INFO
 
-    def _say(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         if self._listen is not None:
             self._listen(event)

@@ -68,7 +68,7 @@ def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
         if kind in (COMPACTION, FULL_COMPACTION):
             return _compact(table, kind == FULL_COMPACTION, work)
         with _alone(table, kind) as is_ours:
-            return _RUNS[kind](table, work) if is_ours else RunResult(WAITS, "another process is at it")
+            return _RUNS[kind](table, work) if is_ours else RunResult(WAITS, "another process is doing it")
     except LakelogError as why:
         return RunResult(FAILED, f"{type(why).__name__}: {why}")
     except Exception as why:  # Spark's, Arrow's: one table must not end the others' maintenance
@@ -93,7 +93,7 @@ def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
     planned = plan_tasks(table, full)
     tasks = _within(planned, work)
     if not tasks:
-        return RunResult(WAITS, "the bytes of this hour are used up") if planned else RunResult(NOTHING)
+        return RunResult(WAITS, "the byte budget of this hour is used up") if planned else RunResult(NOTHING)
     commits, failure = GroupedCommits(table), None
     executor = LocalExecutor() if work.executor is None else work.executor
     whole = full and len(tasks) == len(planned)
@@ -139,8 +139,11 @@ def _outcome(done: CompactionSummary, failure: str | None, is_stopped: bool) -> 
 
 
 def _outcome_text(done: CompactionSummary, left: int, later: int) -> str:
-    parts = [(done.buckets, "compacted"), (done.busy, "left to another compactor"), (left, "left for the next run")]
-    parts += [(done.lost, "changed by another commit meanwhile"), (later, "wait for bytes of the next hour")]
+    parts = [(done.buckets, "compacted"), (done.busy, "leased by another compactor"), (left, "left for the next run")]
+    parts += [
+        (done.lost, "changed by another commit meanwhile"),
+        (later, "waiting for the byte budget of the next hour"),
+    ]
     texts = [f"{count} {'bucket' if count == 1 else 'buckets'} {what}" for count, what in parts if count > 0]
     return "; ".join(texts)
 
@@ -148,28 +151,28 @@ def _outcome_text(done: CompactionSummary, left: int, later: int) -> str:
 def _expire(table: DynamicTable, work: RunContext) -> RunResult:
     unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
     forgotten = [] if unused is None else table.store.consumers.expire(unused)
-    gone: list[int] = []
+    expired: list[int] = []
     while not work.is_stopped():
         found = expire_snapshots(table)
-        gone += found
+        expired += found
         if not found:
             break
-    parts = [f"snapshots {gone[0]} to {gone[-1]} removed"] if gone else []
+    parts = [f"snapshots {expired[0]} to {expired[-1]} removed"] if expired else []
     parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
-    return RunResult(DONE, "; ".join(parts) or "unfinished removals ended")
+    return RunResult(DONE, "; ".join(parts) or "unfinished removals completed")
 
 
 def _expire_partitions(table: DynamicTable, work: RunContext) -> RunResult:
-    gone = expire_partitions(table)
-    if not gone:
+    expired = expire_partitions(table)
+    if not expired:
         return RunResult(NOTHING)
     latest = table.store.snapshots.latest_id()
-    return RunResult(DONE, f"{len(gone)} partitions dropped, the last one {gone[-1]}", latest)
+    return RunResult(DONE, f"{len(expired)} partitions dropped, the last one {expired[-1]}", latest)
 
 
 def _expire_tags(table: DynamicTable, work: RunContext) -> RunResult:
-    gone = table.store.tags.expire()
-    return RunResult(DONE, "deleted: " + ", ".join(tag.name for tag in gone)) if gone else RunResult(NOTHING)
+    expired = table.store.tags.expire()
+    return RunResult(DONE, "deleted: " + ", ".join(tag.name for tag in expired)) if expired else RunResult(NOTHING)
 
 
 def _clean(table: DynamicTable, work: RunContext) -> RunResult:
@@ -188,9 +191,9 @@ def _heal(table: DynamicTable, work: RunContext) -> RunResult:
         if work.is_stopped():
             break
     for sealed in seal_abandoned(table):
-        parts, snapshot = [*parts, f"snapshot {sealed.id} of epochs that waited"], sealed.id
+        parts, snapshot = [*parts, f"snapshot {sealed.id} of decided epochs"], sealed.id
     if publish(table):
-        parts.append("changes of the files appended to the log")
+        parts.append("file changes appended to the log")
     return RunResult(DONE if parts else NOTHING, "; ".join(parts), snapshot)
 
 

@@ -55,7 +55,7 @@ class ByteBudget:
     limit: int | None
     _spent: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def left(self, now_s: float) -> int | None:
+    def remaining(self, now_s: float) -> int | None:
         """The bytes that may be read now; None without a limit."""
         return None if self.limit is None else min(self.limit, max(0, self.limit - self.spent(now_s)))
 
@@ -70,7 +70,7 @@ class ByteBudget:
         if count:
             self._spent.append((now_s, count))
 
-    def frees_in(self, now_s: float) -> float:
+    def seconds_to_next(self, now_s: float) -> float:
         """Seconds until the oldest bytes no longer count."""
         return max(0.0, self._spent[0][0] + _HOUR_S - now_s) if self._spent else 0.0
 
@@ -119,11 +119,11 @@ class Scheduler:
         """The run to start now; None if none may start."""
         if len(self.running) >= self._settings.parallel:
             return None
-        ready = [job for job in self._jobs() if self._hindrance(job, now_s) is None]
+        ready = [job for job in self._jobs() if self._blocker(job, now_s) is None]
         if not ready:
             return None
         found = max(ready, key=lambda job: self._rank(job, now_s))
-        left = self.budget.left(now_s)
+        left = self.budget.remaining(now_s)
         return Job(found.table, found.need, left, left is None or left == self.budget.limit)
 
     def begin(self, job: Job, now_s: float) -> None:
@@ -156,13 +156,13 @@ class Scheduler:
             running = self.running.get(job.table)
             if running is not None and running.need.kind == job.need.kind:
                 continue
-            why, seconds = self._hindrance(job, now_s) or (f"{self._settings.parallel} runs are at work", None)
+            why, seconds = self._blocker(job, now_s) or (f"{self._settings.parallel} runs are active", None)
             out.append(Waiting(job.table, job.need, why, seconds))
         return tuple(out)
 
-    def frees_in(self, now_s: float) -> float | None:
+    def seconds_to_next(self, now_s: float) -> float | None:
         """Seconds until a delayed need may run; None if none is delayed."""
-        times = [found[1] for job in self._jobs() if (found := self._hindrance(job, now_s)) is not None]
+        times = [found[1] for job in self._jobs() if (found := self._blocker(job, now_s)) is not None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _jobs(self) -> list[Job]:
@@ -174,14 +174,14 @@ class Scheduler:
         served = self._served.get(job.table, float("-inf"))
         return min(100.0, job.need.urgency + aged), -served, zlib.crc32(f"{self._salt}{job.table}".encode())
 
-    def _hindrance(self, job: Job, now_s: float) -> tuple[str, float | None] | None:
+    def _blocker(self, job: Job, now_s: float) -> tuple[str, float | None] | None:
         """The reason why a job may not start, apart from the limit of parallel runs, and the remaining seconds."""
         running = self.running.get(job.table)
         if running is not None:
-            return f"{running.need.kind} of the table is at work", None
+            return f"{running.need.kind} of the table is running", None
         delay = self._delays.get(job.key)
         if delay is not None and now_s < delay.until_s:
-            return f"{delay.why}; try {delay.times + 1} comes", delay.until_s - now_s
-        if job.need.bytes and self.budget.left(now_s) == 0:
-            return f"{self.budget.limit} bytes an hour are used up", self.budget.frees_in(now_s)
+            return f"{delay.why}; attempt {delay.times + 1} is scheduled", delay.until_s - now_s
+        if job.need.bytes and self.budget.remaining(now_s) == 0:
+            return f"{self.budget.limit} bytes per hour are used up", self.budget.seconds_to_next(now_s)
         return None

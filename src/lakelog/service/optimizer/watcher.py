@@ -19,12 +19,12 @@ _MOST_DELAY_S: Final = 3600.0
 
 @dataclass(frozen=True)
 class Observation:
-    """The result of a table's inspection; ``trouble`` is the reason if it failed."""
+    """The result of a table's inspection; ``failure`` is the reason if it failed."""
 
     table: str
     needs: tuple[Action, ...] = ()
     waits: tuple[Blocker, ...] = ()
-    trouble: str = ""
+    failure: str = ""
 
 
 class TableWatcher:
@@ -33,7 +33,7 @@ class TableWatcher:
     def __init__(self, lake: Lake, settings: OptimizerSettings) -> None:
         self._lake, self._settings = lake, settings
         self._lock = threading.Lock()
-        self._troubles: dict[str, tuple[int, float, str]] = {}
+        self._failures: dict[str, tuple[int, float, str]] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         """Catalog → its tables in the last listing."""
 
@@ -52,7 +52,7 @@ class TableWatcher:
     def troubles(self) -> tuple[tuple[str, str], ...]:
         """The tables and catalogs whose inspection failed, with the reasons."""
         with self._lock:
-            return tuple(sorted((name, why) for name, (_, _, why) in self._troubles.items()))
+            return tuple(sorted((name, why) for name, (_, _, why) in self._failures.items()))
 
     def inspect_all(self, is_stopped: Callable[[], bool]) -> Iterator[Observation]:
         """Inspects all tables except recently failed ones; ends early if it is stopped."""
@@ -63,7 +63,7 @@ class TableWatcher:
                 return
             yield from self.inspect([name])
         with self._lock:
-            self._troubles = {name: found for name, found in self._troubles.items() if name in {*names, *self._names}}
+            self._failures = {name: found for name, found in self._failures.items() if name in {*names, *self._names}}
 
     def inspect(self, names: Iterable[str]) -> list[Observation]:
         """Inspects some tables; omits dropped and recently failed ones."""
@@ -79,13 +79,13 @@ class TableWatcher:
                     found = Observation(name, health.needs, health.waits)
             except NotFound as dropped:
                 if name in self._settings.tables or self._exists(name):
-                    out.append(self._trouble(name, dropped))
+                    out.append(self._failed(name, dropped))
                 continue
             except Exception as why:
-                out.append(self._trouble(name, why))
+                out.append(self._failed(name, why))
                 continue
             with self._lock:
-                self._troubles.pop(name, None)
+                self._failures.pop(name, None)
             out.append(found)
         return out
 
@@ -104,11 +104,11 @@ class TableWatcher:
             try:
                 found: Sequence[str] = self._lake.list_tables(catalog=catalog)
             except Exception as why:
-                yield self._trouble(catalog, why)
+                yield self._failed(catalog, why)
                 continue
             with self._lock:
                 self._names[catalog] = tuple(found)
-                self._troubles.pop(catalog, None)
+                self._failures.pop(catalog, None)
 
     def _exists(self, name: str) -> bool:
         """Returns whether a table can be opened; then the missing object was one of its files."""
@@ -120,15 +120,15 @@ class TableWatcher:
 
     def _is_backing_off(self, name: str) -> bool:
         with self._lock:
-            return name in self._troubles and clock.monotonic_s() < self._troubles[name][1]
+            return name in self._failures and clock.monotonic_s() < self._failures[name][1]
 
-    def _trouble(self, name: str, why: Exception) -> Observation:
+    def _failed(self, name: str, why: Exception) -> Observation:
         with self._lock:
-            times = self._troubles[name][0] + 1 if name in self._troubles else 1
+            times = self._failures[name][0] + 1 if name in self._failures else 1
             delay = min(_MOST_DELAY_S, self._settings.interval_s * 2 ** min(times - 1, 20))
             text = f"{type(why).__name__}: {str(why).strip()[:2000]}"
-            self._troubles[name] = (times, clock.monotonic_s() + delay, text)
-        return Observation(name, trouble=f"{text}; next attempt in {delay:.0f} s")
+            self._failures[name] = (times, clock.monotonic_s() + delay, text)
+        return Observation(name, failure=f"{text}; next attempt in {delay:.0f} s")
 
 
 @dataclass(frozen=True)

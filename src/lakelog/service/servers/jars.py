@@ -56,8 +56,8 @@ def _with_maven(coordinates: Sequence[str], directory: Path, alone: bool) -> Non
     dependencies = "".join(
         _DEPENDENCY.format(*part[:3], "".join(map(_CLASSIFIER.format, part[3:])), more) for part in parts
     )
-    with tempfile.TemporaryDirectory() as place:
-        pom = Path(place) / "pom.xml"
+    with tempfile.TemporaryDirectory() as scratch:
+        pom = Path(scratch) / "pom.xml"
         pom.write_text(_POM.format(dependencies), encoding="utf-8")
         command = ["mvn", "-B", "-q", "-f", str(pom), _COPY, f"-DoutputDirectory={directory}", "-DincludeScope=runtime"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

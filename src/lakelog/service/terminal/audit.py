@@ -59,7 +59,7 @@ class AuditLog:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
         line = orjson.dumps({**asdict(entry), "text": shown}, option=orjson.OPT_APPEND_NEWLINE)
         with self._lock:
-            self._put_aside(len(line))
+            self._rotate(len(line))
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
                 os.write(descriptor, line)
@@ -70,29 +70,29 @@ class AuditLog:
         """The last entries, newest first, without torn and foreign lines."""
         found: list[AuditEntry] = []
         with self._lock:
-            for path in (self.path, *map(self._aside, range(1, self._kept + 1))):
+            for path in (self.path, *map(self._rotated_path, range(1, self._kept + 1))):
                 if len(found) >= limit or not path.exists():
                     break
                 found += list(_entries(path))[::-1]
         return found[:limit]
 
-    def _put_aside(self, more: int) -> None:
+    def _rotate(self, more: int) -> None:
         try:
             size = self.path.stat().st_size
         except FileNotFoundError:
             return
         if size == 0 or size + more <= self._max_bytes:
             return
-        self._aside(self._kept).unlink(missing_ok=True)
+        self._rotated_path(self._kept).unlink(missing_ok=True)
         for number in range(self._kept - 1, 0, -1):
-            if self._aside(number).exists():
-                self._aside(number).rename(self._aside(number + 1))
+            if self._rotated_path(number).exists():
+                self._rotated_path(number).rename(self._rotated_path(number + 1))
         if self._kept:
-            self.path.rename(self._aside(1))
+            self.path.rename(self._rotated_path(1))
         else:
             self.path.unlink()
 
-    def _aside(self, number: int) -> Path:
+    def _rotated_path(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
 
 

@@ -173,7 +173,7 @@ class Execution:
             self._now.waiting = {"why": why, "what_to_do": what_to_do}
             self._add("waiting", None, self._now.waiting)
 
-    def hear(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> None:
+    def receive(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> None:
         """Called with each message of the worker."""
         with self._lock:
             if self.is_over:

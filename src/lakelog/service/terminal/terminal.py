@@ -60,7 +60,9 @@ class Terminal:
     """
 
     def __init__(self, config: TerminalConfig, audit: AuditLog | None = None) -> None:
-        self.config = replace(config, warehouse=_absolute(config.warehouse), catalogs=_places(config.catalogs))
+        self.config = replace(
+            config, warehouse=_absolute(config.warehouse), catalogs=_with_absolute_warehouses(config.catalogs)
+        )
         self._audit = audit
         self._numbers = itertools.count(1)
         self._lock = threading.RLock()
@@ -101,7 +103,8 @@ class Terminal:
             self._forget()
             if self._current is not None:
                 execution.wait_for(
-                    f"text {self._current.id} runs", "wait until it ends, or cancel it; texts run one after the other"
+                    f"text {self._current.id} runs",
+                    "wait until it ends, or cancel it; a session runs one text at a time",
                 )
             self._waiting.append(execution)
             self._next()
@@ -165,9 +168,9 @@ class Terminal:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.stop()
-        gone = Failure("Closed", "the terminal was closed")
+        closed = Failure("Closed", "the terminal was closed")
         for execution in self.executions():
-            execution.fail(gone, CANCELLED)
+            execution.fail(closed, CANCELLED)
 
     def __enter__(self) -> Self:
         return self
@@ -181,14 +184,16 @@ class Terminal:
             return
         is_new = self._worker is None
         if self._worker is None:
-            self._worker = WorkerProcess(self.config, self._hear, self._on_worker_end)
+            self._worker = WorkerProcess(self.config, self._receive, self._on_worker_end)
             self._memory, self._died = 0, None
             threading.Thread(target=self._watch, args=(self._worker,), name="terminal watch", daemon=True).start()
         execution = self._waiting.popleft()
         self._current = execution
         execution.begin()
         if is_new:
-            execution.wait_for("the process of the terminal starts", "it takes a second or two, Spark some more")
+            execution.wait_for(
+                "the process of the terminal starts", "this takes one or two seconds, and longer with Spark"
+            )
         self._worker.send(
             {
                 "op": "run",
@@ -199,14 +204,14 @@ class Terminal:
             }
         )
 
-    def _hear(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
+    def _receive(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
         kind = message["kind"]
         with self._lock:
             execution = self._known.get(message.get("execution", 0))
             if worker is not self._worker or execution is None:
                 return
         if kind != "idle":
-            execution.hear(kind, message["statement"], self._with_reason(execution, message["data"]))
+            execution.receive(kind, message["statement"], self._with_reason(execution, message["data"]))
             return
         with self._lock:
             self._reasons.pop(execution.id, None)
@@ -231,7 +236,7 @@ class Terminal:
             self._worker = None
             failure = self._died or Failure(
                 "ProcessEnded",
-                f"the process of the terminal ended; most likely Spark had not enough memory (its heap has "
+                f"the process of the terminal ended; Spark probably ran out of memory (its heap has "
                 f"{self.config.limits.heap_bytes // _MIB} MiB): select fewer rows or columns; {_NEW_PROCESS}\n"
                 f"{worker.last_output[-1000:]}".strip(),
             )
@@ -301,7 +306,7 @@ class Terminal:
                     worker,
                     Failure(
                         "Cancelled",
-                        f"it did not stop by itself, so the process of the terminal was ended; {_NEW_PROCESS}",
+                        f"it did not stop, so the process of the terminal was killed; {_NEW_PROCESS}",
                     ),
                 )
                 return
@@ -347,18 +352,18 @@ def _too_much(taken: int, limits: Limits) -> Failure:
         "MemoryLimit",
         f"the process of the terminal took {taken // _MIB} MiB of memory, more than its limit of "
         f"{limits.memory_bytes // _MIB} MiB, and was ended: select fewer rows or columns, aggregate in the query, or "
-        f"have the limit raised; {_NEW_PROCESS}",
+        f"ask an administrator to raise the limit; {_NEW_PROCESS}",
     )
 
 
-def _absolute(place: str) -> str:
+def _absolute(location: str) -> str:
     """An absolute path, because the worker has another working directory."""
-    if scheme_of(place) != "file" or place.startswith("file:"):
-        return place
-    return str(Path(place).absolute())
+    if scheme_of(location) != "file" or location.startswith("file:"):
+        return location
+    return str(Path(location).absolute())
 
 
-def _places(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+def _with_absolute_warehouses(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     out = {}
     for name, options in catalogs.items():
         given = {key: str(value) for key, value in options.items()}

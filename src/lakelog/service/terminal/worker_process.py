@@ -32,17 +32,17 @@ _END_S: Final = 5.0
 class WorkerProcess:
     """One process with at most one Spark session. It ends with this process, because its stdin then closes.
 
-    ``hear`` is called with each message, and ``gone`` once at the end, both in a separate thread. Raises NotInstalled
-    without psutil, which measures its memory.
+    ``on_message`` is called with each message, and ``on_end`` once at the end, both in a separate thread. Raises
+    NotInstalled without psutil, which measures its memory.
     """
 
     def __init__(
         self,
         config: TerminalConfig,
-        hear: Callable[[WorkerProcess, dict[str, Any]], None],
-        gone: Callable[[WorkerProcess], None],
+        on_message: Callable[[WorkerProcess, dict[str, Any]], None],
+        on_end: Callable[[WorkerProcess], None],
     ) -> None:
-        self._hear, self._gone = hear, gone
+        self._on_message, self._on_end = on_message, on_end
         tree = TREES.load("psutil")
         self.directory = tempfile.mkdtemp(prefix="lakelog-terminal-")
         self._process = subprocess.Popen(
@@ -96,9 +96,9 @@ class WorkerProcess:
 
     def _listen(self) -> None:
         for message in self._pipe.messages():
-            self._hear(self, message)
+            self._on_message(self, message)
         self.kill()
-        self._gone(self)
+        self._on_end(self)
 
     def _drain(self) -> None:
         for line in _opened(self._process.stderr):

@@ -27,7 +27,7 @@ from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import default_checkpoint
-from lakelog.spark.lookup.join import On, join_frame, looked_up
+from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
@@ -37,7 +37,7 @@ from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import any_session, is_spread, register
 from lakelog.spark.write.batch_writer import write_frame
-from lakelog.spark.write.clustering import laid_out
+from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.sql.dml.row_changes import with_row_kind
@@ -142,7 +142,7 @@ class SparkEngine:
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, lookup.options)
             self._check(table)
-            frames[lookup.view] = looked_up(self._sql(lookup.text, frames), table, lookup)
+            frames[lookup.view] = lookup_frame(self._sql(lookup.text, frames), table, lookup)
         if not plan.persistent:
             return self._sql(plan.text, frames)
         for view, frame in frames.items():
@@ -243,7 +243,7 @@ class SparkEngine:
         """Rewrites the rows of data files, clustered by columns."""
         given = files.table.with_hints({SCAN_DATA_FILES.key: ",".join(files.names)})
         target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
-        self._save(laid_out(self.scan(given, Scan(given)), files), target, overwrite=True)
+        self._save(clustered(self.scan(given, Scan(given)), files), target, overwrite=True)
 
     def write(self, table: DynamicTable, frame: DataFrame) -> RowCounts:
         """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""

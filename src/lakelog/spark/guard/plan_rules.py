@@ -119,17 +119,20 @@ COMMANDS: Final[Mapping[str, SparkCommand]] = {
     f"{COMMAND}ResetCommand": SparkCommand(Privilege.ADMIN),
 }
 
-_FILES: Final = "files of the server are neither read nor written by their paths here"
-_CODE: Final = "code that a user brings is not run here"
-_LATER: Final = "a text that is put together while it runs cannot be looked at before it does: write it out"
+_FILES: Final = "the terminal cannot read or write files of the server by path"
+_CODE: Final = "the terminal does not run user code"
+_LATER: Final = "a statement that is built at run time cannot be checked in advance: write it in full"
 _WHY: Final[tuple[tuple[str, str], ...]] = (
     ("AddJars AddFiles AddArchives ListJars ListFiles ListArchives", _FILES),
     ("InsertIntoDir LoadData RefreshResource CreateTempViewUsing InsertIntoDataSourceDir", _FILES),
     ("ScriptTransformation CreateFunction CreateUserDefinedFunction CreateSQLFunction", _CODE),
     ("UnresolvedExecuteImmediate CompoundBody PlanWithUnresolvedIdentifier ExpressionWithUnresolvedIdentifier", _LATER),
     ("SetVariable CreateVariable DropVariable DeclareCursor SingleStatement", _LATER),
-    ("CreateTable CreateTableAsSelect CreateTableLike ReplaceTable", "tables here are lakelog's: write USING lakelog"),
-    ("InsertIntoStatement", "rows go into lakelog tables only"),
+    (
+        "CreateTable CreateTableAsSelect CreateTableLike ReplaceTable",
+        "tables must be lakelog tables: write USING lakelog",
+    ),
+    ("InsertIntoStatement", "INSERT writes to lakelog tables only"),
 )
 
 
@@ -139,4 +142,4 @@ def why_not(simple_name: str) -> str:
     for names, why in _WHY:
         if bare in names.split():
             return why
-    return "of Spark's own statements only queries, EXPLAIN, DESCRIBE, SHOW and temporary views are run here"
+    return "of Spark's own statements, the terminal runs only queries, EXPLAIN, DESCRIBE, SHOW and temporary views"

@@ -171,7 +171,7 @@ def _pairs(on: On) -> list[tuple[str, str]]:
     return list(on.items()) if isinstance(on, Mapping) else [(name, name) for name in on]
 
 
-def looked_up(frame: DataFrame, table: DynamicTable, lookup: Lookup) -> DataFrame:
+def lookup_frame(frame: DataFrame, table: DynamicTable, lookup: Lookup) -> DataFrame:
     """The result of a lookup join in SQL."""
     probes = [f"{LOOKUP_KEY}{at}" for at in range(len(lookup.on))]
     columns = [name for name in lookup.columns or table.schema.field_names if name in table.schema.field_names]

@@ -16,7 +16,7 @@ from lakelog.spark.runtime.types import conform
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.lookup.index import LookupSpec
 from lakelog.table.lookup.index_cache import LookupTable, lookup_tables
-from lakelog.table.lookup.source import Matches, look_up, merged, missing
+from lakelog.table.lookup.source import Matches, find_matches, merged, missing
 
 _MOST_HELD = 100_000
 """Maximum number of rows that wait together for a retry of their lookup."""
@@ -53,7 +53,7 @@ class LookupTask:
             if table is None:
                 table = lookup_tables(_local_directory()).table(self.spec, self.name)
             every = np.arange(batch.num_rows)
-            matches = self._look_up(table, batch, every, began)
+            matches = self._find_matches(table, batch, every, began)
             waiting = missing(matches, every, self._keys_of(batch)) if attempts else every[:0]
             if len(waiting):
                 held.append(batch.take(pa.array(waiting)))
@@ -70,7 +70,7 @@ class LookupTask:
         for attempt in range(1, attempts + 1):
             sleep(delay)
             every = np.arange(batch.num_rows)
-            matches = self._look_up(table, batch, every, monotonic_s(), again=True)
+            matches = self._find_matches(table, batch, every, monotonic_s(), again=True)
             found = np.unique(matches.left)
             left = np.setdiff1d(every, found)
             yield from self._joined(batch, matches, every if attempt == attempts else found)
@@ -78,7 +78,7 @@ class LookupTask:
                 return
             batch = batch.take(pa.array(left))
 
-    def _look_up(
+    def _find_matches(
         self, table: LookupTable, batch: pa.RecordBatch, every: Indices, since_s: float, again: bool = False
     ) -> Matches:
         keys, parts = self._keys_of(batch), []
@@ -86,15 +86,15 @@ class LookupTask:
         for bucket, rows in self._by_bucket(batch, every):
             index = table.index(bucket, since_s)
             as_of = index.as_of_s
-            parts.append(look_up(keys, self.spec.key_schema, rows, index.find, empty))
+            parts.append(find_matches(keys, self.spec.key_schema, rows, index.find, empty))
             if not again:
-                table.figures.answered(len(rows), 1000 * (monotonic_s() - as_of))
+                table.stats.answered(len(rows), 1000 * (monotonic_s() - as_of))
         matches = merged(parts)
         found = len(np.unique(matches.left))
-        table.figures.found += found
+        table.stats.found += found
         if again:
-            table.figures.retried += len(every)
-            table.figures.late += found
+            table.stats.retried += len(every)
+            table.stats.late += found
         return matches
 
     def _by_bucket(self, batch: pa.RecordBatch, every: Indices) -> Iterator[tuple[int | None, Indices]]:

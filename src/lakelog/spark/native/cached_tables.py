@@ -40,7 +40,7 @@ class _CachedTable:
         """True if it has these rows and columns, merged by the same options, which may change without a snapshot."""
         return self.scan is not None and self.scan.table.schema == scan.table.schema and self.splits == splits
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Releases the memory; a concurrent query continues without it."""
         if self.frame is not None:
             self.frame.unpersist()
@@ -86,7 +86,7 @@ class CachedTables:
             ]
             found = [self._cached.pop(one) for one in given_up]
         for kept in found:
-            kept.let_go()
+            kept.release()
 
     def keep_catalogs(self, names: Collection[str]) -> None:
         """Releases the rows of tables in other catalogs than these."""
@@ -108,7 +108,7 @@ class CachedTables:
             if kept is None:
                 return None
             if not kept.holds(whole, splits):
-                kept.let_go()
+                kept.release()
                 # Spark caches equal plans once; a release by one table would affect another with the same rows.
                 own = sf.expr(f"'{new_uuid()}' <> ''")
                 frame = self._make(whole, splits).where(own).persist(kept.level)

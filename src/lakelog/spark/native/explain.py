@@ -59,12 +59,12 @@ def report(
     if is_cached:
         return "\n".join([*lines, "  from Spark's memory (CACHE TABLE)"])
     if is_read_first:
-        lines.append("  looked at by the driver first, for the partitions of another table")
+        lines.append("  read first by the driver, to select the partitions of another table")
     if source.limit is not None:
         lines.append(f"  until there are {source.limit} rows, splits without a merge first")
     few = is_small(chosen, scan)
     native = frozenset[str]() if few else _native(scan, source, chosen, schemes)
-    others = "the driver reads them, they are few" if few else "Python workers read them"
+    others = "the driver reads them, because they are few" if few else "Python workers read them"
     read = [_line(scan, split, _how(split, source, native, others)) for split in chosen[:_MOST_SPLITS]]
     more = len(chosen) - len(read)
     return "\n".join([*lines, *read, *([f"  … and {more} more splits"] if more else [])])
@@ -106,7 +106,7 @@ def _how(split: Split, source: Source, native: frozenset[str], others: str) -> s
     here = [f.file_name in native for f in split.files]
     if here and all(here) and not split.inline_runs:
         hides = split.needs_merge or split.vectors
-        return "Spark reads the files" + (", but for rows that others replace or delete" if hides else "")
+        return "Spark reads the files" + (", except rows that others replace or delete" if hides else "")
     if any(here):
         return f"Spark reads {sum(here)} of the files, Python workers the rest"
     return others + (", merged" if split.needs_merge else "")

@@ -19,7 +19,7 @@ from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, NOBODYS_HEADER
+from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, UNOWNED_HEADER
 from lakelog.options.log import (
     CHANGELOG_MODES,
     DATA_FORMAT,
@@ -151,7 +151,7 @@ def _record_kind() -> Column:
     """The kind in a record's header; data if it has none, as in ``parse_kinds``."""
     ours = sf.filter(sf.col("headers"), lambda h: h.getField("key") == sf.lit(HEADER_KEY))
     header = sf.get(ours, sf.lit(0)).getField("value").cast("string")
-    version = NOBODYS_HEADER[:2].decode()
+    version = UNOWNED_HEADER[:2].decode()
     unknown = sf.concat(sf.lit("a log record has a header that this lakelog does not know: "), header)
     return (
         sf.when(header.isNull(), sf.lit(DATA))
@@ -198,7 +198,7 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
         sf.col(ROW_KIND_COLUMN), sf.concat(sf.lit('{"before":'), row, sf.lit(',"after":null,"op":"d"}'))
     ).otherwise(sf.concat(sf.lit('{"before":null,"after":'), row, sf.lit(',"op":"c"}')))
     keys = [target.field(name) for name in schema.primary_keys]
-    header = sf.struct(sf.lit(HEADER_KEY).alias("key"), sf.lit(NOBODYS_HEADER.decode()).cast("binary").alias("value"))
+    header = sf.struct(sf.lit(HEADER_KEY).alias("key"), sf.lit(UNOWNED_HEADER.decode()).cast("binary").alias("value"))
     return typed.select(
         (_object(keys) if keys else sf.lit(None).cast("string")).alias("key"),
         value.alias("value"),

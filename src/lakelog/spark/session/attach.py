@@ -33,7 +33,7 @@ def spark_sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | 
     """
     named = {**_FRAMES.get(), **(frames or {})}
     if is_remote():
-        return _sql(spark, *_with_places(text, named))
+        return _sql(spark, *_with_placeholders(text, named))
     try:
         for name, frame in named.items():
             frame.createOrReplaceTempView(name)
@@ -48,7 +48,7 @@ def _sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> Dat
     return found
 
 
-def _with_places(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:
+def _with_placeholders(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:
     """The text with ``{name}`` instead of frame names, for Spark's own formatting, and the frames."""
     if not frames:
         return text, frames

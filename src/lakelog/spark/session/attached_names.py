@@ -316,7 +316,7 @@ def _drop_table(
         spark(self, tableName, ifExists, purge)
 
 
-def _say(text: str) -> Callable[..., Any]:
+def _refused_with(text: str) -> Callable[..., Any]:
     """A method that Spark does for its own tables, and ``text`` says what to write for a lakelog table."""
 
     def method(
@@ -366,11 +366,11 @@ _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable
             "cacheTable": _run("CACHE TABLE {}"),
             "uncacheTable": _run("UNCACHE TABLE {}"),
             "analyzeTable": _run("ANALYZE TABLE {} COMPUTE STATISTICS"),
-            "listPartitions": _say("spark.sql('SHOW PARTITIONS {}')"),
-            "getTableProperties": _say("spark.sql('SHOW TBLPROPERTIES {}')"),
-            "getCreateTableString": _say("spark.sql('SHOW CREATE TABLE {}')"),
-            "recoverPartitions": _say("nothing: the partitions of {} are always known"),
-            "isCached": _say("spark.sql('CACHE TABLE {}'), which does nothing if it is cached"),
+            "listPartitions": _refused_with("spark.sql('SHOW PARTITIONS {}')"),
+            "getTableProperties": _refused_with("spark.sql('SHOW TBLPROPERTIES {}')"),
+            "getCreateTableString": _refused_with("spark.sql('SHOW CREATE TABLE {}')"),
+            "recoverPartitions": _refused_with("nothing: the partitions of {} are always known"),
+            "isCached": _refused_with("spark.sql('CACHE TABLE {}'), which does nothing if it is cached"),
         },
     ),
 )

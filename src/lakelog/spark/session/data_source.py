@@ -32,7 +32,7 @@ from lakelog.table.tail.normalizer import normalizes
 _OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION)
 
 
-def _lies_in(path: str, warehouse: str) -> bool:
+def _is_below(path: str, warehouse: str) -> bool:
     return _comparable(path).startswith(_comparable(warehouse).rstrip("/") + "/")
 
 
@@ -74,7 +74,7 @@ class LakelogDataSource(DataSource):
         hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
         known = None if config is None or WAREHOUSE in given else config.catalog
         if identifier is None:
-            is_known = config is not None and _lies_in(path, config.warehouse)
+            is_known = config is not None and _is_below(path, config.warehouse)
             return open_by_path(path, hints, scope, storage, known if is_known else None)
         warehouse = given.get(WAREHOUSE) or (None if config is None else config.warehouse)
         if not warehouse:
@@ -90,7 +90,7 @@ class LakelogDataSource(DataSource):
         if name and WAREHOUSE not in given:
             names = CatalogNames(self.first, tuple(other for other in self.catalogs if other != FIRST))
             return self.catalogs.get(names.need(name))
-        around = [c for c, p in self.catalogs.items() if identifier is None and _lies_in(path, p.warehouse)]
+        around = [c for c, p in self.catalogs.items() if identifier is None and _is_below(path, p.warehouse)]
         return self.catalogs.get(max(around, key=lambda c: len(self.catalogs[c].warehouse), default=FIRST))
 
     def schema(self) -> StructType:

@@ -41,7 +41,7 @@ _WHY: Final[Mapping[str, str]] = {
         "on a local disk each checkpoint file starts processes, about 30 ms a micro-batch"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "twice as many checkpoint files a micro-batch",
-    "spark.sql.execution.pyspark.binaryAsBytes": "binary columns come as bytearray, which cannot be a key",
+    "spark.sql.execution.pyspark.binaryAsBytes": "binary columns are bytearray values, which cannot be a key",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "more and smaller batches: bulk reads and writes are slower",
     "spark.sql.execution.arrow.maxBytesPerBatch": "batches of wide rows may need much memory in Python workers",
 }
@@ -124,7 +124,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     on Spark Connect (lakelog must be installed on the server).
     """
     _take_own_python(spark)
-    configs = {name: place.of_tables() for name, place in catalogs.items()}
+    configs = {name: config.of_tables() for name, config in catalogs.items()}
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)

@@ -108,7 +108,9 @@ class LakelogWriter(DataSourceArrowWriter):
         prepare_worker()
         if self._target is None and self._table.emits_log:
             register_writer(self._table, self._writer, BATCH)
-        return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
+        return write_attempt(
+            self._table, self._writer, 0, _partition_id(), iterator, self._target is not None, self._job
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
         """Commits the attempts that Spark has accepted; ``no_other_tries``: no other attempt left files."""
@@ -180,7 +182,7 @@ def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> Da
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
-def _lane() -> int:
+def _partition_id() -> int:
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
 
@@ -196,13 +198,13 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
         with after_decision(table.name):
             seal(committer)
         if not committer.lacks_markers:
-            _leave(table, writer, no_other_tries)
+            _release_writer(table, writer, no_other_tries)
     else:
         commit_append(table, writer, results)
     take_over_best_effort(table)
 
 
-def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
+def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
     """Forgets a committed writer, or leaves it to ``take_over`` if its late tasks may still append."""
     drop_lease(table, writer)
     if is_over:
@@ -219,7 +221,7 @@ def _take_back(table: DynamicTable, writer: str) -> bool:
     record = Committer(table, writer, once=True).commit(0, [])
     if record is None or record.attempts:
         return False
-    _leave(table, writer, is_over=False)
+    _release_writer(table, writer, is_over=False)
     return True
 
 

@@ -19,7 +19,7 @@ _SAMPLE: Final = 100_000
 """Number of sample rows from which the driver learns the distribution of values; each column takes some megabytes."""
 
 
-def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
+def clustered(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     """The rows of files in their new layout: partition by partition, clustered by columns.
 
     Called before they are written. Each task gets a range of about a target file's size; with several fixed buckets the
@@ -29,11 +29,11 @@ def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     columns = frame.columns
     by = [column_of(name) for name in layout.columns]
     if layout.strategy != ORDER:
-        place = _CURVE_COLUMN
-        while place in columns:
-            place += "_"
-        frame = frame.select(*map(column_of, columns), _places(frame, files, by).alias(place))
-        by = [sf.col(place)]
+        curve_column = _CURVE_COLUMN
+        while curve_column in columns:
+            curve_column += "_"
+        frame = frame.select(*map(column_of, columns), _curve_positions(frame, files, by).alias(curve_column))
+        by = [sf.col(curve_column)]
     order = [*map(column_of, table.schema.partition_keys), *by]
     if table.schema.num_buckets > 1:
         spread = shuffled(frame, table.with_hints({WRITE_SHUFFLE.key: "bucket"}))
@@ -42,15 +42,15 @@ def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     return spread.sortWithinPartitions(*order).select(*map(column_of, columns))
 
 
-def _places(frame: DataFrame, files: ClusteringJob, by: list[Column]) -> Column:
+def _curve_positions(frame: DataFrame, files: ClusteringJob, by: list[Column]) -> Column:
     wanted = frame.select(*by)
     if files.row_count > _SAMPLE:
         wanted = wanted.sample(fraction=_SAMPLE / files.row_count, seed=0)
     sample = wanted.limit(2 * _SAMPLE).toArrow()
     curve = ZOrder.of_sample(sample.columns)
 
-    def places(*columns: pa.Array) -> pa.Array:
+    def positions(*columns: pa.Array) -> pa.Array:
         prepare_worker()
-        return curve.places(columns)
+        return curve.positions(columns)
 
-    return arrow_function(places, "bigint")(*by)
+    return arrow_function(positions, "bigint")(*by)

@@ -58,7 +58,7 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
     if wish == "auto":
         guessed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
         tasks = min(tasks, math.ceil(guessed / _TASK_BYTES))
-        if tasks < 2 or _task_count(frame) <= _welcome_runs(table.options):
+        if tasks < 2 or _task_count(frame) <= _max_new_runs(table.options):
             return frame
     task_number = sf.col(_BUCKET).cast("bigint")
     if schema.partition_keys:
@@ -72,7 +72,7 @@ def _task_count(frame: DataFrame) -> int:
     return int(frame._jdf.queryExecution().executedPlan().outputPartitioning().numPartitions())
 
 
-def _welcome_runs(options: Options) -> int:
+def _max_new_runs(options: Options) -> int:
     """Number of runs that a write may add to a bucket at once; a shuffle costs as much as writing the files.
 
     If others compact, it is the largest number that starts no compaction. Otherwise it is two. More of similar size

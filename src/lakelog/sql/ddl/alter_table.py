@@ -25,7 +25,7 @@ from lakelog.paimon.schema.changes import (
     SetOption,
     after,
 )
-from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
+from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
@@ -36,22 +36,22 @@ _NOT_COLUMNS = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PRIMARY": "the primary key is fixed when a table is created; create a new table and copy the rows",
     "CONSTRAINT": "constraints are fixed when a table is created; create a new table and copy the rows",
-    "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
+    "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "DISTRIBUTION": "buckets are changed by the option 'bucket': ALTER TABLE … SET TBLPROPERTIES ('bucket' = '8')",
-    "PARTITION": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
-    "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
+    "PARTITION": "partitions are created and removed with their rows; no ALTER TABLE is needed",
+    "PARTITIONS": "partitions are created and removed with their rows; no ALTER TABLE is needed",
 }
 
 _PARTITION_KEYS = "partition keys are columns, fixed when a table is created; create a new table and copy the rows"
 _OF_OTHER_SYSTEMS = {
-    ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
-    ("WRITE",): WHAT_SORTS_ROWS,
+    ("CLUSTER", "BY"): SORT_RULE,
+    ("WRITE",): SORT_RULE,
     ("ADD", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("DROP", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("REPLACE", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("SET", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
     ("DROP", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
-    ("SET", "LOCATION"): WHERE_TABLES_LIE,
+    ("SET", "LOCATION"): LOCATION_RULE,
 }
 """Clauses of other systems, and their replacements."""
 

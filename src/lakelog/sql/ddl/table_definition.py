@@ -15,7 +15,7 @@ from lakelog.paimon.schema.changes import ChangeDefault
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
+from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Kind, Token
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
@@ -26,7 +26,7 @@ PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 _SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
 _WHY_NOT = {
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
-    "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
+    "UNIQUE": "UNIQUE is not supported; lakelog enforces primary keys only",
     "FOREIGN": "FOREIGN KEY is not supported; remove it",
     "CHECK": "CHECK is not supported; remove it",
 }
@@ -282,9 +282,9 @@ def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cl
         elif cursor.at_words("TBLPROPERTIES") or cursor.at_words("OPTIONS") or cursor.at_words("WITH"):
             found = _read_options(cursor, found)
         elif cursor.at_words("LOCATION"):
-            cursor.fail(f"LOCATION is not supported: {WHERE_TABLES_LIE}")
+            cursor.fail(f"LOCATION is not supported: {LOCATION_RULE}")
         elif cursor.at_words("CLUSTER", "BY"):
-            cursor.fail(f"CLUSTER BY is not supported: {WHAT_SORTS_ROWS}")
+            cursor.fail(f"CLUSTER BY is not supported: {SORT_RULE}")
         elif cursor.at_words("SHALLOW") or cursor.at_words("DEEP"):
             cursor.fail(
                 "CLONE is not supported: CREATE TABLE … AS SELECT copies a table, CALL sys.create_branch shares its "

@@ -121,7 +121,7 @@ class ExplainingEngine:
             engine = target.options.need(MERGE_ENGINE)
             what = f"the rows below with their row kinds; reads and compactions merge them by key ({engine})"
         else:
-            what = "the rows below, beside those of the table"
+            what = "the rows below, in addition to those of the table"
         self._session.note(target, what, where or "those of the rows", plan)
         return row_counts()
 
@@ -184,7 +184,7 @@ def _shape(table: DynamicTable) -> str:
 def _buckets(table: DynamicTable) -> str:
     schema = table.schema
     if schema.num_buckets < 1 or not schema.bucket_keys:
-        return "buckets: as the rows come" if not schema.is_keyed else "buckets: by the index of keys"
+        return "buckets: in the order of the rows" if not schema.is_keyed else "buckets: by the key index"
     return f"buckets: {schema.num_buckets} by the hash of ({', '.join(schema.bucket_keys)})"
 
 
@@ -194,10 +194,10 @@ def _log(table: DynamicTable) -> str:
         return "none"
     name = f"{log.system}, topic {log.topic}"
     if table.publishes:
-        return f"{name}, gets the changes of the merged table after the commit"
+        return f"{name}, receives the changes of the merged table after the commit"
     if not table.emits_log:
-        return f"{name}, gets nothing from this write ('{EMIT_MODE.key}', 'change-tracking')"
-    return f"{name}, gets the rows as they are written (changes: {table.changelog_mode})"
+        return f"{name}, receives nothing from this write ('{EMIT_MODE.key}', 'change-tracking')"
+    return f"{name}, receives the rows as they are written (changes: {table.changelog_mode})"
 
 
 def _overwritten(table: DynamicTable) -> str:

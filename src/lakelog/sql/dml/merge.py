@@ -91,7 +91,7 @@ class Merge(RowChange):
         first = f"row_number() OVER ({window} ORDER BY {_ACTION} DESC) AS {_FIRST}"
         joined = self._joined((bool(self.missing), True))
         rows = f"SELECT {self._values}, _is, {action} AS {_ACTION}, {first} FROM ({joined})"
-        gone = f" AND {_ACTION} NOT IN ({self._numbers(DELETE)})" if self._numbers(DELETE) else ""
+        not_deleted = f" AND {_ACTION} NOT IN ({self._numbers(DELETE)})" if self._numbers(DELETE) else ""
         columns = ", ".join(
             f"if({_ACTION} = 0, _o{i}, _n{i}) AS {quoted_name(c)}" for i, c in enumerate(self.target.columns)
         )
@@ -101,7 +101,7 @@ class Merge(RowChange):
             if self._numbers(action)
         )
         kind = f", CASE{kinds} END AS {ROW_KIND_COLUMN}" if kinds else ""
-        return f"SELECT {columns}{kind} FROM ({rows}) WHERE {_FIRST} = 1 AND (_is OR {_ACTION} > 0){gone}"
+        return f"SELECT {columns}{kind} FROM ({rows}) WHERE {_FIRST} = 1 AND (_is OR {_ACTION} > 0){not_deleted}"
 
     @property
     def _clauses(self) -> list[Clause]:
@@ -127,9 +127,7 @@ class Merge(RowChange):
 
     def _checked(self, several: str) -> str:
         """The action, which fails if ``several`` is true; as a part of the action the check is always evaluated."""
-        wrong = (
-            f"MERGE INTO {self.target.name}: several rows of the source match one row, and each of them would change it"
-        )
+        wrong = f"MERGE INTO {self.target.name}: several source rows match one row, and each of them would change it"
         return f"if({several}, raise_error({text_of(wrong)}), {_ACTION})"
 
     def _joined(self, kept: tuple[bool, bool]) -> str:

@@ -30,14 +30,14 @@ class ReplaceWhere(RowChange):
 
     def changes(self) -> str:
         target = self.target
-        gone = f"SELECT {self._columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation} WHERE ({self.condition})"
-        come = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
+        deletes = f"SELECT {self._columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation} WHERE ({self.condition})"
+        inserts = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
         # a key may be deleted and inserted again; the delete is first
         window = f"PARTITION BY {', '.join(map(quoted_name, target.keys))} ORDER BY {ROW_KIND_COLUMN} DESC"
         values = ", ".join(self._newer(c, window) for c in target.columns)
         both = (
             f"SELECT {values}, {ROW_KIND_COLUMN}, row_number() OVER ({window}) AS {_FIRST} "
-            f"FROM ({gone} UNION ALL {come})"
+            f"FROM ({deletes} UNION ALL {inserts})"
         )
         names = ", ".join(map(quoted_name, target.columns))
         return f"SELECT {names}, {ROW_KIND_COLUMN} FROM ({both}) WHERE {_FIRST} = 1 OR {ROW_KIND_COLUMN} = '+I'"
@@ -47,8 +47,8 @@ class ReplaceWhere(RowChange):
 
     def left(self) -> str:
         rest = f"SELECT {self._columns}, CAST(NULL AS STRING) AS {ROW_KIND_COLUMN} FROM {self.target.relation}"
-        come = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
-        return f"{rest} WHERE NOT coalesce(({self.condition}), false) UNION ALL {come}"
+        inserts = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
+        return f"{rest} WHERE NOT coalesce(({self.condition}), false) UNION ALL {inserts}"
 
     @property
     def _columns(self) -> str:

@@ -96,7 +96,7 @@ class Target:
         if name not in self.keys:
             return new
         wrong = (
-            f"UPDATE of {self.name} would change the primary key column '{name}': delete the row, insert another one"
+            f"UPDATE of {self.name} would change the primary key column '{name}': delete the row and insert another one"
         )
         return f"if({new} <=> {old}, {old}, raise_error({text_of(wrong)}))"
 
@@ -163,7 +163,7 @@ class RowsWhere(RowChange):
         target, clause = self.target, self.clause
         if clause.action == DELETE:
             columns = ", ".join(target.column(c) for c in target.columns)
-            return f"SELECT {columns} FROM {target.relation} WHERE NOT {self._is_met}"
+            return f"SELECT {columns} FROM {target.relation} WHERE NOT {self._condition_sql}"
         columns = ", ".join(
             f"if({_MET}, {target.new_value(c, given)}, {target.column(c)}) AS {quoted_name(c)}"
             if (given := clause.values.get(c)) is not None
@@ -171,7 +171,7 @@ class RowsWhere(RowChange):
             for c in target.columns
         )
         # once per row, independent of the condition
-        met = f"(SELECT *, {self._is_met} AS {_MET} FROM {target.relation})"
+        met = f"(SELECT *, {self._condition_sql} AS {_MET} FROM {target.relation})"
         kind = f"if({_MET}, '+U', NULL) AS {ROW_KIND_COLUMN}"
         return f"SELECT {columns}, {kind} FROM {met} AS {quoted_name(target.alias)}"
 
@@ -180,7 +180,7 @@ class RowsWhere(RowChange):
         return "" if self.clause.condition is None else f" WHERE ({self.clause.condition})"
 
     @property
-    def _is_met(self) -> str:
+    def _condition_sql(self) -> str:
         return "true" if self.clause.condition is None else f"coalesce(({self.clause.condition}), false)"
 
 

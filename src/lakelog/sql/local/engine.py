@@ -75,10 +75,14 @@ class LocalEngine:
             raise NeedsSpark
         (source,) = plan.sources
         given = {name for name, value in tree.args.items() if value}
-        place = tree.args.get("from_") or tree.args.get("from")
-        if source.counts or given - {"expressions", "from_", "from", "where", "limit", "kind", "hint"} or place is None:
+        from_clause = tree.args.get("from_") or tree.args.get("from")
+        if (
+            source.counts
+            or given - {"expressions", "from_", "from", "where", "limit", "kind", "hint"}
+            or from_clause is None
+        ):
             raise NeedsSpark
-        relation = place.this
+        relation = from_clause.this
         if (
             not isinstance(relation, exp.Table)
             or relation.name != source.view

@@ -111,10 +111,10 @@ def _calls(tokens: Sequence[Token]) -> Iterator[_Call]:
 
 def _by_text(select: exp.Select) -> list[exp.Expr]:
     """The counts of a SELECT in the order of the text: projections, then the clauses after FROM."""
-    places = ("expressions", "group", "having", "order")
+    clauses = ("expressions", "group", "having", "order")
     found: list[exp.Expr] = []
-    for place in places:
-        held = select.args.get(place) or ()
+    for clause in clauses:
+        held = select.args.get(clause) or ()
         for part in held if isinstance(held, list) else [held]:
             if isinstance(part, exp.Expr):
                 found += [node for node in part.dfs() if isinstance(node, exp.Count)]

@@ -57,10 +57,10 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     needed = _needed_columns(query, reads)
     sources: list[Source] = []
     edits: list[Edit] = []
-    looked_up, signed = [], list[SignedAggregates]()
+    lookups, signed = [], list[SignedAggregates]()
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
-            looked_up.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
+            lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
         read, found = _with_signs(query, read)
         if found is not None:
@@ -84,7 +84,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
         edits += proctime_edits(query.tokens)
     for aggregates in signed:
         edits = aggregates.applied(edits)
-    joins = LookupJoins(session, query, looked_up, edits)
+    joins = LookupJoins(session, query, lookups, edits)
     text = edited(source.script, joins.rewrite(), source.start, source.end)
     syntax_error = query.syntax_error if reads else None
     return QueryPlan(text, tuple(sources), syntax_error, persistent and bool(reads), tuple(joins.lookups))
@@ -107,7 +107,7 @@ def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]
     plain = [read for read in reads if read.lookup is None]
     nodes = {id(r.reference.node): r for r in plain if r.reference.node is not None and _is_of_files(r)}
     views = {id(r.reference.node): s.view for r, s in zip(plain, sources, strict=True)}
-    keys = join_keys(query.tree, {place: read.schema for place, read in nodes.items()})
+    keys = join_keys(query.tree, {position: read.schema for position, read in nodes.items()})
     joined = {
         s.view: tuple((k.column, views[id(k.other)], k.other_column) for k in keys if views[id(k.node)] == s.view)
         for s in sources
@@ -197,10 +197,12 @@ def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> 
 
 def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
     """The hints after the name, its alias or another hint of it, with only comments between."""
-    places, found = list(reference.ends), []
+    positions, found = list(reference.ends), []
     token_starts = [t.start for t in query.tokens]
     for hint in query.hints:
-        if any(place <= hint.start and not _any_between(token_starts, place, hint.start) for place in places):
+        if any(
+            position <= hint.start and not _any_between(token_starts, position, hint.start) for position in positions
+        ):
             found.append(hint)
     return tuple(found)
 

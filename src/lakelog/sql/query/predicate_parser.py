@@ -32,7 +32,7 @@ _ALSO = {"==": "=", "<>": "!="}
 _PYTHON_TYPES = {"DATE": date, "TIME": time, "BINARY": bytes, "VARBINARY": bytes}
 _WHAT_WORKS = (
     "a filter compares columns with values: =, !=, <, <=, >, >=, BETWEEN, IN (…), LIKE 'prefix%', IS [NOT] NULL, "
-    "joined by AND, OR, NOT; for anything else use SQL"
+    "joined by AND, OR, NOT; for other conditions use SQL"
 )
 
 
@@ -85,7 +85,7 @@ def _position(text: str, failure: SqlglotError) -> str:
         lines = text.split("\n")
         offset = sum(len(line) + 1 for line in lines[: int(problem["line"]) - 1])
         offset += max(int(problem["col"]) - len(problem.get("highlight") or ""), 0)
-    return point_at(text, offset, "this filter cannot be understood from here on")
+    return point_at(text, offset, "this filter cannot be parsed from here")
 
 
 class _FilterReader:

@@ -65,7 +65,7 @@ class QueryText:
     hints: tuple[Hint, ...]
     tree: exp.Expr | None
     syntax_error: str | None
-    _places: dict[int, int] = field(repr=False, compare=False, default_factory=dict)
+    _token_indexes: dict[int, int] = field(repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def read(cls, source: SourceText) -> QueryText:
@@ -90,18 +90,18 @@ class QueryText:
     def _changes(self) -> Iterator[Reference]:
         for call in change_calls(self.source, self.tokens):
             has_alias = self._alias_at(call.last + 1) is not None
-            yield replace(self._placed(call.name, call.last, has_alias, None), changes=call)
+            yield replace(self._reference_at(call.name, call.last, has_alias, None), changes=call)
 
     def start_of(self, identifier: exp.Expr) -> int | None:
         """The start of an identifier of the tree in the script."""
         start = identifier.meta.get("start")
         return None if start is None else self.source.start + int(start)
 
-    def alias_ends(self, place: int) -> list[int]:
+    def alias_ends(self, position: int) -> list[int]:
         """A position after which an alias may follow, and the end of that alias."""
-        at = next((i for i, token in enumerate(self.tokens) if token.start >= place), len(self.tokens))
+        at = next((i for i, token in enumerate(self.tokens) if token.start >= position), len(self.tokens))
         behind = self._alias_at(at)
-        return [place] if behind is None else [place, self.tokens[behind - 1].end]
+        return [position] if behind is None else [position, self.tokens[behind - 1].end]
 
     def words_outside_tree(self) -> set[str]:
         """Lower-case words that the tree does not represent as names (keywords, functions)."""
@@ -114,16 +114,16 @@ class QueryText:
         starts = [self.start_of(p) for p in parts if isinstance(p, exp.Identifier)]
         if not isinstance(node.this, exp.Identifier) or None in starts or not starts:
             return None
-        indexes = [self._places.get(s) for s in starts if s is not None]
+        indexes = [self._token_indexes.get(s) for s in starts if s is not None]
         if None in indexes:
             return None
         pieces = [self.tokens[i] for i in indexes if i is not None]
         name = Name(tuple(part_value(t) for t in pieces), pieces[0].start, pieces[-1].end)
         alias = node.args.get("alias")
-        last = self._places[pieces[-1].start]
-        return self._placed(name, last, alias is not None and alias.this is not None, node)
+        last = self._token_indexes[pieces[-1].start]
+        return self._reference_at(name, last, alias is not None and alias.this is not None, node)
 
-    def _placed(self, name: Name, last: int, has_alias: bool, node: exp.Table | None) -> Reference:
+    def _reference_at(self, name: Name, last: int, has_alias: bool, node: exp.Table | None) -> Reference:
         """The reference with the positions around a name whose last token has this index."""
         ends = [name.end]
         at = last + 1
@@ -174,7 +174,7 @@ class QueryText:
         while at < len(self.tokens):
             at += 1
             if self._at_table_query(at - 1) and (found := self._name_at(at)) is not None:
-                yield replace(self._placed(found[0], found[1] - 1, False, None), alias_at=None)
+                yield replace(self._reference_at(found[0], found[1] - 1, False, None), alias_at=None)
                 continue
             if not self._is_word(at - 1, "FROM", "JOIN"):
                 continue
@@ -182,7 +182,7 @@ class QueryText:
                 name, at = found
                 alias = self._alias_at(at)
                 if len(name.parts) > 1 or name.parts[0].lower() not in defined:
-                    yield self._placed(name, at - 1, alias is not None, None)
+                    yield self._reference_at(name, at - 1, alias is not None, None)
                 at = at if alias is None else alias
                 if at >= len(self.tokens) or not self.tokens[at].is_symbol(","):
                     break
@@ -256,7 +256,7 @@ def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None
         if isinstance(failure, ParseError) and failure.errors and failure.errors[0].get("col"):
             problem = failure.errors[0]
             offset += int(problem["col"]) - len(problem.get("highlight") or "")
-        return None, point_at(source.script, max(offset, source.start), "this query cannot be understood from here on")
+        return None, point_at(source.script, max(offset, source.start), "this query cannot be parsed from here")
     return (tree, None) if isinstance(tree, exp.Query) else (None, None)
 
 

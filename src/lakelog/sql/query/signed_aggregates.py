@@ -53,7 +53,7 @@ class SignedAggregates:
         out = list(edits)
         for call in self.calls:
             text = _signed(call, self.query.source.script, out)
-            out = [edit for edit in out if not edit.lies_in(call.start, call.end)]
+            out = [edit for edit in out if not edit.is_within(call.start, call.end)]
             out.append(Edit(call.start, call.end, text))
         return [*out, *self.having]
 

@@ -10,8 +10,8 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.token_stream import TokenStream, read_hint
 
-WHERE_TABLES_LIE = "a lakelog table lies in its database's directory of the warehouse"
-WHAT_SORTS_ROWS = (
+LOCATION_RULE = "a lakelog table is in the directory of its database in the warehouse"
+SORT_RULE = (
     "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
 )
 """The message for unsupported clauses of other systems in several statements."""

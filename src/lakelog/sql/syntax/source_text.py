@@ -60,7 +60,7 @@ class Edit:
     end: int
     text: str
 
-    def lies_in(self, start: int, end: int) -> bool:
+    def is_within(self, start: int, end: int) -> bool:
         """True if it changes only text inside of ``[start, end)``."""
         return start <= self.start and self.end <= end
 
@@ -68,7 +68,7 @@ class Edit:
 def edited(script: str, edits: Iterable[Edit], start: int, end: int) -> str:
     """``script[start:end]`` with its edits, which do not overlap."""
     out, at = [], start
-    for edit in sorted((e for e in edits if e.lies_in(start, end)), key=lambda e: (e.start, e.end)):
+    for edit in sorted((e for e in edits if e.is_within(start, end)), key=lambda e: (e.start, e.end)):
         out += [script[at : edit.start], edit.text]
         at = edit.end
     return "".join([*out, script[at:end]])

@@ -74,10 +74,10 @@ def _millis(source: SourceText, point: Token) -> int:
 
 def change_calls(source: SourceText, tokens: Sequence[Token]) -> list[ChangesCall]:
     """The calls in FROM and JOIN. Raises UnsupportedStatement for other arguments than literals."""
-    places = range(1, len(tokens) - 1)
+    positions = range(1, len(tokens) - 1)
     return [
         _read_call(source, tokens, at)
-        for at in places
+        for at in positions
         if tokens[at].is_word(_FUNCTION)
         and tokens[at + 1].is_symbol("(")
         and _is_relation(tokens, at)
@@ -160,8 +160,8 @@ def read_time_travel(
     value = rest[at] if at < len(rest) else None
     if value is None or value.kind not in ((Kind.STRING, Kind.NUMBER) if is_version else (Kind.STRING,)):
         example = "VERSION AS OF 3 or VERSION AS OF 'tag'" if is_version else "TIMESTAMP AS OF '2024-01-31 12:00:00'"
-        place = start if value is None else value.start
-        raise source.error(place, f"time travel needs a plain value here, as in {example}")
+        position = start if value is None else value.start
+        raise source.error(position, f"time travel needs a plain value here, as in {example}")
     text = string_value(value) if value.kind is Kind.STRING else value.text
     return TimeTravel(start, value.end, {(SCAN_VERSION if is_version else SCAN_TIMESTAMP).key: text})
 

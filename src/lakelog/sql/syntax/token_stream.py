@@ -51,8 +51,8 @@ class TokenStream:
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
         """Raises UnsupportedStatement at a token, by default the next one."""
-        place = token or self.peek()
-        raise self.source.error(place.start if place else self.source.end, message)
+        at_token = token or self.peek()
+        raise self.source.error(at_token.start if at_token else self.source.end, message)
 
     def fail_expected(self, what: str) -> NoReturn:
         """Raises UnsupportedStatement: this was expected, that was found."""
@@ -190,10 +190,10 @@ class TokenStream:
         self.expect_symbol("(")
         out: dict[str, str] = {}
         while not self.accept_symbol(")"):
-            place = self.peek()
+            at_token = self.peek()
             key = self.option_key()
             if key in out:
-                self.fail(f"option '{key}' is given twice", place)
+                self.fail(f"option '{key}' is given twice", at_token)
             self.accept_symbol("=")
             out[key] = self._option_value(key)
             if not self.at_symbol(")"):

@@ -274,9 +274,9 @@ class Committer:
 
     def _fenced(self) -> Fenced:
         return Fenced(
-            f"writer {self.writer} of table {self.table.name} was ended (end_writer, or it did not renew its lease for "
+            f"writer {self.writer} of table {self.table.name} was ended (end_writer, or its lease expired after "
             f"'log.writer-timeout'), and none of these rows are in the table: start the query with a new "
-            f"checkpointLocation, or the batch again"
+            f"checkpointLocation, or start the batch again"
         )
 
     def _read_epochs(self) -> WaitingEpochs:

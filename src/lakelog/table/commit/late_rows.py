@@ -54,7 +54,7 @@ def find_late_rows(table: DynamicTable) -> None:
         if start < end and reader.entries(bucket, sealed, end) != state.markers.get(bucket, 0):
             try:
                 for records in reader.chunks(bucket, start, end):
-                    reopen_late(table, bucket, records)
+                    register_late_writers(table, bucket, records)
             except Corrupt as why:
                 about = fields(table=table.name, bucket=bucket)
                 _LOG.warning(
@@ -64,7 +64,7 @@ def find_late_rows(table: DynamicTable) -> None:
         _READ[key] = end
 
 
-def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
+def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
     Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts

@@ -20,7 +20,7 @@ from lakelog.logstore.protocol.header import LOG_ONLY, Header
 from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import NONE_COUNTED, Counted, Healing, Later
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.commit.late_rows import reopen_late
+from lakelog.table.commit.late_rows import register_late_writers
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -115,7 +115,7 @@ class LogRepair:
             own_first=not table.emits_files,
             late=late,
             was_taken_over=self.was_taken_over,
-            watch=partial(reopen_late, table, bucket, healed=self.writer),
+            watch=partial(register_late_writers, table, bucket, healed=self.writer),
             # a process that was suspended may have read the decisions and files of the next table of this name
             confirm=table.check_identity,
         )

@@ -27,7 +27,7 @@ from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 _LOG = logging.getLogger("lakelog.seal")
 _RECHECK_SHARE: Final = 0.5
 """Fraction of the timeout that a process waits before it checks a table's leases again."""
-_LOOKED: dict[str, float] = {}
+_CHECKED_S: dict[str, float] = {}
 """Table path → time of this process's last check."""
 _LOCK = threading.Lock()
 
@@ -92,9 +92,9 @@ def take_over_best_effort(table: DynamicTable) -> None:
         return
     with _LOCK:
         wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _RECHECK_SHARE
-        if monotonic_s() < _LOOKED.get(table.path, float("-inf")) + wait_s:
+        if monotonic_s() < _CHECKED_S.get(table.path, float("-inf")) + wait_s:
             return
-        _LOOKED[table.path] = monotonic_s()
+        _CHECKED_S[table.path] = monotonic_s()
     take_over_now(table)
 
 

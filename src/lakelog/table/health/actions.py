@@ -73,7 +73,7 @@ class Blocker:
     what_to_do: str
 
 
-def plan_actions(figures: TableStats, options: Options, now_ms: int) -> tuple[Action, ...]:
+def plan_actions(stats: TableStats, options: Options, now_ms: int) -> tuple[Action, ...]:
     """The actions for a table's metrics and options, the most urgent first; none if lakelog must not write it.
 
     Pure.
@@ -81,62 +81,62 @@ def plan_actions(figures: TableStats, options: Options, now_ms: int) -> tuple[Ac
     if _refusal(options):
         return ()
     found = (_healing, _compaction, _full_compaction, _expiry, _partitions, _tags, _orphans)
-    needs = [need for pick in found if (need := pick(figures, options, now_ms)) is not None]
+    needs = [need for pick in found if (need := pick(stats, options, now_ms)) is not None]
     return tuple(sorted(needs, key=lambda need: -need.urgency))
 
 
-def _healing(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    if figures.log is None:
+def _healing(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    if stats.log is None:
         return None
-    gone = [w for w in figures.log.writers if w.is_gone]
-    late = [w for w in figures.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
+    dead = [w for w in stats.log.writers if w.is_gone]
+    late = [w for w in stats.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
     interval = options.need(COMMIT_INTERVAL).total_seconds()
-    since_ms = figures.log.unpublished_ms
+    since_ms = stats.log.unpublished_ms
     waits = since_ms is not None and now_ms - since_ms > max(_ms(_LATE * interval), _PUBLISHES_MS)
-    if not gone and not late and not waits:
+    if not dead and not late and not waits:
         return None
     reasons = []
     if since_ms is not None and waits:
         reasons.append(f"changes of {format_duration(now_ms - since_ms)} ago are not in the log")
-    if gone:
-        reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
+    if dead:
+        reasons.append(f"{counted(len(dead), 'dead writer')} left an unfinished write in the log")
     if late:
         reasons.append(f"{counted(len(late), 'dead writer')} decided rows that wait for their snapshot")
-    names = f" ({', '.join(w.name for w in (*gone, *late)[:3])})" if gone or late else ""
-    return _need(HEALING, f"{'; '.join(reasons)}{names}", _by_optimizer(figures.name, HEALING))
+    names = f" ({', '.join(w.name for w in (*dead, *late)[:3])})" if dead or late else ""
+    return _need(HEALING, f"{'; '.join(reasons)}{names}", _by_optimizer(stats.name, HEALING))
 
 
-def _compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    due = figures.due
+def _compaction(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    due = stats.due
     if not due:
         return None
     worst, size = due[0], sum(b.due_bytes for b in due)
     files = counted(sum(b.due_files for b in due), "file")
-    where = f"{len(due)} of {counted(len(figures.buckets), 'bucket')}"
-    to_do = shell_command("compact", figures.name, "--minor")
-    if not figures.is_keyed:
+    where = f"{len(due)} of {counted(len(stats.buckets), 'bucket')}"
+    to_do = shell_command("compact", stats.name, "--minor")
+    if not stats.is_keyed:
         reason = f"{where} with small files or many deleted rows: {files}, {format_bytes(size)}"
         return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
     trigger = options.need(COMPACTION_TRIGGER)
-    reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
+    reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction starts at {trigger}): {files}"
     urgency = _URGENCIES[COMPACTION] + min(25, 5 * max(0, worst.sorted_runs - trigger))
     if worst.sorted_runs >= stop_trigger(options):
         urgency = _STOPPED
-    if needs_lookup(options) and figures.level0_files:
-        reason = f"{counted(figures.level0_files, 'new file')} are invisible to readers until compacted"
+    if needs_lookup(options) and stats.level0_files:
+        reason = f"{counted(stats.level0_files, 'new file')} are invisible to readers until compacted"
         urgency = _INVISIBLE
     return _need(COMPACTION, f"{reason}, {format_bytes(size)}", to_do, urgency, size)
 
 
-def _full_compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    if not figures.snapshots.full_compaction_due:
+def _full_compaction(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    if not stats.snapshots.full_compaction_due:
         return None
     reason = "a full compaction is due by the table's options"
-    return _need(FULL_COMPACTION, reason, shell_command("compact", figures.name), size=figures.bytes)
+    return _need(FULL_COMPACTION, reason, shell_command("compact", stats.name), size=stats.bytes)
 
 
-def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    history = figures.snapshots
+def _expiry(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    history = stats.snapshots
     if not history.expirable and not history.unfinished_removals:
         return None
     limit = options.need(SNAPSHOT_EXPIRE_LIMIT)
@@ -146,43 +146,43 @@ def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None
     more = "at least " if history.expirable >= limit else ""
     reason = f"{more}{history.expirable} of {counted(history.kept, 'snapshot')} exceed the table's retention"
     if not history.expirable:
-        reason = f"{counted(history.unfinished_removals, 'removal')} of files did not finish"
+        reason = f"{counted(history.unfinished_removals, 'unfinished file removal')}"
     urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
-    return _need(EXPIRY, reason, shell_command("expire", figures.name), urgency)
+    return _need(EXPIRY, reason, shell_command("expire", stats.name), urgency)
 
 
-def _partitions(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    old = figures.snapshots.old_partitions
+def _partitions(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    old = stats.snapshots.old_partitions
     reason = f"{counted(old, 'partition')} older than 'partition.expiration-time'"
-    to_do = call_statement("expire_partitions", figures.name)
+    to_do = call_statement("expire_partitions", stats.name)
     return _need(PARTITION_EXPIRY, reason, to_do) if old else None
 
 
-def _tags(figures: TableStats, options: Options, now_ms: int) -> Action | None:
-    over = figures.snapshots.tags_over
+def _tags(stats: TableStats, options: Options, now_ms: int) -> Action | None:
+    over = stats.snapshots.tags_over
     reason = f"{counted(over, 'tag')} past their retention"
-    return _need(TAG_EXPIRY, reason, call_statement("expire_tags", figures.name)) if over else None
+    return _need(TAG_EXPIRY, reason, call_statement("expire_tags", stats.name)) if over else None
 
 
-def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | None:
+def _orphans(stats: TableStats, options: Options, now_ms: int) -> Action | None:
     every = _ms(options.need(ORPHAN_INTERVAL).total_seconds())
-    last = figures.snapshots.orphans_cleaned_ms
-    since = figures.snapshots.created_ms if last is None else last
+    last = stats.snapshots.orphans_cleaned_ms
+    since = stats.snapshots.created_ms if last is None else last
     if not every or now_ms - since < every:
         return None
     when = f"orphan files were last cleaned {format_duration(now_ms - since)} ago"
     if last is None:
         when = f"orphan files were never cleaned; the table was created {format_duration(now_ms - since)} ago"
-    return _need(ORPHAN_CLEANING, when, call_statement("remove_orphan_files", figures.name))
+    return _need(ORPHAN_CLEANING, when, call_statement("remove_orphan_files", stats.name))
 
 
-def find_blockers(figures: TableStats, options: Options, now_ms: int) -> tuple[Blocker, ...]:
+def find_blockers(stats: TableStats, options: Options, now_ms: int) -> tuple[Blocker, ...]:
     """The blocked parts of a table and their causes. Pure."""
-    return tuple(_waits(figures, options, now_ms))
+    return tuple(_waits(stats, options, now_ms))
 
 
-def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Blocker]:
-    history, name = figures.snapshots, figures.name
+def _waits(stats: TableStats, options: Options, now_ms: int) -> Iterator[Blocker]:
+    history, name = stats.snapshots, stats.name
     if not options.need(OPTIMIZER_ENABLED):
         to_do = (
             f"ALTER TABLE {table_in_sql(name)} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the "
@@ -191,7 +191,7 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
         yield Blocker("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
     if refusal := _refusal(options):
         yield Blocker("all maintenance", refusal, "leave it to the engine that writes the table")
-    for bucket in (bucket for bucket in figures.buckets if bucket.compactor):
+    for bucket in (bucket for bucket in stats.buckets if bucket.compactor):
         where = f"compaction of bucket {bucket.bucket}" + (
             f" of {bucket.partition}" if bucket.partition != "{}" else ""
         )
@@ -204,15 +204,15 @@ def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Block
             "'consumer.expiration-time'",
         )
     stop = stop_trigger(options)
-    if figures.is_keyed and figures.log is not None and figures.most_runs >= stop:
-        why = f"a bucket has {figures.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
+    if stats.is_keyed and stats.log is not None and stats.most_runs >= stop:
+        why = f"a bucket has {stats.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
         yield Blocker(
             "snapshots of streaming writers",
             why,
             f"{shell_command('compact', name, '--minor')}; the log still accepts rows",
         )
-    if figures.log is not None:
-        yield from _log_waits(name, figures.log, options, now_ms)
+    if stats.log is not None:
+        yield from _log_waits(name, stats.log, options, now_ms)
 
 
 def _log_waits(name: str, log: LogStats, options: Options, now_ms: int) -> Iterator[Blocker]:

@@ -29,7 +29,7 @@ from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.entries import RejectedEntries
 
-_LOOK_BACK = 5
+_MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""
 
 
@@ -44,7 +44,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         table.name,
         clock.now_ms(),
         table.schema.is_keyed,
-        files.figures(),
+        files.stats(),
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
         RejectedEntries(table).visible().rows,
@@ -80,7 +80,7 @@ class _Files:
             return None
         return pick_compaction(self.by_bucket[bucket_key], self.schema, full, self.vectors.get(bucket_key, ()))
 
-    def figures(self) -> tuple[BucketStats, ...]:
+    def stats(self) -> tuple[BucketStats, ...]:
         return tuple(self._bucket_stats(bucket_key) for bucket_key in self.by_bucket)
 
     def _bucket_stats(self, bucket_key: BucketKey) -> BucketStats:
@@ -136,7 +136,7 @@ def _last_write(table: DynamicTable, newest: Snapshot) -> int | None:
     for snapshot in table.store.snapshots.backwards(newest):
         if snapshot.commit_kind != COMPACT:
             return snapshot.time_millis
-        if snapshot.id <= newest.id - _LOOK_BACK:
+        if snapshot.id <= newest.id - _MOST_SNAPSHOTS:
             break
     return None
 

@@ -56,8 +56,8 @@ def _unpublished_ms(table: DynamicTable, log_view: LogView) -> int | None:
 
 def _still_stored(records: Iterable[str], log_view: LogView) -> tuple[str, ...]:
     """The records (as bucket-offset) that are still in the log."""
-    places = ((name, *name.split("-")) for name in records)
-    return tuple(name for name, bucket, offset in places if int(offset) >= log_view.firsts.get(int(bucket), 0))
+    parts = ((name, *name.split("-")) for name in records)
+    return tuple(name for name, bucket, offset in parts if int(offset) >= log_view.firsts.get(int(bucket), 0))
 
 
 def _bucket(reader: LogReader, log_view: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketStats:

@@ -56,13 +56,13 @@ class TableHealth:
         return max((time for time in times if time is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, including the sums of the metrics."""
-        out, figures = asdict(self), self.figures
-        if figures is None:
+        """Plain values, including the sums of the statistics."""
+        out, stats = asdict(self), self.figures
+        if stats is None:
             return out
-        log = figures.log
+        log = stats.log
         sums = ("files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
-        out["figures"] |= {name: getattr(figures, name) for name in sums}
+        out["figures"] |= {name: getattr(stats, name) for name in sums}
         if log is not None:
             sums = ("lag", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
             out["figures"]["log"] |= {name: getattr(log, name) for name in sums}
@@ -75,18 +75,18 @@ def table_health(table: DynamicTable, with_log: bool = True) -> TableHealth:
     With ``with_log`` false it skips the log. An unreachable log is a finding (``figures.log.trouble``). Raises NotFound
     if the table was dropped, Unavailable for its storage, Corrupt.
     """
-    figures = collect_table_stats(table, with_log)
-    return health_of(figures, table)
+    stats = collect_table_stats(table, with_log)
+    return health_of(stats, table)
 
 
-def health_of(figures: TableStats, table: DynamicTable) -> TableHealth:
+def health_of(stats: TableStats, table: DynamicTable) -> TableHealth:
     """The health that follows from metrics and the table's options."""
-    options, now = table.options, figures.looked_ms
-    parts = score_parts(figures, options, now)
-    needs, waits = plan_actions(figures, options, now), find_blockers(figures, options, now)
-    findings = pick_findings(figures, needs)
+    options, now = table.options, stats.looked_ms
+    parts = score_parts(stats, options, now)
+    needs, waits = plan_actions(stats, options, now), find_blockers(stats, options, now)
+    findings = pick_findings(stats, needs)
     return TableHealth(
-        table.name, total(parts, any(one.caps_score for one in findings)), parts, needs, waits, figures, findings
+        table.name, total(parts, any(one.caps_score for one in findings)), parts, needs, waits, stats, findings
     )
 
 

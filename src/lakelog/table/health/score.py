@@ -39,13 +39,13 @@ class ScorePart:
     why: str
 
 
-def score_parts(figures: TableStats, options: Options, now_ms: int) -> tuple[ScorePart, ...]:
+def score_parts(stats: TableStats, options: Options, now_ms: int) -> tuple[ScorePart, ...]:
     """The parts of the score; together 0 to 100."""
     return (
-        _files(figures, options),
-        _freshness(figures, options, now_ms),
-        _writers(figures),
-        _history(figures, options, now_ms),
+        _files(stats, options),
+        _freshness(stats, options, now_ms),
+        _writers(stats),
+        _history(stats, options, now_ms),
     )
 
 
@@ -55,19 +55,19 @@ def total(parts: tuple[ScorePart, ...], has_findings: bool = False) -> int:
     return min(score, _WITH_FINDINGS) if has_findings else score
 
 
-def _files(figures: TableStats, options: Options) -> ScorePart:
-    limit = options.need(COMPACTION_TRIGGER if figures.is_keyed else COMPACTION_MIN_FILES)
-    loads = [_load(bucket, figures.is_keyed) for bucket in figures.buckets]
+def _files(stats: TableStats, options: Options) -> ScorePart:
+    limit = options.need(COMPACTION_TRIGGER if stats.is_keyed else COMPACTION_MIN_FILES)
+    loads = [_load(bucket, stats.is_keyed) for bucket in stats.buckets]
     # a bucket with a key rests at the trigger if its runs are of very different sizes (``pick_runs``)
-    good = limit if figures.is_keyed else limit - 1
-    shares = [_falling(load, good, 4 * limit) for load in loads]
+    good = limit if stats.is_keyed else limit - 1
+    shares = [_linear_share(load, good, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
-    what = "sorted run" if figures.is_keyed else "due file"
+    what = "sorted run" if stats.is_keyed else "due file"
     return _part(
         "files",
         share,
         _FILES,
-        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}",
+        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction starts at {limit}",
     )
 
 
@@ -75,10 +75,10 @@ def _load(bucket: BucketStats, is_keyed: bool) -> int:
     return bucket.sorted_runs if is_keyed else bucket.due_files
 
 
-def _freshness(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
-    log = figures.log
+def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
+    log = stats.log
     if log is None:
-        return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was left out")
+        return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was skipped")
     if log.trouble:
         return _part("freshness", 0.0, _FRESHNESS, "unknown: the log cannot be read")
     if log.waiting_ms is None:
@@ -86,18 +86,18 @@ def _freshness(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
     why = f"the oldest row not in files is {format_duration(age)} old; up to {format_duration(late)} is normal"
-    return _part("freshness", _falling(age, late, 10 * late), _FRESHNESS, why)
+    return _part("freshness", _linear_share(age, late, 10 * late), _FRESHNESS, why)
 
 
-def _writers(figures: TableStats) -> ScorePart:
-    if figures.log is not None and figures.log.trouble:
+def _writers(stats: TableStats) -> ScorePart:
+    if stats.log is not None and stats.log.trouble:
         return _part("writers", 0.0, _WRITERS, "unknown: the log cannot be read")
-    dead = 0 if figures.log is None else sum(w.is_gone for w in figures.log.writers)
+    dead = 0 if stats.log is None else sum(w.is_gone for w in stats.log.writers)
     return _part("writers", max(0.0, 1 - dead / 3), _WRITERS, counted(dead, "dead writer"))
 
 
-def _history(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
-    history = figures.snapshots
+def _history(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
+    history = stats.snapshots
     share = 1 - min(1.0, history.expirable / max(1, options.need(SNAPSHOT_EXPIRE_LIMIT))) / 2
     why = counted(history.expirable, "expirable snapshot")
     every = options.need(ORPHAN_INTERVAL).total_seconds() * 1000
@@ -108,7 +108,7 @@ def _history(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
     return _part("history", share, _HISTORY, why)
 
 
-def _falling(value: float, good: float, bad: float) -> float:
+def _linear_share(value: float, good: float, bad: float) -> float:
     """1 up to ``good``, 0 from ``bad`` on, linear in between."""
     return min(1.0, max(0.0, (bad - value) / (bad - good)))
 
@@ -135,16 +135,16 @@ class Finding:
         return self.kind != REJECTED_ROWS
 
 
-def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
+def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
     """The findings of a readable table, with its needs; the worst first. Pure."""
-    found = [*_of_log(figures.name, figures.log)] if figures.log is not None else []
-    dead = figures.snapshots.dead_run
+    found = [*_of_log(stats.name, stats.log)] if stats.log is not None else []
+    dead = stats.snapshots.dead_run
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
-        found.append(Finding(DEAD_RUN, reason, shell_command("optimize", figures.name, "--once"), dead.kind))
-    if figures.rejected:
-        reason = f"{counted(figures.rejected, 'row')} did not fit the table and wait in $rejected"
-        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", figures.name)))
+        found.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
+    if stats.rejected:
+        reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
+        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name)))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 

@@ -39,7 +39,7 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
     lost = {bucket: offset for bucket, offset in known.items() if ends.get(bucket, offset) < offset}
     if lost:
         bucket, offset = min(lost.items())
-        where = log_factory(log.system).place(log)
+        where = log_factory(log.system).describe(log)
         raise NotFound(
             f"the log of table {table.name} ({where}) ends at offset {ends[bucket]} in bucket {bucket}, but rows of "
             f"the table were in it up to {offset}: it is an older copy or was truncated. The rows are in the files. "

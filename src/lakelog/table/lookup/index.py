@@ -126,14 +126,14 @@ class LookupIndex:
         with self._refreshing:
             if self.as_of_s >= oldest_s or self._is_closed:
                 return
-            looked = monotonic_s()
+            started_s = monotonic_s()
             try:
                 if self._source is None:
                     raise NotFound("not started")
                 self._take(self._source)
             except NotFound:
                 self._begin()
-            self.as_of_s = looked
+            self.as_of_s = started_s
 
     def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
         """The rows of keys (columns ``on``; sorted, unique) and the position of each row's key, in this order."""
@@ -190,10 +190,10 @@ class LookupIndex:
                 self._remove(directory)
                 raise
         with self._lock:
-            old, gone = self._state, self._directory
+            old, old_directory = self._state, self._directory
             self._state, self._directory = state, directory
         old.close()
-        self._remove(gone)
+        self._remove(old_directory)
         self._source = source
         self.begun += 1
 

@@ -33,7 +33,7 @@ class LookupTable:
 
     def __init__(self, spec: LookupSpec, name: str, directory: str) -> None:
         options = spec.table.options
-        self.spec, self.name, self.figures = spec, name, LookupStats()
+        self.spec, self.name, self.stats = spec, name, LookupStats()
         self.used_s = monotonic_s()
         self.is_async = options.need(LOOKUP_ASYNC)
         self.interval_s = options.need(LOOKUP_REFRESH).total_seconds()
@@ -66,18 +66,18 @@ class LookupTable:
 
     def report(self) -> None:
         """Writes the statistics if they have changed. An error here does not affect the join."""
-        figures, indexes = self.figures, list(self._indexes.values())
-        reported = (figures.probes, figures.retried)
+        stats, indexes = self.stats, list(self._indexes.values())
+        reported = (stats.probes, stats.retried)
         if reported == self._reported:
             return
         self._reported = reported
         try:
-            figures.begun = sum(index.begun for index in indexes)
-            figures.index_rows = sum(index.rows for index in indexes)
-            figures.index_bytes = sum(index.disk_bytes for index in indexes)
-            figures.memory_bytes = self._cache.bytes
-            figures.block_hits, figures.block_loads = self._cache.hits, self._cache.loads
-            save_stats(self.spec.table, self.name, self._worker, figures)
+            stats.begun = sum(index.begun for index in indexes)
+            stats.index_rows = sum(index.rows for index in indexes)
+            stats.index_bytes = sum(index.disk_bytes for index in indexes)
+            stats.memory_bytes = self._cache.bytes
+            stats.block_hits, stats.block_loads = self._cache.hits, self._cache.loads
+            save_stats(self.spec.table, self.name, self._worker, stats)
         except LakelogError as failure:
             _LOG.warning("statistics of lookup join %s were not saved: %s", self.name, failure)
 
@@ -138,8 +138,8 @@ class LookupTables:
         limit = monotonic_s() - _UNUSED_S
         with self._lock:
             unused = [key for key, table in self._tables.items() if table.used_s < limit]
-            gone = [self._tables.pop(key) for key in unused]
-        for table in gone:
+            unused_tables = [self._tables.pop(key) for key in unused]
+        for table in unused_tables:
             table.close()
 
 

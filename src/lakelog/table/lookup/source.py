@@ -196,7 +196,7 @@ class Matches:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-def look_up(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find, empty: pa.Table) -> Matches:
+def find_matches(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find, empty: pa.Table) -> Matches:
     """The matches of some rows (numbers, ascending) of a batch of key columns; a key with a NULL has none.
 
     The columns are in the order of ``schema``, whose types the index has. A value that this type cannot hold has no

@@ -77,9 +77,9 @@ def check_name(name: str) -> None:
         )
 
 
-def save_stats(table: DynamicTable, name: str, worker: str, figures: LookupStats) -> None:
+def save_stats(table: DynamicTable, name: str, worker: str, stats: LookupStats) -> None:
     """Replaces the stored statistics of a worker (``<table>/lakelog/lookups/<name>/<worker>``)."""
-    table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(figures)))
+    table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(stats)))
 
 
 def delete_old_stats(table: DynamicTable) -> None:

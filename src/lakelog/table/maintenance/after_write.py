@@ -17,7 +17,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.compact")
 _CHECKS: Final = 40
-_LOOK_S: Final = 0.25
+_POLL_S: Final = 0.25
 
 
 def compact_best_effort(table: DynamicTable) -> None:
@@ -39,7 +39,7 @@ def compact_best_effort(table: DynamicTable) -> None:
             run_tasks(commits, table, tasks, LocalExecutor(), marks_full=full)
             if not waits or not (commits.busy or commits.lost):
                 return
-            sleep(_LOOK_S)
+            sleep(_POLL_S)
         about = fields(table=table.name)
         _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=about)
     except Exception as failure:  # the rows are committed; after an error the caller would write them again

@@ -20,7 +20,7 @@ from lakelog.table.maintenance.compaction_commit import CompactionSummary, Group
 from lakelog.table.maintenance.compaction_job import run_tasks
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import LocalExecutor, plan_tasks
-from lakelog.table.maintenance.retention import expire_quietly
+from lakelog.table.maintenance.retention import expire_by_options
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.compact")
@@ -106,7 +106,7 @@ class CompactionWorker:
             is_complete = True
             try:
                 is_complete = self._compact(table)
-                expire_quietly(table)
+                expire_by_options(table)
             except Exception as failure:
                 # An exiting interpreter starts no threads; the bucket is abandoned, and nothing of it is visible.
                 level = logging.INFO if self._is_stopped else logging.WARNING
@@ -131,15 +131,15 @@ class CompactionWorker:
         # a bucket that is not picked has no more runs
         others = table.options.need(COMPACTION_TRIGGER)
 
-        def look(done: int, _: int) -> None:
+        def on_progress(done: int, _: int) -> None:
             with self._changed:
                 self._runs = max([others, *(task.runs for task in tasks[done:])])
                 self._changed.notify_all()
 
-        look(0, 0)
+        on_progress(0, 0)
         started = monotonic_s()
         commits = GroupedCommits(table)
-        run_tasks(commits, table, tasks, LocalExecutor(), look, full, lambda: self._is_stopped)
+        run_tasks(commits, table, tasks, LocalExecutor(), on_progress, full, lambda: self._is_stopped)
         _log_summary(table, commits.summary(monotonic_s() - started))
         return not (commits.busy or commits.lost) or not (table.schema.is_keyed and needs_lookup(table.options))
 

@@ -106,14 +106,14 @@ class GroupedCommits:
 
     def summary(self, seconds: float) -> CompactionSummary:
         """The results so far."""
-        gone = [f for r in self.committed for f in r.files.deleted_files]
+        replaced = [f for r in self.committed for f in r.files.deleted_files]
         made = [f for r in self.committed for f in r.files.new_files]
         return CompactionSummary(
             tuple(self.snapshots),
             len(self.committed),
-            len(gone),
+            len(replaced),
             len(made),
-            sum(f.file_size for f in gone),
+            sum(f.file_size for f in replaced),
             sum(f.file_size for f in made),
             len(self.busy),
             len(self.lost),
@@ -149,9 +149,9 @@ class GroupedCommits:
             _delete_files(self._table, results[0])
             return
         self.committed += results
-        gone = [file for result in results for file in result.files.deleted_files]
-        METER.add(COMPACTED_FILES, len(gone), table=self._table.name)
-        METER.add(COMPACTED_BYTES, sum(file.file_size for file in gone), table=self._table.name)
+        replaced = [file for result in results for file in result.files.deleted_files]
+        METER.add(COMPACTED_FILES, len(replaced), table=self._table.name)
+        METER.add(COMPACTED_BYTES, sum(file.file_size for file in replaced), table=self._table.name)
 
 
 def _delete_files(table: DynamicTable, result: CompactionResult) -> None:

@@ -28,7 +28,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import existing_partitions, partitions_meeting
 
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 _THREADS: Final = 4
 """Maximum number of buckets compacted in parallel in this process, because each needs memory."""
 
@@ -63,7 +63,7 @@ def compact_table(
         tasks = [*commits.busy, *commits.lost]
         if not full or not tasks or monotonic_s() - started > 2 * LEASE_MS / 1000:
             return commits.summary(monotonic_s() - started)
-        sleep(_LOOK_S)
+        sleep(_POLL_S)
 
 
 def chosen_partitions(

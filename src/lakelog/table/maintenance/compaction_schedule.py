@@ -42,12 +42,12 @@ class FullCompactions:
         interval = table.options.get_typed(FULL_COMPACTION_INTERVAL) or None
         if not table.schema.is_keyed or (commits is None and interval is None):
             return False
-        self._look(table, commits, interval)
+        self._read_new_snapshots(table, commits, interval)
         if commits is not None and self._commits >= commits:
             return True
         return interval is not None and self._since_ms is not None and _is_over(self._since_ms, interval)
 
-    def _look(self, table: DynamicTable, commits: int | None, interval: timedelta | None) -> None:
+    def _read_new_snapshots(self, table: DynamicTable, commits: int | None, interval: timedelta | None) -> None:
         """Walks back to the last check, to a full compaction, or until a full compaction is known to be due."""
         latest = table.store.latest_snapshot()
         newest = 0 if latest is None else latest.id

@@ -129,11 +129,11 @@ def _compacted(table: DynamicTable, task: BucketTask, lease: Lease) -> BucketOut
     before = table.store.snapshots.latest_id()
     try:
         result = table.store.run_compaction(task.partition, task.bucket, full=task.full)
-    except NotFound as gone:
+    except NotFound as missing:
         if table.store.snapshots.latest_id() == before:
             raise
         # another compactor was faster, and expiry has deleted the replaced files
         facts = fields(table=table.name, bucket=task.bucket)
-        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=facts)
+        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, missing, extra=facts)
         return BucketOutcome(task, lost=True)
     return BucketOutcome(task) if result is None else BucketOutcome(task, result, lease)

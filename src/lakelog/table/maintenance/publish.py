@@ -34,7 +34,7 @@ from lakelog.table.log.clients import appender_of, reader_of
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.published_links import PublishedLink, PublishedLinks, mark_of
+from lakelog.table.model.published_links import PublishedLink, PublishedLinks, fingerprint_of
 from lakelog.table.read.committed_rows import committed_values
 
 _LOG: Final = logging.getLogger("lakelog.publish")
@@ -131,7 +131,7 @@ class Publication:
                 attempt=found.attempt,
                 firsts=found.firsts,
                 entries=found.entries,
-                mark=mark_of(wanted),
+                mark=fingerprint_of(wanted),
             )
             self._table.check_identity()
             with contextlib.suppress(CommitUnknown):  # the next round reads which link there is

@@ -62,12 +62,12 @@ def expire_snapshots(
         by_options.time if older_than is None else older_than,
         by_options.limit if max_deletes is None else max_deletes,
     )
-    gone = table.store.expire_snapshots(keep, lambda: _oldest_needed(table))
-    METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
-    if gone:
-        about = fields(table=table.name, snapshot=gone[-1])
-        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=about)
-    return gone
+    expired = table.store.expire_snapshots(keep, lambda: _oldest_needed(table))
+    METER.add(SNAPSHOTS_EXPIRED, len(expired), table=table.name)
+    if expired:
+        about = fields(table=table.name, snapshot=expired[-1])
+        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(expired), expired[-1], extra=about)
+    return expired
 
 
 def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
@@ -274,10 +274,10 @@ def expire_best_effort(table: DynamicTable) -> None:
     if table.options.need(WRITE_ONLY):
         return
     compact_best_effort(table)
-    expire_quietly(table)
+    expire_by_options(table)
 
 
-def expire_quietly(table: DynamicTable) -> None:
+def expire_by_options(table: DynamicTable) -> None:
     """Expires by the table's options after a write; a failure is only logged.
 
     Costs a few small reads if nothing is due. A process checks its log, tags, consumers and partitions once per

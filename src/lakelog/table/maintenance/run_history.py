@@ -70,14 +70,14 @@ class Run:
         """A run of this process that starts now."""
         return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
 
-    def seen(self) -> Run:
+    def with_current_outcome(self) -> Run:
         """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
         if self.machine == machine_identity() and not is_running(self.process):
             return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
         if now_ms() - self.started_ms > _SILENT_MS:
-            return replace(self, outcome=DIED, detail="nobody has heard of its end for a day")
+            return replace(self, outcome=DIED, detail="no process has reported its end for a day")
         return self
 
 
@@ -127,7 +127,7 @@ class Runs:
         try:
             value: dict[str, Any] = orjson.loads(self.io.read(f"{self.directory}/{name}"))
             known = {f.name for f in fields(Run)}
-            return Run(**{key: one for key, one in value.items() if key in known}).seen()
+            return Run(**{key: one for key, one in value.items() if key in known}).with_current_outcome()
         except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
             return None  # deleted in the meantime, or of a later version
 

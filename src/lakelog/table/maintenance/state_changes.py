@@ -133,9 +133,9 @@ def _multiset_changes(table: DynamicTable, before: Snapshot | None, after: Snaps
 def _exchanged(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
     """The rows of the files that only one of two states has; rows in both are left out."""
     old, new = (_files_of(table, snapshot) for snapshot in (before, after))
-    gone, added = [s for s in old if s not in new], [s for s in new if s not in old]
-    for bucket in sorted({s.bucket for s in (*gone, *added)}):
-        sides = [[s for s in splits if s.bucket == bucket] for splits in (gone, added)]
+    removed, added = [s for s in old if s not in new], [s for s in new if s not in old]
+    for bucket in sorted({s.bucket for s in (*removed, *added)}):
+        sides = [[s for s in splits if s.bucket == bucket] for splits in (removed, added)]
         if all(sides):
             yield from _surplus(table, *sides)
             continue
@@ -154,13 +154,13 @@ def _files_of(table: DynamicTable, snapshot: Snapshot | None) -> list[Split]:
     ]
 
 
-def _surplus(table: DynamicTable, gone: Sequence[Split], added: Sequence[Split]) -> StateChanges:
+def _surplus(table: DynamicTable, removed: Sequence[Split], added: Sequence[Split]) -> StateChanges:
     """The rows that one side has more often than the other: first the removed ones, then the new ones."""
     counts = pl.concat(
-        [_hashes(table, splits).with_columns(pl.lit(sign).alias("n")) for splits, sign in ((gone, -1), (added, 1))]
+        [_hashes(table, splits).with_columns(pl.lit(sign).alias("n")) for splits, sign in ((removed, -1), (added, 1))]
     )
     net = counts.group_by("a", "b").agg(pl.col("n").sum()).filter(pl.col("n") != 0)
-    for kind, sign, splits in (("-D", -1, gone), ("+I", 1, added)):
+    for kind, sign, splits in (("-D", -1, removed), ("+I", 1, added)):
         wanted = net.filter(pl.col("n") * sign > 0).with_columns(pl.col("n") * sign)
         left = {(a, b): n for a, b, n in wanted.iter_rows()}
         for split in splits:

@@ -36,8 +36,8 @@ class DecidedEpochs:
 
     def all(self) -> list[EpochRecord]:
         """Every existing record, in order, void links too. Omits records that are deleted in the meantime."""
-        lanes = self._by_time(_lane_files(self.io, f"{self.table_path}/lakelog/staged"))
-        return [*lanes, *self.links()] if self.keyed else lanes
+        staged = self._by_time(_staged_files(self.io, f"{self.table_path}/lakelog/staged"))
+        return [*staged, *self.links()] if self.keyed else staged
 
     def links(self) -> list[EpochRecord]:
         """The links in a listing, ascending."""
@@ -53,15 +53,15 @@ class DecidedEpochs:
     def of(self, writer: str) -> list[EpochRecord]:
         """The records of a writer's epochs, ascending."""
         found = self.links() if self.keyed else []
-        lane = self._lane(writer)
-        return sorted((r for r in (*lane, *found) if r.writer == writer), key=lambda r: r.epoch)
+        staged = self._staged(writer)
+        return sorted((r for r in (*staged, *found) if r.writer == writer), key=lambda r: r.epoch)
 
     def newest(self) -> dict[str, int]:
-        """Writer → its newest existing epoch. Reads no file of a lane."""
+        """Writer → its newest existing epoch. Reads no staged file."""
         out: dict[str, int] = {}
-        places = [place for _, place in _lane_files(self.io, f"{self.table_path}/lakelog/staged")]
+        epochs = [epoch for _, epoch in _staged_files(self.io, f"{self.table_path}/lakelog/staged")]
         for writer, epoch in [
-            *places,
+            *epochs,
             *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()) if r.writer),
         ]:
             out[writer] = max(epoch, out.get(writer, epoch))
@@ -75,7 +75,7 @@ class DecidedEpochs:
         """
         number, data = tip + 1 if self.keyed else 0, replace(record, table=self.table_id).to_bytes()
         while True:
-            path = self._link_path(number) if number else self._lane_path(record.writer, record.epoch)
+            path = self._link_path(number) if number else self._staged_path(record.writer, record.epoch)
             if self.io.create(path, data):
                 return replace(record, number=number), True
             found = self._read(path, number)
@@ -101,16 +101,16 @@ class DecidedEpochs:
             self.check()
         for record in records:
             self.io.delete(
-                self._link_path(record.number) if record.number else self._lane_path(record.writer, record.epoch)
+                self._link_path(record.number) if record.number else self._staged_path(record.writer, record.epoch)
             )
 
     def _link_path(self, number: int) -> str:
         return f"{self.table_path}/lakelog/chain/{number:019d}"
 
-    def _lane_path(self, writer: str, epoch: int) -> str:
+    def _staged_path(self, writer: str, epoch: int) -> str:
         return f"{self.table_path}/lakelog/staged/{writer}/{_PREFIX}{epoch:019d}"
 
-    def _lane(self, writer: str) -> list[EpochRecord]:
+    def _staged(self, writer: str) -> list[EpochRecord]:
         files = _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")
         return [record for record in (self._own(self._read(path)) for path, _ in files) if record is not None]
 
@@ -135,8 +135,8 @@ class DecidedEpochs:
         return [record for *_, record in sorted(timed, key=lambda t: t[:3])]
 
 
-def _lane_files(io: FileIO, root: str) -> list[tuple[str, tuple[str, int]]]:
-    """(path, (writer, epoch)) of the records in lanes, by writer and epoch."""
+def _staged_files(io: FileIO, root: str) -> list[tuple[str, tuple[str, int]]]:
+    """(path, (writer, epoch)) of the staged records, by writer and epoch."""
     writers = sorted(s.name for s in io.list(root) if s.is_dir)
     return [(path, (writer, epoch)) for writer in writers for path, epoch in _epoch_files(io, f"{root}/{writer}")]
 

@@ -22,7 +22,7 @@ import orjson
 
 from lakelog.errors import Corrupt
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
-from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun, checked_rejected_file
 from lakelog.table.model.single_writer import StreamingRun
 
@@ -96,7 +96,7 @@ class EpochRecord:
     @staticmethod
     def from_bytes(data: bytes, path: str, number: int = 0) -> EpochRecord:
         """Parses a record; raises Corrupt naming the path."""
-        with sound(path):
+        with parsing(path):
             return checked(EpochRecord._parsed(data, path, number))
 
     @staticmethod

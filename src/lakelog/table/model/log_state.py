@@ -18,7 +18,7 @@ import orjson
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
@@ -180,7 +180,7 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     properties = snapshot.properties or {}
     if _WRITERS not in properties:
         return None
-    with sound(f"snapshot {snapshot.id}"):
+    with parsing(f"snapshot {snapshot.id}"):
         maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS))
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 

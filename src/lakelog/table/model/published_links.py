@@ -43,7 +43,7 @@ class PublishedLink:
 
     def is_at(self, snapshot: Snapshot | None) -> bool:
         """True if the link leads to this snapshot."""
-        return self.snapshot == (0 if snapshot is None else snapshot.id) and self.mark == mark_of(snapshot)
+        return self.snapshot == (0 if snapshot is None else snapshot.id) and self.mark == fingerprint_of(snapshot)
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
@@ -58,7 +58,7 @@ class PublishedLink:
         return checked(PublishedLink(**found))
 
 
-def mark_of(snapshot: Snapshot | None) -> str:
+def fingerprint_of(snapshot: Snapshot | None) -> str:
     """A name that no other snapshot of this number has."""
     return "" if snapshot is None else snapshot.delta_manifest_list
 

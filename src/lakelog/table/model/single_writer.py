@@ -52,10 +52,10 @@ def check_alone(table_name: str, writer: str, run: StreamingRun, others: list[Ot
     for other in others:
         is_first = (other.run.started_ms, other.name) < (run.started_ms, writer)
         if is_first and other.epoch > run.met.get(other.name, -1):
-            heard = max(0.0, (now_ms() - other.time_ms) / 1000)
+            age_s = max(0.0, (now_ms() - other.time_ms) / 1000)
             raise InvalidRequest(
                 f"query {writer} is a second stream into table {table_name}: query {other.name} also writes to it "
-                f"and committed epoch {other.epoch} {heard:.1f} s ago, after this query had started. Changes of two "
+                f"and committed epoch {other.epoch} {age_s:.1f} s ago, after this query had started. Changes of two "
                 f"queries to the same key have no defined order: stop one of them (if '{other.name}' will never "
                 f"restart, end it with CALL sys.end_writer('{table_name}', '{other.name}')). If no key is written by "
                 "both, allow them with 'write.concurrent-writers'='true'"

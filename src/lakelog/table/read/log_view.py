@@ -125,8 +125,8 @@ def _view(
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
     up_to = up_to or table.registered.origin(writer)
-    looked = {} if own else found.lease.settled or {}  # rows of epochs without a snapshot are stored below it
-    up_to = {bucket: max(offset, looked.get(bucket, 0)) for bucket, offset in up_to.items()}
+    settled_by_lease = {} if own else found.lease.settled or {}  # rows of epochs without a snapshot are stored below it
+    up_to = {bucket: max(offset, settled_by_lease.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
     decided = max([sealed, *(r.epoch for r in own)])

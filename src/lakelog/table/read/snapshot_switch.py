@@ -41,13 +41,13 @@ def latest_full(table: DynamicTable) -> LogPosition:
         starts = log_view.starts([])
     offsets = {**log_view.ends, **starts}
     log_only = log_view.state.log_only if table.schema.is_keyed else {}
-    gone = {  # writers that started and ended during the read
+    ended = {  # writers that started and ended during the read
         name: state
         for name, state in log_view.state.writers.items()
         if any(o > log_view.ends.get(b, 0) for b, o in state.verified.items())
     }
-    behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
-    sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
+    behind = {n: s.verified for n, s in ended.items()} | {n: w.sealed_up_to for n, w in writers.items()}
+    sealed = {n: s.epoch for n, s in ended.items()} | {n: w.sealed for n, w in writers.items()}
     switch = SnapshotCutover(log_view.ends, behind, log_view.unowned, log_only, sealed, log_starts=log_view.firsts)
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)

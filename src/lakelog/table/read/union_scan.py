@@ -74,7 +74,7 @@ class UnionScan(Scan):
         more = "+" if count >= _MOST_COUNTED else ""
         log = f"{count}{more} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
         log += f", the newest {_age(now, newest)}" if newest is not None and not more else ""
-        return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log behind them: {log}"
+        return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log after them: {log}"
 
 
 def _age(now: int, then: int) -> str:

@@ -91,9 +91,9 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     scan = LogScan(table)
     start, end = tail.starts[bucket], tail.ends[bucket]
     needs = not tail.keyed and bucket in tail.log_only
-    gone = tail.taken_back(bucket, scan.records_between(bucket, start, end)) if needs else frozenset()
+    retracted = tail.taken_back(bucket, scan.records_between(bucket, start, end)) if needs else frozenset()
     for records in scan.records_between(bucket, start, end):
-        counts = tail.counting(bucket, records, gone)
+        counts = tail.counting(bucket, records, retracted)
         if counts.any():
             yield _numbered(scan.rows(records.filter(pa.array(counts)), bucket))
 

@@ -25,7 +25,7 @@ from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.rejected import REJECTED_RETENTION
-from lakelog.paimon.types.checked_values import checked, read_as, sound
+from lakelog.paimon.types.checked_values import checked, read_as, parsing
 from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -63,7 +63,7 @@ class RejectedEntry:
 
     @staticmethod
     def parsed(values: Any) -> RejectedEntry:
-        """An entry from JSON. Raises what ``sound`` makes Corrupt of."""
+        """An entry from JSON. Raises what ``parsing`` makes Corrupt of."""
         time_ms, writer, epoch, file, rows = values
         RejectedRows.checked(file, rows, time_ms)
         return checked(RejectedEntry(time_ms, writer, epoch, file, rows))
@@ -208,7 +208,7 @@ class RejectedEntries:
         entries, unreadable = [], []
         for values in found:
             try:
-                with sound(path):
+                with parsing(path):
                     entries.append(RejectedEntry.parsed(values))
             except Corrupt as why:
                 unreadable.append(UnreadableEntries(path, str(why)[:1_000]))

@@ -14,7 +14,7 @@ from lakelog.errors import Corrupt, InvalidOption, LakelogError
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.options.rejected import FAIL, KEEP, ON_BAD_RECORD
-from lakelog.paimon.types.checked_values import sound
+from lakelog.paimon.types.checked_values import parsing
 from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.entries import RejectedEntries, RejectedEntry
@@ -155,7 +155,7 @@ class Rejects:
 def rejected_rows(table: DynamicTable, entry: RejectedEntry) -> Iterator[pa.RecordBatch]:
     """The rows of an entry (REJECTED_SCHEMA), in their order. Raises Corrupt naming the file, NotFound."""
     path = RejectedEntries(table).path(entry.file)
-    with table.io.open_input(path) as source, sound(path):
+    with table.io.open_input(path) as source, parsing(path):
         file = pq.ParquetFile(source)
         for group in range(file.num_row_groups):  # a batch over several would be as large as the file
             for batch in file.iter_batches(_READ_ROWS, row_groups=[group]):

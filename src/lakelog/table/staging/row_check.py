@@ -107,7 +107,7 @@ def check_years(rows: pa.RecordBatch, table: str) -> None:
     """
     fault = (
         "{value} (row {row} of a batch), which is outside the years 0001 to 9999 in UTC: write NULL or an earlier "
-        "date, as 9999-12-30, for a time without end"
+        "date, as 9999-12-30, for an unlimited time"
     )
     _check(rows, table, fault, _bad_year)
 
@@ -252,8 +252,8 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
             directory = table.store.paths.bucket_dir(partition, 0)
         except Corrupt as why:
             raise InvalidSchema(
-                f"rows of table {table.name} have a value in a partition column that cannot be a directory name, "
-                f"such as a time outside the years 0001 to 9999: {why}. Write NULL or another value"
+                f"rows of table {table.name} have a partition value that cannot be a directory name, such as a time "
+                f"outside the years 0001 to 9999: {why}. Write NULL or another value"
             ) from None
         longest = max(directory.split("/"), key=lambda name: len(name.encode()))
         if len(longest.encode()) > _LONGEST_NAME:

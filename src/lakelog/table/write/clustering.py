@@ -115,7 +115,7 @@ class ZOrder:
         bits = min(_MOST_BITS, _ALL_BITS // max(1, len(columns)))
         return cls(tuple(_bounds(column, 1 << bits) for column in columns))
 
-    def places(self, columns: Sequence[pa.Array]) -> pa.Array:
+    def positions(self, columns: Sequence[pa.Array]) -> pa.Array:
         """The position of each row on the curve, int64 from 0; ``columns`` have the order of the bounds."""
         width = max((len(bounds) for bounds in self.bounds), default=0).bit_length()
         ranks = [_ranks(column, bounds, width) for column, bounds in zip(columns, self.bounds, strict=True)]

@@ -196,7 +196,7 @@ class LogMaterializer:
             return position
         if self._skip_missing:
             return first
-        how = "skip what is gone with skip_missing (--skip-missing on the command line)"
+        how = "skip the expired records with skip_missing (--skip-missing on the command line)"
         if first > position:
             raise OffsetExpired(
                 f"the log of table {self._table.name} expired records that are not in the files yet: bucket {bucket} "

@@ -65,8 +65,8 @@ def commit_rewrite(
     written = WrittenRows.of(results)
     if not entries and not any(b.new_files for b in ready.made.files):
         return written.in_place_of(0)
-    gone = _by_bucket(entries)
-    vectors = _Vectors(ready.table, latest, gone)
+    deleted = _by_bucket(entries)
+    vectors = _Vectors(ready.table, latest, deleted)
     counts = written.in_place_of(sum(e.file.row_count for e in entries) - vectors.deleted)
     index = vectors.without
     # 3
@@ -74,7 +74,7 @@ def commit_rewrite(
         writer,
         0,
         COMPACT if table.options.need(OVERWRITE_SAME_ROWS) else OVERWRITE,
-        (*ready.made.files, *gone),
+        (*ready.made.files, *deleted),
         prepare=lambda now: carried_state(table.store, now),
         first_try=True,
         index=index,
@@ -98,11 +98,11 @@ def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
 class _Vectors:
     """The deletion vectors in buckets from which files are removed."""
 
-    def __init__(self, table: DynamicTable, latest: Snapshot | None, gone: Sequence[BucketFiles]) -> None:
+    def __init__(self, table: DynamicTable, latest: Snapshot | None, deleted: Sequence[BucketFiles]) -> None:
         held = table.store.vector_files(latest)
         self._of = [
             (files, BucketVectors(table.io, table.store.paths, files.partition, files.bucket, entries))
-            for files in gone
+            for files in deleted
             if (entries := held.get((files.partition, files.bucket), []))
         ]
 

@@ -19,7 +19,7 @@ from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashb
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.service.dashboard.security.identity import local_user
 from lakelog.service.dashboard.security.login.users import Users
-from lakelog.service.dashboard.security.middleware import patience
+from lakelog.service.dashboard.security.middleware import timeouts
 from lakelog.service.dashboard.security.middleware.limits import Limits
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.sql.runtime.statement import Privilege
@@ -240,7 +240,7 @@ def test_a_body_that_does_not_end_is_given_up() -> None:
 
 
 def test_a_head_that_does_not_end_is_hung_up_on(local: RunningDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    monkeypatch.setattr(timeouts, "HEAD_S", 0.2)
     host, port = local.address.removeprefix("http://").split(":")
     whole = f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
     for before in (b"", whole):
@@ -320,7 +320,7 @@ def test_bad_users_are_refused(tmp_path: Path, name: str, password: str) -> None
 def test_the_connection_of_an_unfinished_body_is_closed_after_the_answer(
     local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    monkeypatch.setattr(timeouts, "HEAD_S", 0.2)
     host, port = local.address.removeprefix("http://").split(":")
     head = f"POST /nowhere HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: http://other\r\nContent-Length: 100\r\n\r\n"
     with socket.create_connection((host, int(port)), timeout=60) as slow:
@@ -334,7 +334,7 @@ def test_the_connection_of_an_unfinished_body_is_closed_after_the_answer(
 def test_a_client_that_does_not_read_its_answer_is_hung_up_on(
     local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "UNREAD_S", 0.2, raising=False)
+    monkeypatch.setattr(timeouts, "UNREAD_S", 0.2, raising=False)
     host, port = local.address.removeprefix("http://").split(":")
     large = f"GET /static/vendor/codemirror.js HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
     with socket.socket() as slow:

@@ -85,13 +85,13 @@ def test_a_demo_that_ends_says_why(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; print('error: a query of the demo failed'); sys.exit(1)"]
     demo = DemoProcess(str(tmp_path), command, tmp_path / "output.txt")
     assert demo._process.wait(60) == 1
-    assert "a query of the demo failed" in demo.trouble()
-    assert demo.trouble().endswith("run: lakelog doctor")
+    assert "a query of the demo failed" in demo.failure()
+    assert demo.failure().endswith("run: lakelog doctor")
 
     class Empty:
         """A lake without catalogs."""
 
-    watcher = Watcher(Empty(), Empty(), {"demo": demo.trouble})  # type: ignore[arg-type]
+    watcher = Watcher(Empty(), Empty(), {"demo": demo.failure})  # type: ignore[arg-type]
     assert "code 1" in watcher.troubles()["demo"]
 
 
@@ -99,10 +99,10 @@ def test_a_demo_that_has_written_nothing_yet_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import signal; signal.pause()"]
     demo = DemoProcess(str(tmp_path), command, tmp_path / "output.txt", slow_s=0.0)
     try:
-        assert "written nothing" in demo.trouble()
+        assert "written nothing" in demo.failure()
         (tmp_path / "d.db/t/snapshot").mkdir(parents=True)
         (tmp_path / "d.db/t/snapshot/snapshot-1").touch()
-        assert not demo.trouble()
+        assert not demo.failure()
     finally:
         demo.stop()
 
@@ -130,7 +130,7 @@ def test_a_demo_reports_its_current_step_and_its_age(tmp_path: Path) -> None:
         assert overview(watcher).stages == {"demo": "streaming, for 70 min"}
     finally:
         demo.stop()
-    assert demo.stage() == "", "a demo that was ended has a trouble"
+    assert demo.stage() == "", "a demo that was ended has a failure"
 
 
 def test_a_demo_leaves_no_files(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class OneLake:
     tables: list[str]
     hung: set[str] = field(default_factory=set)
     answers: threading.Event = field(default_factory=threading.Event)
-    looked: list[str] = field(default_factory=list)
+    inspected: list[str] = field(default_factory=list)
     fault: Exception | None = None
 
     def list_catalogs(self) -> list[str]:
@@ -42,7 +42,7 @@ class OneLake:
     def health(self, name: str) -> TableHealth:
         if name not in self.tables:
             raise NotFound(f"no table {name}")
-        self.looked.append(name)
+        self.inspected.append(name)
         if name in self.hung:
             self.answers.wait(60)
         return _is_well(name)
@@ -81,10 +81,10 @@ def test_a_table_that_does_not_answer_is_unreadable_and_the_others_are_inspected
     shown = {line.name: line.score for line in overview(watcher).tables}
     assert shown == {"d.well": 100} | dict.fromkeys(lake.hung, 0)
     assert watcher.need("d.hung0").health.score == 0
-    watcher.seen("d.well")
-    before = lake.looked.count("d.well")
-    until(lambda: lake.looked.count("d.well") > before)
-    assert lake.looked.count("d.hung0") == 1  # no second one waits beside it
+    watcher.mark_watched("d.well")
+    before = lake.inspected.count("d.well")
+    until(lambda: lake.inspected.count("d.well") > before)
+    assert lake.inspected.count("d.hung0") == 1  # no second one waits beside it
     lake.answers.set()
     until(lambda: {line.score for line in overview(watcher).tables} == {100})
 
@@ -94,7 +94,7 @@ def test_a_table_that_does_not_answer_does_not_keep_the_server_from_ending(
 ) -> None:
     lake = OneLake(["d.hung"], {"d.hung"})
     watcher = watch(lake)
-    until(lambda: lake.looked)
+    until(lambda: lake.inspected)
     began = time.monotonic()
     watcher.stop()
     assert time.monotonic() - began < 20
@@ -123,5 +123,5 @@ def test_a_failed_write_of_samples_is_reported_and_inspections_continue(
         patch.setattr(StatsHistory, "add", fail)
         watcher = watch(lake)
         until(lambda: "disk full" in watcher.troubles().get("dashboard", ""))
-    watcher.seen("d.t")
-    until(lambda: not watcher.troubles() and lake.looked)
+    watcher.mark_watched("d.t")
+    until(lambda: not watcher.troubles() and lake.inspected)

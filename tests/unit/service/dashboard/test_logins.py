@@ -68,7 +68,7 @@ def test_a_login_flood_hashes_one_password_at_a_time(
 
 
 class Hashing:
-    """Counts the passwords that are looked at, and how many at once."""
+    """Counts the passwords that are checked, and how many at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tried = self.most_at_once = self._now = 0

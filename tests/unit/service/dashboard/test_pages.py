@@ -77,7 +77,7 @@ def test_every_page_is_drawn_and_names_its_json(shop: RunningDashboard, path: st
         assert part.status_code == 200
 
 
-def test_figures_are_those_of_the_table(shop: RunningDashboard) -> None:
+def test_statistics_are_those_of_the_table(shop: RunningDashboard) -> None:
     found = {line["name"]: line for line in answer(shop, "/api/v1/tables")["tables"]}
     orders = found["shop.orders"]
     assert (orders["rows"], orders["has_log"], orders["is_keyed"], orders["lag"]) == (20, True, True, 0)
@@ -155,7 +155,7 @@ def test_the_libraries_are_those_that_were_taken() -> None:
         assert hashlib.sha256((STATIC / "vendor" / name).read_bytes()).hexdigest() == digest, name
 
 
-def test_figures_are_kept_and_thinned(tmp_path: Path) -> None:
+def test_samples_are_kept_and_thinned(tmp_path: Path) -> None:
     history = StatsHistory(tmp_path / "f.sqlite")
     now = int(time.time() * 1000)
     hours = 3_600_000

@@ -98,7 +98,7 @@ class Actions:
     def _run(self, action: Action, identity: Identity) -> None:
         outcome = {"outcome": FAILED, "detail": "the process of the action ended without a result"}
         try:
-            outcome = self._ran(action) or outcome
+            outcome = self._run_process(action) or outcome
         finally:
             self._change(action.id, state=outcome["outcome"], detail=outcome["detail"])
             is_done = outcome["outcome"] != FAILED
@@ -111,7 +111,7 @@ class Actions:
             )  # fmt: skip
             self._audit(entry)
 
-    def _ran(self, action: Action) -> dict[str, str] | None:
+    def _run_process(self, action: Action) -> dict[str, str] | None:
         own = str(Path(lakelog.__file__).parents[1])
         paths = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         with subprocess.Popen(

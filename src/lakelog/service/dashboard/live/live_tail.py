@@ -139,16 +139,16 @@ class _Shared:
             async for one in events:
                 self._first = self._first or one  # the tail has begun
                 for queue in list(self._queues):
-                    self._give(queue, one)
+                    self._send(queue, one)
         finally:
             for queue in self._queues:
                 queue.put_nowait(None)
             await events.aclose()
 
-    def _give(self, queue: _Queue, one: bytes) -> None:
+    def _send(self, queue: _Queue, one: bytes) -> None:
         if queue.qsize() < _BEHIND:
             queue.put_nowait(one)
             return
         self._queues.discard(queue)
-        queue.put_nowait(event("trouble", {"why": "this connection is too slow for the log: follow again"}))
+        queue.put_nowait(event("trouble", {"why": "this connection is too slow for the log: reload the page"}))
         queue.put_nowait(None)

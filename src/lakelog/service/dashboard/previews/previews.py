@@ -129,11 +129,11 @@ class _Readers:
                         self._is_ready = bool(control.recv(1))
                     socket.send_fds(control, [b"\n"], [client.fileno()])
                     return
-                except OSError as gone:
+                except OSError as failed:
                     self.end()
                     if is_last:
-                        why = f"the process that reads previews has ended, or did not start in {_START_S:g} s: {gone}"
-                        raise Unavailable(f"{why}; reload the page") from gone
+                        why = f"the process that reads previews has ended, or did not start in {_START_S:g} s: {failed}"
+                        raise Unavailable(f"{why}; reload the page") from failed
 
     def start(self) -> socket.socket:
         """Starts the parent unless it runs; returns at once."""

@@ -29,5 +29,5 @@ def log_overview_page(request: Request, search: Search = "") -> HTMLResponse:
 
 @api.get("/logs")
 def list_logs(request: Request, search: Search = "") -> LogOverview:
-    """The logs of all tables with their newest figures, longest lag first."""
+    """The logs of all tables with their newest statistics, longest lag first."""
     return log_overview(dashboard_of(request).watcher, search)

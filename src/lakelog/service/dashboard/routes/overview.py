@@ -39,7 +39,7 @@ def overview_page(request: Request, search: Search = "", sort: Sort = "score", o
 
 @api.get("/plots/{plot}")
 def get_total_plot(request: Request, plot: str, hours: Hours = 1) -> Plot:
-    """Figures of all tables over the last hours, while this dashboard was running."""
+    """Statistics of all tables over the last hours, while this dashboard was running."""
     return dashboard_of(request).watcher.history.total_plot(plot, now_ms() - round(hours * _HOUR_MS))
 
 
@@ -47,5 +47,5 @@ def get_total_plot(request: Request, plot: str, hours: Hours = 1) -> Plot:
 def list_tables(
     request: Request, search: Search = "", sort: Sort = "score", offset: Offset = 0, limit: Limit = 100
 ) -> Overview:
-    """The tables of all catalogs with their newest figures."""
+    """The tables of all catalogs with their newest statistics."""
     return overview(dashboard_of(request).watcher, search, sort, offset, limit)

@@ -123,7 +123,7 @@ def _preview(name: str, tab: Tab, asked: TabQuery) -> PreviewRequest | None:
 
 @api.get("/tables/{name}")
 def get_table(request: Request, name: Name, first_column: FirstColumn = 0, limit: Limit = 1_000) -> TablePage:
-    """Columns, options, the newest figures, and the resulting health."""
+    """Columns, options, the newest statistics, and the resulting health."""
     table, watched = _watched(request, name)
     return table_page(table, watched.health, first_column, limit)
 
@@ -171,9 +171,9 @@ async def get_system_table(request: Request, name: Name, kind: Kind, limit: Limi
 
 @api.get("/tables/{name}/plots/{plot}")
 def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1) -> Plot:
-    """Figures over the last hours, while this dashboard was running."""
+    """Statistics over the last hours, while this dashboard was running."""
     dashboard = dashboard_of(request)
-    dashboard.watcher.seen(name)
+    dashboard.watcher.mark_watched(name)
     return dashboard.watcher.history.plot(name, plot, now_ms() - round(hours * _HOUR_MS))
 
 

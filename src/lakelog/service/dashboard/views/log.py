@@ -76,7 +76,7 @@ def log_page(watched: Watched) -> LogPage | None:
     if watched.health.figures is None or watched.health.figures.log is None:
         return None
     log = watched.health.figures.log
-    return LogPage(watched.name, log, [trimmable(bucket) for bucket in log.buckets], watched.looked_ms)
+    return LogPage(watched.name, log, [trimmable(bucket) for bucket in log.buckets], watched.inspected_ms)
 
 
 def trimmable(bucket: LogBucketStats) -> int:

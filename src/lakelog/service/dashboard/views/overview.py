@@ -24,7 +24,7 @@ class TableFinding:
 
 @dataclass(frozen=True)
 class TableLine:
-    """One table in a list. Times are ms since 1970. None means unknown, or that the table has no such figure.
+    """One table in a list. Times are ms since 1970. None means unknown, or that the table has no such value.
 
     ``log_ms`` and ``files_ms`` are the times of the newest row of each store, and ``lag`` the number of rows that are
     only in the log. ``finding`` is the worst problem, ``need`` the most urgent work with its reason. ``is_readable`` is
@@ -139,25 +139,25 @@ def line_of(watched: Watched) -> TableLine:
     health = watched.health
     finding = health.findings[0].reason if health.findings else ""
     need = f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else ""
-    figures = health.figures
-    if figures is None:
-        return TableLine(watched.name, watched.looked_ms, health.score, finding, need, is_readable=False)
-    log = figures.log
+    stats = health.figures
+    if stats is None:
+        return TableLine(watched.name, watched.inspected_ms, health.score, finding, need, is_readable=False)
+    log = stats.log
     return TableLine(
         watched.name,
-        watched.looked_ms,
+        watched.inspected_ms,
         health.score,
         finding,
         need,
         True,
         log is None or not log.trouble,
-        figures.is_keyed,
+        stats.is_keyed,
         log is not None,
-        sum(bucket.rows for bucket in figures.buckets),
-        figures.bytes,
-        figures.files,
-        figures.snapshots.newest_id,
+        sum(bucket.rows for bucket in stats.buckets),
+        stats.bytes,
+        stats.files,
+        stats.snapshots.newest_id,
         None if log is None else log.newest_ms,
-        figures.snapshots.last_write_ms,
+        stats.snapshots.last_write_ms,
         health.lag,
     )

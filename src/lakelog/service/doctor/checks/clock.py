@@ -22,14 +22,14 @@ class ClockCheck(Check):
     TITLE = "the clocks"
 
     def run(self, around: CheckContext) -> Iterator[Finding]:
-        with around.trial() as (io, place):
+        with around.scratch_directory() as (io, directory):
             before = clock.now_ms()
-            io.write(f"{place}/now", b"now")
+            io.write(f"{directory}/now", b"now")
             after = clock.now_ms()
-            stored = io.list(place)[0].mtime_ms
+            stored = io.list(directory)[0].mtime_ms
         # the difference includes the duration of the call; object stores report whole seconds
         skew = stored - after if stored > after else min(0, stored + 1000 - before)
-        yield self._judged(skew, "the storage's clock")
+        yield self._skew_finding(skew, "the storage's clock")
         newest = 0
         for table in list_tables(around):
             try:
@@ -38,9 +38,9 @@ class ClockCheck(Check):
                 continue  # the check of the tables reports it
             newest = max(newest, 0 if snapshot is None else snapshot.time_millis)
         if newest > clock.now_ms() + _WARN_MS:
-            yield self._judged(newest - clock.now_ms(), "the clock of the newest snapshot's writer")
+            yield self._skew_finding(newest - clock.now_ms(), "the clock of the newest snapshot's writer")
 
-    def _judged(self, skew_ms: int, whose: str) -> Finding:
+    def _skew_finding(self, skew_ms: int, whose: str) -> Finding:
         if abs(skew_ms) <= _WARN_MS:
             return self.passed(f"this machine and {whose} agree")
         text = f"{whose} is {abs(skew_ms) / 1000:.0f} s {'ahead of' if skew_ms > 0 else 'behind'} this machine's"

@@ -13,7 +13,7 @@ from lakelog.io.machine import install_java, java_program
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 _OLDEST: Final = 17
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 
 
 class JavaCheck(Check):
@@ -30,7 +30,7 @@ class JavaCheck(Check):
             yield self.failed(f"no Java in {where}: reads and writes with Spark cannot work", install_java())
             return
         try:
-            done = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+            done = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
             yield self.failed(f"{found} (from {where}) cannot be run: {why}", install_java())
             return

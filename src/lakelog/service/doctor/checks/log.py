@@ -24,8 +24,8 @@ class LogCheck(Check):
                 "leave 'log-store.type' out to have the log in files, or set 'log-store.address' to a server",
             )
         elif factory.is_local:
-            with around.trial() as (io, place):
-                yield from self._probed(around, factory.default_address(place), io)
+            with around.scratch_directory() as (io, directory):
+                yield from self._probed(around, factory.default_address(directory), io)
         elif not around.address:
             yield self.failed(
                 f"the address of the log on {factory.name} is missing", f"give --address: {factory.address}"

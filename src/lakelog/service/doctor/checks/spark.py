@@ -15,7 +15,7 @@ from typing import Final
 from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
-_PATIENCE_S: Final = 60.0
+_TIMEOUT_S: Final = 60.0
 _ASK: Final = "import sys, lakelog; print('%d.%d' % sys.version_info[:2], lakelog.__version__)"
 
 
@@ -68,7 +68,7 @@ class SparkCheck(Check):
             yield self.failed(f"PYSPARK_PYTHON={program} is not a program", "unset PYSPARK_PYTHON, or name a Python")
             return
         try:
-            done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+            done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
             yield self.failed(f"PYSPARK_PYTHON={program} cannot be run: {why}", "unset PYSPARK_PYTHON")
             return

@@ -28,8 +28,8 @@ class StorageCheck(Check):
     def run(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
-            with around.trial() as (io, place):
-                wrong = _tried(io, f"{place}/snapshot-1")
+            with around.scratch_directory() as (io, directory):
+                wrong = _tried(io, f"{directory}/snapshot-1")
         except LakelogError as why:
             yield self.failed(
                 f"'{around.warehouse}' cannot be used: {why}",
@@ -63,20 +63,20 @@ class StorageCheck(Check):
 
 
 _LOCK: Final = (
-    "two commits could overwrite each other: give all writers a lock ('lock.type'), or take a store with a "
-    "conditional put"
+    "two commits could overwrite each other: configure the same lock ('lock.type') for all writers, or use a store "
+    "with conditional put"
 )
 
 
 def _tried(io: FileIO, path: str) -> str:
     """The problem of create-if-absent; empty without one."""
     if not io.create(path, _FIRST):
-        return "a file that is not there cannot be created"
+        return "a missing file cannot be created"
     if io.create(path, b"second"):
         return "a file was created twice: the storage has no create-if-absent"
     if io.read(path) != _FIRST:
-        return "the second creation of a file has replaced its bytes"
+        return "the second creation of a file replaced its bytes"
     if [status.name for status in io.list(path.rpartition("/")[0])] != ["snapshot-1"]:
-        return "a file that was created is not listed"
+        return "a new file is not listed"
     io.delete(path)
-    return "a file that was deleted is still there" if io.exists(path) else ""
+    return "a deleted file still exists" if io.exists(path) else ""

@@ -28,7 +28,7 @@ _DATABASE_URL: Final = re.compile(
 """A URL that all parsers read alike, with a host: without one, a driver connects to a socket in a directory."""
 _DATABASE_PARAMETERS: Final = ("application_name", "charset", "connect_timeout", "sslmode")
 """Its parameters that name no file. MySQL's driver even has one that lets its server ask for any file."""
-_WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
+_WHY: Final = "start the server with --allow-local-files and log in as admin, or set the option in your own program"
 
 
 def check_options(given: Mapping[str, str], files: bool) -> None:
@@ -130,5 +130,5 @@ def _is_local_log(system: str | None, address: str) -> bool:
     return name in LOG_SYSTEMS and log_factory(name).is_local
 
 
-def _is_local(place: str) -> bool:
-    return scheme_of(place) == "file"
+def _is_local(location: str) -> bool:
+    return scheme_of(location) == "file"

@@ -11,7 +11,7 @@ from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.masking import without_secrets
 from lakelog.sql.syntax.source_text import SourceText
 
-_PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
+_POSITION: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SPARK_POSITION: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
 _SPARKS_END: Final = re.compile(r"; line \d+ pos \d+$", re.MULTILINE)
 _NEAR: Final = re.compile(r"(?:near|unexpected input|mismatched input|extraneous input) '([^'\n]+)'")
@@ -61,10 +61,10 @@ def line_and_column(script: str, offset: int) -> tuple[int, int]:
 
 def _own_failure(error: LakelogError, source: SourceText | None) -> Failure:
     text = str(error)[:_MOST]
-    place = _PLACE.match(text)
-    if place is not None:
-        line, column = int(place[1]), int(place[2])
-        text = text[place.end() :]
+    match = _POSITION.match(text)
+    if match is not None:
+        line, column = int(match[1]), int(match[2])
+        text = text[match.end() :]
     elif source is not None and not isinstance(error, InternalError):
         line, column = line_and_column(source.script, _named_at(text, source))
     else:

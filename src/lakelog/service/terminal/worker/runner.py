@@ -212,7 +212,7 @@ class Runner:
     def _spark_starts(self) -> Iterator[None]:
         """Context of Spark's start: reports the reason of the wait."""
         execution = self._running or 0
-        self._send(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
+        self._send(execution, "waiting", None, why="Spark starts", what_to_do="this takes seconds, once per process")
         yield
         self._send(execution, "spark", None)
         threading.Thread(target=self._follow_jvm, name="jvm", daemon=True).start()

@@ -101,10 +101,10 @@ def _sort(
                 raise
     latest = table.store.latest_snapshot()
     live = [e for e in table.store.live_entries(latest) if chosen is None or e.partition in chosen]
-    places = {(entry.partition, entry.bucket) for entry in live}
+    buckets = {(entry.partition, entry.bucket) for entry in live}
     size = sum(entry.file.file_size for entry in live)
     made = () if latest is None else (latest,)
-    return CompactionSummary(made, len(places), len(files.names), len(live), files.file_size, size)
+    return CompactionSummary(made, len(buckets), len(files.names), len(live), files.file_size, size)
 
 
 def _answer(done: CompactionSummary) -> pa.Table:

@@ -31,8 +31,8 @@ def _run(
         PARTITION_EXPIRATION_MAX.key: max_expires,
     }
     table = table.with_hints({key: str(value) for key, value in given.items() if value is not None})
-    gone = expire_partitions(table, expiration_time, expire_strategy)
-    texts = [", ".join(f"{key}={value}" for key, value in values.items()) for values in gone]
+    expired = expire_partitions(table, expiration_time, expire_strategy)
+    texts = [", ".join(f"{key}={value}" for key, value in values.items()) for values in expired]
     return pa.table({"expired_partitions": pa.array(texts, pa.string())})
 
 

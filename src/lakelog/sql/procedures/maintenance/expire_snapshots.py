@@ -19,8 +19,8 @@ def _run(
     older_than: timedelta | None = None,
     max_deletes: int | None = None,
 ) -> pa.Table:
-    gone = expire_snapshots(table, retain_max, retain_min, older_than, max_deletes)
-    return pa.table({"deleted_snapshots_count": pa.array([len(gone)], pa.int64())})
+    expired = expire_snapshots(table, retain_max, retain_min, older_than, max_deletes)
+    return pa.table({"deleted_snapshots_count": pa.array([len(expired)], pa.int64())})
 
 
 EXPIRE_SNAPSHOTS = Procedure(

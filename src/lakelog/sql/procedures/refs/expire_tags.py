@@ -13,8 +13,8 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 def _run(table: DynamicTable, older_than: timedelta | None = None) -> pa.Table:
     limit = None if older_than is None else datetime.fromtimestamp(clock.now_ms() / 1000) - older_than
-    gone = table.store.tags.expire(older_than=limit)
-    return pa.table({"expired_tags": pa.array([tag.name for tag in gone], pa.string())})
+    expired = table.store.tags.expire(older_than=limit)
+    return pa.table({"expired_tags": pa.array([tag.name for tag in expired], pa.string())})
 
 
 EXPIRE_TAGS = Procedure("expire_tags", (Parameter("older_than", age),), _run)

@@ -75,10 +75,10 @@ def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:
 
 def _key_of(tokens: Sequence[Token], alias: str, schema: TableSchema) -> tuple[str, Span] | None:
     """The column of the primary key and the other side, if the condition is an equality of the two."""
-    place = _equals(tokens)
-    if place is None:
+    equality = _equals(tokens)
+    if equality is None:
         return None
-    left, right = tokens[: place[0]], tokens[place[1] :]
+    left, right = tokens[: equality[0]], tokens[equality[1] :]
     for one, other in ((left, right), (right, left)):
         column = _column(one, alias, schema)
         if column in schema.primary_keys and not _names(other, alias, schema):

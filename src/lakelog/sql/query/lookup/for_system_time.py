@@ -78,7 +78,7 @@ def proctime_edits(tokens: Sequence[Token]) -> list[Edit]:
 
 
 class _Origin(enum.Enum):
-    NOW = "the time of reading"
+    NOW = "the read time"
     STORED = "a value of the row"
     MISSING = "no column"
 

@@ -89,12 +89,12 @@ class LookupJoins:
         left, at = "", begin
         for join in joins:
             left += self._text(at, join.start)
-            left, at = " " + self._looked_up(join, left.strip()), join.end
+            left, at = " " + self._lookup_text(join, left.strip()), join.end
         end = joins[-1].end
-        self._edits = [edit for edit in self._edits if not edit.lies_in(begin, end)]
+        self._edits = [edit for edit in self._edits if not edit.is_within(begin, end)]
         self._edits.append(Edit(begin, end, left))
 
-    def _looked_up(self, join: _Join, left: str) -> str:
+    def _lookup_text(self, join: _Join, left: str) -> str:
         """The text that replaces the relations before a join and the joined one."""
         sides = [f"{_LEFT}{at}" for at in range(len(join.before))]
         structs = [f"struct({quoted_name(name)}.*) AS {side}" for name, side in zip(join.before, sides, strict=True)]
@@ -201,34 +201,36 @@ class LookupJoins:
         source, node = self._query.source, read.reference.node
         join = None if node is None else node.parent
         select = None if join is None else join.parent
-        place = read.reference.name.start
+        position = read.reference.name.start
         if not isinstance(join, exp.Join) or not isinstance(select, exp.Select):
             raise source.error(
-                place,
+                position,
                 f"table '{read.reference.name}' can only be looked up in a join: write FROM stream AS s JOIN "
                 f"{read.reference.name} FOR SYSTEM_TIME AS OF PROCTIME() AS d ON s.k = d.k",
             )
         kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
         if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER") or method:
-            raise source.error(place, "a lookup join must be an INNER JOIN or a LEFT JOIN")
+            raise source.error(position, "a lookup join must be an INNER JOIN or a LEFT JOIN")
         relations = list(relations_of(select))
         before = [
             relation.alias_or_name for relation in relations[: next(i for i, r in enumerate(relations) if r is node)]
         ]
         if not all(before):
-            raise source.error(place, "each relation before a lookup join needs a name: write (…) AS name")
+            raise source.error(position, "each relation before a lookup join needs a name: write (…) AS name")
         alias = node.alias_or_name if node is not None else ""
         if len({name.lower() for name in (*before, alias)}) <= len(before):
-            raise source.error(place, f"two relations of this query have the same name: rename '{alias}'")
+            raise source.error(position, f"two relations of this query have the same name: rename '{alias}'")
         check_time(self._session, self._query, select, read.time, relations[: len(before)])
-        start, on, end = self._places(read)
+        start, on, end = self._join_span(read)
         if on is None:
             keys = ", ".join(read.schema.primary_keys)
-            raise source.error(place, f"a lookup join needs ON with an equality on columns of the primary key ({keys})")
+            raise source.error(
+                position, f"a lookup join needs ON with an equality on columns of the primary key ({keys})"
+            )
         condition = read_condition(on, alias, read.schema)
         if not read.schema.is_keyed:
             raise source.error(
-                place,
+                position,
                 f"table '{read.reference.name}' has no primary key: a lookup join finds rows by columns of the primary "
                 f"key",
             )
@@ -241,7 +243,7 @@ class LookupJoins:
             )
         return _Join(read, select, alias, tuple(before), side == "LEFT", start, end, condition)
 
-    def _places(self, read: LookupRead) -> tuple[int, Sequence[Token] | None, int]:
+    def _join_span(self, read: LookupRead) -> tuple[int, Sequence[Token] | None, int]:
         """The start of the join's keywords, the tokens of its condition, and the end of the condition."""
         tokens = self._query.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == read.reference.name.start)

@@ -40,9 +40,9 @@ class CreateCatalog(ParsedStatement):
             options = cursor.options()
             cursor.expect_end()
         except UnsupportedStatement as refused:
-            place = str(refused).partition(": ")[0]
+            location = str(refused).partition(": ")[0]
             raise UnsupportedStatement(
-                f"{place}: the options of catalog '{name}' are invalid from here: write CREATE CATALOG {name} WITH "
+                f"{location}: the options of catalog '{name}' are invalid from here: write CREATE CATALOG {name} WITH "
                 "('warehouse' = '…', 'catalog.type' = '…', …)"
             ) from None
         return cls(cursor.source, name, if_not_exists, options)

@@ -38,4 +38,4 @@ def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) ->
             counts.files += sign
             times = [t for t in (counts.newest_ms, entry.file.creation_time_ms) if t is not None]
             counts.newest_ms = max(times, default=None)
-    return {place: counts for place, counts in out.items() if counts.files > 0}
+    return {key: counts for key, counts in out.items() if counts.files > 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lakelog.paimon.types.types import type_words
+from lakelog.paimon.types.types import type_text
 from lakelog.table.system.metadata import TEXT, Columns, MetadataTable, needed
 
 
@@ -31,4 +31,4 @@ class AggregationFields(MetadataTable):
             options = given.get(field.name, [])
             values = "[" + ", ".join(value for _, value in options) + "]"
             keys = "[" + ", ".join(key for key, _ in options) + "]"
-            yield field.name, type_words(field.type), values, keys, field.description
+            yield field.name, type_text(field.type), values, keys, field.description

@@ -63,7 +63,7 @@ class Identify:
         if identity is None:
             await self._ask_to_log_in(scope, headers, receive, send)
             return
-        if scope["method"] not in _SAFE and not _is_meant(headers, identity):
+        if scope["method"] not in _SAFE and not _has_valid_csrf(headers, identity):
             why = "the X-CSRF-Token is missing or wrong: reload the page"
             await refuse(scope, receive, send, 403, why)
             return
@@ -111,7 +111,7 @@ def _is_browser(headers: Headers) -> bool:
     return "sec-fetch-site" in headers or "text/html" in headers.get("accept", "")
 
 
-def _is_meant(headers: Headers, identity: Identity) -> bool:
+def _has_valid_csrf(headers: Headers, identity: Identity) -> bool:
     if identity.session is not None:
         given = headers.get("x-csrf-token", "")
         return is_token(given, identity.session.csrf)

@@ -79,11 +79,11 @@ class Gate:
         """A new session with its secret, or the refusal. An empty ``user`` logs in with the token."""
         name = user or TOKEN_USER
         browser = self.cookies.known_browser(cookie_header, name)
-        place = limited_address(address)
-        own = f"browser {browser}" if browser else f"login {name} {place}"
+        network = limited_address(address)
+        own = f"browser {browser}" if browser else f"login {name} {network}"
         limits = {own: _FAILURES}
         if not browser:
-            limits |= {f"address {place}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
+            limits |= {f"address {network}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
         wait = self._throttle.take(limits)
         if wait > 0:
             if self._throttle.take({f"noted {own}": 1}) == 0:  # one line per window: a flood must not fill the log
@@ -107,13 +107,13 @@ class Gate:
 
     def bearer(self, token: str, address: str) -> bool | Refused:
         """Checks a program's token. Guesses are limited per address; a program that works there is not locked out."""
-        place, now = limited_address(address), monotonic_s()
-        limits = {f"bearer {place}": _BEARER_FAILURES}
+        network, now = limited_address(address), monotonic_s()
+        limits = {f"bearer {network}": _BEARER_FAILURES}
         is_over = self._throttle.wait_s(limits) > 0
-        if is_over and now - self._proven.get(place, -_PROVEN_S) >= _PROVEN_S:
+        if is_over and now - self._proven.get(network, -_PROVEN_S) >= _PROVEN_S:
             return Refused(429, "too many wrong tokens: try again in a minute")
         if is_token(token, self.access.token):
-            self._proven[place] = now
+            self._proven[network] = now
             return True
         if not is_over:
             self._throttle.take(limits)

@@ -35,12 +35,14 @@ class Origins:
             origin = headers.get("origin")
             if origin is not None and origin.lower() != f"{self._scheme}://{host}":
                 await refuse(
-                    scope, receive, send, 403, "cross-origin request refused: only pages of this server may ask"
+                    scope, receive, send, 403, "cross-origin request refused: only pages of this server may send it"
                 )
                 return
             site = headers.get("sec-fetch-site")
             if site is not None and site not in _SAFE_SITES and not _is_navigation(scope, headers):
-                await refuse(scope, receive, send, 403, "cross-site request refused: only pages of this server may ask")
+                await refuse(
+                    scope, receive, send, 403, "cross-site request refused: only pages of this server may send it"
+                )
                 return
         await self._app(scope, receive, send)
 

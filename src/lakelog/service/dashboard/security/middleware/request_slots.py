@@ -72,13 +72,13 @@ class RequestSlots:
             next_ = self._next() if self._free else None
             if next_ is None:
                 return
-            self._hand_to(next_)
+            self._grant_slot(next_)
         self._schedule_round()
 
     def _next(self) -> str | None:
         return next((who for who in self._waiting if self._used[who] < self._each), None)
 
-    def _hand_to(self, who: str) -> None:
+    def _grant_slot(self, who: str) -> None:
         turns = self._waiting.pop(who)
         turn = turns.popleft()
         self._waits -= 1

@@ -21,7 +21,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER that drops unsent bytes at the close."""
 
 
-class PatientProtocol(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """uvicorn's HTTP with time limits for a request's head and for a client that does not read; uvicorn limits only the
     pause between requests.
 
