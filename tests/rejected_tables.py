@@ -10,7 +10,7 @@ from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 
 KEEP = "'on-bad-record' = 'keep'"
 LOG = "'log-store.enabled' = 'true', 'commit.interval' = '1 ms'"
@@ -42,7 +42,7 @@ def append(table: Table, bucket: int, *values: bytes) -> list[int]:
     assert log is not None
     nothing = pa.nulls(len(values), pa.large_binary())
     appender = appender_for(log)
-    done = appender.append(bucket, Records(nothing, pa.array(values, pa.large_binary()), NOBODYS_HEADER))
+    done = appender.append(bucket, Records(nothing, pa.array(values, pa.large_binary()), UNOWNED_HEADER))
     appender.flush()
     return done.offsets().to_pylist()
 

@@ -21,7 +21,7 @@ from lakelog.filestore.store import FileStore
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
@@ -116,7 +116,7 @@ def appended(table: Table, ids: range) -> None:
     values = [(f"no record: id={i}, at all" if i % 3 == 0 else text % i).encode() for i in ids]
     appender = appender_for(log)
     appender.append(
-        0, Records(pa.nulls(len(ids), pa.large_binary()), pa.array(values, pa.large_binary()), NOBODYS_HEADER)
+        0, Records(pa.nulls(len(ids), pa.large_binary()), pa.array(values, pa.large_binary()), UNOWNED_HEADER)
     )
     appender.flush()
 
@@ -239,7 +239,7 @@ def test_a_replay_of_records_takes_each_once(tmp_path, depth: Depth) -> None:
     assert log is not None
     text = '{"before":null,"after":{"id":%d,"name":null},"op":"c"}'
     values = [(text % i if i % 2 else f"no record: id={i}, at all").encode() for i in range(4)]
-    records = Records(pa.nulls(4, pa.large_binary()), pa.array(values, pa.large_binary()), NOBODYS_HEADER)
+    records = Records(pa.nulls(4, pa.large_binary()), pa.array(values, pa.large_binary()), UNOWNED_HEADER)
     appender_for(log).append(0, records)
     appender_for(log).flush()
     list(table.follow("latest"))

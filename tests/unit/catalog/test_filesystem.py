@@ -243,7 +243,7 @@ def test_a_table_that_a_slow_drop_cannot_put_back_is_kept_and_named(
         rename(path, new_path)
 
     monkeypatch.setattr(io, "rename_dir", paused)
-    with pytest.raises(TableReplaced, match=r"lies in '.*\.dropped-.*' now: move that directory") as refused:
+    with pytest.raises(TableReplaced, match=r"is in '.*\.dropped-.*': move that directory") as refused:
         shop.drop_table(ORDERS)
     monkeypatch.setattr(io, "rename_dir", rename)
     shop.drop_table(ORDERS)
