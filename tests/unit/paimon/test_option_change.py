@@ -63,7 +63,7 @@ def test_buckets_change_between_fixed_numbers(old: str, new: str, allowed: bool)
     if allowed:
         assert changed(schema, SetOption("bucket", new))["bucket"] == new
         return
-    with pytest.raises(InvalidOption, match="only a fixed number can change, to another.*INSERT OVERWRITE"):
+    with pytest.raises(InvalidOption, match="only a fixed number can change to another.*INSERT OVERWRITE"):
         changed(schema, SetOption("bucket", new))
 
 
