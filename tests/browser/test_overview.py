@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Open
 from dashboards import RunningDashboard, running_dashboard
-from lakelog.io.figures import format_bytes, format_duration
+from lakelog.io.quantities import format_bytes, format_duration
 from sick_tables import SICK, make_sick_tables
 
 TABLES = 200

@@ -15,7 +15,7 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.service.optimizer.optimizer import Event
 from lakelog.table.maintenance.run_history import Run
 

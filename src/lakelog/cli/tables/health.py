@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.names import complete_tables
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
-from lakelog.io.figures import format_bytes, format_duration
+from lakelog.io.quantities import format_bytes, format_duration
 from lakelog.table.health.health import TableHealth
 
 _TEXT, _INT = pa.string(), pa.int64()

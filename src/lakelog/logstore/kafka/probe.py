@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from lakelog.io.clock import monotonic_s
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.kafka.topic import TIMEOUT_S, client, translated_errors
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.pulsar.access import Access, Admin
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lakelog.io.clock import now_ms
-from lakelog.io.figures import format_bytes, format_duration
+from lakelog.io.quantities import format_bytes, format_duration
 
 NOTHING: Final = "–"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.io.figures import format_duration
+from lakelog.io.quantities import format_duration
 from lakelog.service.spark_environment import environment_of_own_spark
 
 _SECONDS: Final = 1_200

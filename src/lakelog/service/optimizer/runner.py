@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.health.actions import (

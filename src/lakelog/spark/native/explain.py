@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelog.filestore.read.native_files import pick_native
 from lakelog.filestore.read.plan import Split
 from lakelog.io import scheme_of
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.paimon.rows.display import partition_path
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source

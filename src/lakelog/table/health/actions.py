@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.io.figures import counted, format_bytes, format_duration
+from lakelog.io.quantities import counted, format_bytes, format_duration
 from lakelog.merge.table_rules import check_writable, needs_lookup
 from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.log import COMMIT_INTERVAL, ON_BAD_RECORD, WRITER_TIMEOUT

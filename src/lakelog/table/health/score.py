@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.io.figures import counted, format_duration
+from lakelog.io.quantities import counted, format_duration
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options

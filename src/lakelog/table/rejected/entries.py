@@ -25,7 +25,7 @@ from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.rejected import REJECTED_RETENTION
-from lakelog.paimon.types.checked_values import checked, read_as, parsing
+from lakelog.paimon.types.checked_values import checked, parsing, read_as
 from lakelog.table.model.attempt import RejectedRows
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord

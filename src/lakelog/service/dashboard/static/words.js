@@ -1,4 +1,4 @@
-// Figures as people read them; the same rules as lakelog/io/figures.py.
+// Figures as people read them; the same rules as lakelog/io/quantities.py.
 const DURATIONS = [[1000, 1, "ms"], [120000, 1000, "s"], [7200000, 60000, "min"], [172800000, 3600000, "h"]];
 const BYTES = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.io.figures import format_bytes
+from lakelog.io.quantities import format_bytes
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.doctor.check import Check, CheckContext, Finding

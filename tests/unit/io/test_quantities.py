@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.io.figures import counted, format_bytes, format_duration
+from lakelog.io.quantities import counted, format_bytes, format_duration
 
 HOUR, DAY = 3_600_000, 86_400_000
 
