@@ -38,6 +38,7 @@ from lakelog.paimon.rows.row_kind import (
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
@@ -119,9 +120,9 @@ class TaskWriter:
             check_log_content(table.options)
         table.check_identity(IDENTITY_CHECK_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
-        self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:
+            self._header = encode_header(DATA, writer, epoch, self._attempt, schema=RecordSchemas(table).own_id)
             with table.explained():
                 self._log = appender_of(table, table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
