@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from lakelog.errors import InvalidSchema
 from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.healing_plan import LoggedChange
 from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.record_schemas import RecordSchemas, converted, log_keys
@@ -91,10 +92,23 @@ class CommittedRows:
             return []
         values = pa.array([self._form.asserting(image, None) for image in images], pa.large_binary())
         rows = self._form.decode(values, arrow_schema(written.fields))
-        schema = self.table.schema
-        now = converted(rows, written, schema, schema.field_names).drop_columns([ROW_KIND_COLUMN])
-        found = self._encoded(now.combine_chunks().to_batches()[0], schema)
+        try:
+            found = self._now(rows, written)
+        except InvalidSchema:  # a value of a row that was never accepted may not have the new type
+            found = [one for at in range(rows.num_rows) for one in self._now_or_key(rows.slice(at, 1), written)]
         return [(key, self._form.images(value)[1]) for key, value in found]
+
+    def _now_or_key(self, row: pa.Table, written: TableSchema) -> list[tuple[bytes, bytes]]:
+        """A row with the newest columns; of one that cannot be converted only the key, which is enough to delete it."""
+        try:
+            return self._now(row, written)
+        except InvalidSchema:
+            return self._now(row.select(written.primary_keys), written)
+
+    def _now(self, rows: pa.Table, written: TableSchema) -> list[tuple[bytes, bytes]]:
+        schema = self.table.schema
+        now = converted(rows, written, schema, schema.field_names).select(schema.field_names)
+        return self._encoded(now.combine_chunks().to_batches()[0], schema)
 
     def _keys(self, keys: Sequence[bytes], written: TableSchema) -> list[bytes]:
         if not keys:

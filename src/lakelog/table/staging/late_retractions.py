@@ -14,12 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.metadata.schemas import rows_as
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.table.log.record_schemas import log_keys
+from lakelog.table.log.record_schemas import converted, log_keys
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -111,7 +110,8 @@ def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int,
     out: dict[int, set[bytes]] = {}
     for run in runs:
         rows, written = run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)
+        keys = table.schema.primary_keys
         if written.id != table.schema.id:
-            rows = rows_as(rows, written, table.schema)
-        out.setdefault(run.bucket, set()).update(log_keys(table, rows.select(table.schema.primary_keys)))
+            rows = converted(rows, written, table.schema, keys)
+        out.setdefault(run.bucket, set()).update(log_keys(table, rows.select(keys)))
     return out
