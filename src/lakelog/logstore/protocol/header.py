@@ -30,6 +30,8 @@ LOG_ONLY: Final = "log-"
 """Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
 _WITH_SCHEMA: Final = "2"
+_FEW: Final = 50
+"""Number of headers that are faster to look at one by one."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def schema_ids(headers: pa.ChunkedArray | pa.Array) -> np.ndarray | None:
 
 
 def _has_schemas(headers: pa.ChunkedArray | pa.Array) -> bool:
-    if (
-        len(headers) and pc.all(pc.equal(headers, headers[0]), skip_nulls=False).as_py()
-    ):  # most reads, and the cheapest test
+    if len(headers) <= _FEW:
+        return any(text is not None and text[:1] == _WITH_SCHEMA.encode() for text in headers.to_pylist())
+    if pc.all(pc.equal(headers, headers[0]), skip_nulls=False).as_py():  # records of one attempt, as most are
         headers = headers[:1]
     return bool(pc.any(pc.equal(pc.binary_slice(headers, 0, 1), _WITH_SCHEMA.encode())).as_py())

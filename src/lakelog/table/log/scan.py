@@ -247,11 +247,10 @@ class LogScan:
         Columns are found by their id in the schema of the record. Raises InvalidSchema for a newer record that has no
         value of this read's schema.
         """
-        parts = [
-            self._rows_of(records.slice(start, end - start), written, bucket)
-            for written, start, end in self.schemas.runs(records.column("header"))
-        ]
-        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+        runs = list(self.schemas.runs(records.column("header")))
+        if len(runs) == 1:
+            return self._rows_of(records, runs[0][0], bucket)
+        return pa.concat_tables(self._rows_of(records.slice(at, end - at), schema, bucket) for schema, at, end in runs)
 
     @cached_property
     def schemas(self) -> RecordSchemas:
