@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,15 +14,18 @@ import pyarrow as pa
 from lakelog.errors import Fenced
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
-from lakelog.logstore.protocol.healing_plan import Correction, Healing
+from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
 from lakelog.table.commit.committer import Committer
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import SnapshotCutover
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.maintenance import retention
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.read.committed_rows import CommittedRows
 
 _PLAN: Final = Healing.plan
 _STARTS: Final = Committer._starts
@@ -116,6 +119,17 @@ def _same(table: DynamicTable) -> DynamicTable:
     return table
 
 
+def _by_name(schemas: RecordSchemas, headers: pa.ChunkedArray) -> Iterator[tuple[TableSchema, int, int]]:
+    """Reads each record with the names of the reader, whatever they meant when it was written."""
+    yield schemas.table.schema, 0, len(headers)
+
+
+def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[int | None, Sequence[LoggedChange]]:
+    """Takes the names in a record for those of the committed rows."""
+    rows.table = rows.table.with_newest_schema()
+    return RecordSchemas(rows.table).own_id, changes
+
+
 def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
     @contextmanager
     def plant() -> Iterator[None]:
@@ -146,6 +160,9 @@ BUGS: Final = {
     "switch-too-high": _planted((SnapshotCutover, "kept", _at_the_end)),
     "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
     "state-expires": _planted((retention, "_newest_with_state", _nothing)),
+    "read-by-name": _planted((RecordSchemas, "runs", _by_name)),
+    "heal-by-name": _planted((CommittedRows, "translate", _as_they_are)),
+    "no-schema-id": _planted((RecordSchemas, "own_id", None)),
     "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": _planted((Identity, "check", _nothing)),
     "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),

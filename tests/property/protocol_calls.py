@@ -12,7 +12,7 @@ from simulated_process import Scheduler, Threading
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import Fenced, LakelogError
 from lakelog.filestore.metadata import identity
-from lakelog.paimon.schema.changes import AddColumn, SetOption
+from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
@@ -22,7 +22,7 @@ from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
-from lakelog.table.log import lease_keeper
+from lakelog.table.log import lease_keeper, record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
@@ -96,6 +96,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield late_rows, "_READ", {}
     yield late_rows, "_REOPENED", {}
     yield bucket_count, "_CHANGED", {}
+    yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
     yield row_check, "_TRIED", _Everything()
 
@@ -175,6 +176,18 @@ def expire(table: DynamicTable, keep: int) -> None:
 def add_column(catalog: Catalog, name: str) -> None:
     """ALTER TABLE … ADD COLUMN w."""
     alter_table(catalog, Identifier("db", name), [AddColumn(("w",), BIGINT)])
+
+
+def rename_column(catalog: Catalog, name: str, adds: bool) -> None:
+    """ALTER TABLE … RENAME COLUMN w TO x; with ``adds`` another column takes the name in the same statement."""
+    added = [AddColumn(("w",), BIGINT)] if adds else []
+    alter_table(catalog, Identifier("db", name), [RenameColumn(("w",), "x"), *added])
+
+
+def swap_columns(catalog: Catalog, name: str) -> None:
+    """ALTER TABLE …: w and x exchange their names."""
+    renames = [RenameColumn((old,), new) for old, new in (("w", "y"), ("x", "w"), ("y", "x"))]
+    alter_table(catalog, Identifier("db", name), renames)
 
 
 def set_option(catalog: Catalog, name: str, value: int) -> None:

@@ -10,15 +10,20 @@ import orjson
 import protocol_calls as calls
 import pyarrow as pa
 from simulated_clients import Clients, Follower
-from simulated_rows import rows_by_key
+from simulated_rows import extra_columns, rows_by_key
 from simulated_store import newest
 from simulated_table import SimulatedTable, World
 
 from lakelog.logstore.protocol.header import COMMIT, CORRECTION, DATA, decode_header
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.log.record_schemas import RecordSchemas
 
 Change = tuple[str, int, int]
 """Row kind, id, v."""
+
+Image = Mapping[str, int | None]
+"""A row: column → value."""
 
 _NAMES = {INSERT: "+I", UPDATE_BEFORE: "-U", UPDATE_AFTER: "+U", DELETE: "-D"}
 
@@ -54,18 +59,19 @@ def check_rest(world: World, table: SimulatedTable, clients: Clients) -> list[st
     files = _files(world, table)
     found = {"batch read": calls.batch_read(table.handle), "union": calls.union_read(table.handle)}
     for name, rows in found.items():
-        wrong += [f"{name} has {bad}" for bad in _wrong_extras(world, rows.to_pylist())]
+        wrong += [f"{name} has {bad}" for bad in _wrong_extras(world, rows.to_pylist(), table.handle.schema)]
     earliest = Follower(table, "earliest", True, calls.begin_reading(calls.transactional(table.handle), "earliest"))
     readings = {name: rows_by_key(world, rows) for name, rows in found.items()}
     readings["plain consumer"] = Folded(_plain(table)).table(world)
-    readings["transactional tail"] = Folded(_tail(world, earliest)).table(world)
+    readings["transactional tail"] = Folded(_tail(world, earliest, wrong)).table(world)
     if world.case.mode == "upsert":
-        wrong += [f"the log ends with {bad}" for bad in _wrong_extras(world, _last_images(table))]
+        for schema, image in _last_images(table):
+            wrong += [f"the log ends with {bad}" for bad in _wrong_extras(world, [image], schema)]
     for follower in clients.followers:
         if follower.table is not table:
             continue
         name = f"{'transactional' if follower.is_transactional else 'eventual'} reader from {follower.start}"
-        readings[name] = Folded(_tail(world, follower)).table(world)
+        readings[name] = Folded(_tail(world, follower, wrong)).table(world)
     for name, found in readings.items():
         if found != files:
             wrong.append(f"{name} {_sorted(found)} is not the files {_sorted(files)}")
@@ -83,26 +89,29 @@ def _files(world: World, table: SimulatedTable) -> dict[int, int]:
     for files in live.values():
         rows = [row for file in files for row in table.warehouse.rows_of(file)]
         if world.case.keyed:
-            out |= {key: v for _, kind, key, v, _ in newest(rows) if kind in (INSERT, UPDATE_AFTER)}
+            out |= {key: v for _, kind, key, v, *_ in newest(rows) if kind in (INSERT, UPDATE_AFTER)}
         else:
-            count = Counter(v for *_, v, _ in rows)
+            count = Counter(row[3] for row in rows)
             out |= {v: v if n == 1 else -n for v, n in count.items()}
     return out
 
 
-def _wrong_extras(world: World, rows: Iterable[Mapping[str, int | None]]) -> Iterator[str]:
-    """Rows with a wrong value in the column that ALTER has added."""
+def _wrong_extras(world: World, rows: Iterable[Image], schema: TableSchema) -> Iterator[str]:
+    """Rows with a wrong value in a column that ALTER has renamed or added."""
     for row in rows:
-        if row.get("w") not in world.extras.get(row["v"] or 0, {None}):
-            yield f"w = {row.get('w')} in the row of value {row['v']}"
+        for number, name in extra_columns(schema).items():
+            if row.get(name) not in world.extras.get((row["v"] or 0, number), {None}):
+                yield f"{name} = {row.get(name)} in the row of value {row['v']}, schema {schema.id}"
 
 
-def _last_images(table: SimulatedTable) -> list[Mapping[str, int | None]]:
-    """The last row of each key in an upsert log."""
-    out: dict[int, Mapping[str, int | None]] = {}
+def _last_images(table: SimulatedTable) -> list[tuple[TableSchema, Image]]:
+    """The last row of each key in an upsert log, and the schema of its columns."""
+    out: dict[int, tuple[TableSchema, Image]] = {}
+    schemas = RecordSchemas(table.handle.with_newest_schema())
     for bucket in table.log.buckets:
-        for _, _, value, _ in bucket:
-            out |= {image["id"]: image for kind, image in images_of(value)}
+        for offset, (_, _, value, header) in enumerate(bucket):
+            schema = schemas.of(decode_header(header, offset).schema)
+            out |= {image["id"]: (schema, image) for kind, image in images_of(value)}
     return list(out.values())
 
 
@@ -136,8 +145,8 @@ def images_of(value: bytes | None) -> Iterator[tuple[str, dict[str, Any]]]:
             yield _NAMES[image.pop(ROW_KIND_COLUMN)], image
 
 
-def _tail(world: World, follower: Follower) -> Iterator[Change]:
-    """The records of a reader of the log, in two parts."""
+def _tail(world: World, follower: Follower, wrong: list[str]) -> Iterator[Change]:
+    """The records of a reader of the log, in two parts; adds the errors of its rows."""
     handle, position = follower.table.handle, follower.position
     for batch in follower.full:
         yield from _changes(batch)
@@ -148,6 +157,8 @@ def _tail(world: World, follower: Follower) -> Iterator[Change]:
         for first, last in ((start, cut), (cut, end)):
             if first < last:
                 for batch in scan.read(bucket, first, last):
+                    bad = _wrong_extras(world, batch.to_pylist(), handle.schema)
+                    wrong += [f"a reader of the log has {one}" for one in bad]
                     yield from _changes(batch)
 
 

@@ -62,9 +62,16 @@ class Owner:
         name = self.world.name_of(table)
         if name is None:
             return
-        if self.dice.random() < 0.6 and "w" not in {f.name for f in self.world.open(name).schema.fields}:
+        chance, names = self.dice.random(), set(self.world.open(name).schema.field_names)
+        if chance < 0.6 and "w" not in names:
             calls.add_column(self.world.catalog, name)
             self._count("ALTER … ADD COLUMN")
+        elif chance < 0.6 and "x" in names:
+            calls.swap_columns(self.world.catalog, name)
+            self._count("ALTER … RENAME COLUMN, a swap")
+        elif chance < 0.6:
+            calls.rename_column(self.world.catalog, name, adds=chance < 0.3)
+            self._count("ALTER … RENAME COLUMN" + (", and another column takes the name" if chance < 0.3 else ""))
         else:
             calls.set_option(self.world.catalog, name, self.dice.randint(10, 10**6))
             self._count("ALTER … SET")

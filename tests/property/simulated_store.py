@@ -29,9 +29,11 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 
-FileRow = tuple[int, int, int, int, int | None]
-"""Sequence number, row kind, id, v, w: None in rows of before the column."""
+FileRow = tuple[int, int, int, int, int | None, int | None]
+"""Sequence number, row kind, and the columns by id; None in rows of before the column."""
 
+COLUMNS = 4
+"""The ids that a column may have."""
 _ROUNDS = 10
 
 
@@ -147,15 +149,15 @@ class _BucketWriter:
     """A writer that creates one file of its rows; of a keyed table with the newest row of each key."""
 
     warehouse: Warehouse
-    keyed: bool
+    schema: TableSchema
     held: list[FileRow] = field(default_factory=list)
     changelog_files: tuple[DataFileMeta, ...] = ()
 
     def write(self, rows: pa.Table, kinds: Any = None, sequences: Any = None) -> None:
-        self.held += zip(sequences.to_pylist(), kinds.to_pylist(), *_values(rows), strict=True)
+        self.held += zip(sequences.to_pylist(), kinds.to_pylist(), *_values(rows, self.schema), strict=True)
 
     def finish(self) -> tuple[DataFileMeta, ...]:
-        rows = newest(self.held) if self.keyed else self.held
+        rows = newest(self.held) if self.schema.is_keyed else self.held
         return (self.warehouse.new_file(rows),) if rows else ()
 
 
@@ -211,7 +213,7 @@ class SimulatedStore:
         return self.snapshots.get(number)
 
     def bucket_writer(self, partition: bytes, bucket: int, **_: object) -> _BucketWriter:
-        return _BucketWriter(self.warehouse, self.schema.is_keyed)
+        return _BucketWriter(self.warehouse, self.schema)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         files = self.warehouse.files_at(snapshot)
@@ -348,21 +350,22 @@ class SimulatedStore:
         for run in split.inline_runs:
             table = self.runs.from_ipc(run)
             numbers = (table.column(name).to_pylist() for name in ("_SEQUENCE_NUMBER", "_VALUE_KIND"))
-            rows += zip(*numbers, *_values(table), strict=True)
+            rows += zip(*numbers, *_values(table, self.schema), strict=True)
         if self.schema.is_keyed:
             rows = [row for row in newest(rows) if row[1] not in (DELETE, UPDATE_BEFORE)]
         if filter is not None:
             assert isinstance(filter, In) and filter.column == "id"
             rows = [row for row in rows if row[2] in filter.values]
-        found = {f.name: [row[at] for row in rows] for at, f in enumerate(self.schema.fields, 2)}
+        found = {f.name: [row[2 + f.id] for row in rows] for f in self.schema.fields}
         schema = pa.schema([pa.field(name, pa.int64()) for name in found])
         yield pa.RecordBatch.from_pydict(found, schema=schema).select(list(columns or found))
 
 
-def _values(rows: pa.Table) -> tuple[list[Any], ...]:
-    """The columns id, v and w."""
-    more = rows.column("w").to_pylist() if "w" in rows.column_names else [None] * rows.num_rows
-    return rows.column("id").to_pylist(), rows.column("v").to_pylist(), more
+def _values(rows: pa.Table, schema: TableSchema) -> tuple[list[Any], ...]:
+    """The columns by id."""
+    names = {field.id: field.name for field in schema.fields}
+    nothing = [None] * rows.num_rows
+    return tuple(rows.column(names[at]).to_pylist() if at in names else nothing for at in range(COLUMNS))
 
 
 def newest(rows: Iterable[FileRow]) -> list[FileRow]:

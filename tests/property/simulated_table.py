@@ -83,7 +83,7 @@ def case_of(seed: int) -> Case:
 
 
 def _schema(case: Case) -> TableSchema:
-    fields = (DataField(0, "id", BIGINT), DataField(1, "v", BIGINT))
+    fields = (DataField(0, "id", BIGINT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
     options = {
         "bucket": str(case.buckets),
         "log-store.enabled": "true",
@@ -96,7 +96,7 @@ def _schema(case: Case) -> TableSchema:
         "write-only": "true",
         **({} if case.keyed else {"bucket-key": "id"}),
     }
-    return TableSchema(0, fields, 1, primary_keys=("id",) if case.keyed else (), options=options)
+    return TableSchema(0, fields, 2, primary_keys=("id",) if case.keyed else (), options=options)
 
 
 _SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES)}
@@ -124,7 +124,7 @@ class World:
         self.runs = InlineRuns()
         self.catalog = FilesystemCatalog("memory", self.io)
         self.tables: list[SimulatedTable] = []
-        self.extras: dict[int, set[int | None]] = {}
+        self.extras: dict[tuple[int, int], set[int | None]] = {}
         self._values = 0
         self.io.write(f"{_DATABASE}/.kept", b"")
         self.io.on_create = self._note_table

@@ -24,7 +24,9 @@ from simulated_table import Case, case_of
 from depth import Depth
 
 EVENTS = {
-    "ALTER … ADD COLUMN",
+    "ALTER … RENAME COLUMN",
+    "ALTER … RENAME COLUMN, a swap",
+    "ALTER … RENAME COLUMN, and another column takes the name",
     "ALTER … SET",
     "CREATE of a name that was used",
     "CommitUnknown",

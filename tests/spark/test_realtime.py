@@ -122,6 +122,38 @@ def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
     assert same(tailed(typed, source)) == same(before * 2)
 
 
+def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql(CREATE.format(columns="id int, n int, o int, s string, at timestamp", more=", 'bucket-key' = 'id'"))
+    before = lake.table("db.t")
+    lake.sql("insert into db.t values (1, 10, 11, 'a', timestamp'2024-01-01 00:00:00')")
+    running = before.logical
+    lake.sql("alter table db.t rename column n to m; alter table db.t rename column o to n")
+    lake.sql("alter table db.t alter column m type bigint; alter table db.t drop column s; alter table db.t add s int")
+    lake.sql("insert into db.t values (2, 5000000000, 21, timestamp'2024-01-02 00:00:00', 7)")
+    with before.writer() as writer:
+        writer.write(pa.table({"id": pa.array([3], pa.int32()), "n": pa.array([30], pa.int32()), "s": ["c"]}))
+    table = lake.table("db.t")
+    frame = changes_of(kafka_records(spark, table), table.logical)
+    want = tailed(table, frame)
+    assert [(r["id"], r["m"], r["n"], r["s"]) for r in want] == [
+        (1, 10, 11, None),
+        (2, 5 * 10**9, 21, 7),
+        (3, 30, None, None),
+    ]
+    assert same(frame.toArrow().to_pylist()) == same(want)
+    some = changes_of(kafka_records(spark, table), table.logical, ["m", "at"])
+    assert same(some.toArrow().to_pylist()) == same(tailed(table, some, columns=["m", "at"]))
+    (record,) = records_of(spark.sql("select 4 id, 40L m"), table.logical).collect()
+    assert bytes(record.headers[0].value).split(b"|")[7] == b"%d" % table.logical.schema.id
+    with pytest.raises(PySparkException, match=r"changed by ALTER TABLE.*restart the query"):
+        changes_of(kafka_records(spark, table), running).collect()
+    lake.sql("alter table db.t alter column n type string")
+    changed = lake.table("db.t").logical
+    with pytest.raises(PySparkException, match=r"'n'.*had another type in older records.*use read_stream"):
+        changes_of(kafka_records(spark, table), changed).collect()
+
+
 def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int", more=", 'bucket-key' = 'id'"))
@@ -149,9 +181,9 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
     strict = table.logical.with_hints({**inserts.hints, "log.consumer.retractions": "error"})
     with pytest.raises(PySparkException, match="has a change of kind"):
         changes_of(kafka_records(spark, table), strict).collect()
-    record("c", b"2|d|w|0|a")
+    record("c", b"3|d|w|0|a")
     appender.flush()
-    with pytest.raises(PySparkException, match=r"does not know: 2\|d"):
+    with pytest.raises(PySparkException, match=r"does not know: 3\|d"):
         changes_of(kafka_records(spark, table), table.logical).collect()
 
 

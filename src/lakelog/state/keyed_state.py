@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -37,11 +37,16 @@ _ORPHAN_MS: Final = 3_600_000
 """Age after which a run without a save is deleted. A younger one may get its save; an older one is of a dead task."""
 
 
+Conform = Callable[[pa.RecordBatch, int | None], pa.RecordBatch]
+"""A block and the id of its columns → the block with the columns of the state."""
+
+
 class KeyedState:
     """The state of one bucket before the record at ``offset``. Not for several threads.
 
     One that is not ``durable`` is never saved, and deletes its files when they are merged. ``cache`` keeps blocks of
-    the files that were read, ``memory`` bytes of new rows are held before they are written.
+    the files that were read, ``memory`` bytes of new rows are held before they are written. ``columns`` is the id of
+    the columns, which each run notes (None: not noted), and ``conform`` reads runs of others; by default by names.
     """
 
     def __init__(
@@ -54,10 +59,15 @@ class KeyedState:
         durable: bool = True,
         cache: BlockCache | None = None,
         memory: int | None = None,
+        columns: int | None = None,
+        conform: Conform | None = None,
     ) -> None:
         self.offset, self._durable = offset, durable
         self._cache, self._memory = cache, _MOST_IN_MEMORY if memory is None else memory
         self._io, self._directory, self._schema, self._keys = io, directory, schema, tuple(keys)
+        self._columns = columns
+        self._conform: Conform = conform or (lambda block, _: conformed(block, schema))
+        self._columns_of: dict[str, int | None] = {}
         self._files: list[KeyedRun] = []
         self._fresh: list[KeyedRun] = []
         self._fresh_bytes = 0
@@ -162,12 +172,17 @@ class KeyedState:
     def _load(self, offset: int) -> None:
         self.close()
         path = f"{self._directory}/{_SAVE}{offset:019d}"
-        self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in _runs_of(self._io, path)]
+        runs = _runs_of(self._io, path)
+        self._columns_of = {r["name"]: r.get("columns") for r in runs}
+        self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in runs]
         self._fresh, self._fresh_bytes, self.offset = [], 0, offset
         self._saved, self._unsaved = offset, False
 
     def _run(self, name: str, bounds: pa.RecordBatch, rows: int) -> KeyedRun:
-        bounds = _conformed(bounds, pa.schema([self._schema.field(key) for key in self._keys]))
+        # keys keep their order and types, but ALTER TABLE may rename them
+        bounds = pa.RecordBatch.from_arrays(
+            bounds.columns, schema=pa.schema([self._schema.field(k) for k in self._keys])
+        )
         return KeyedRun(self._keys, bounds, rows, lambda block: self._block(name, block), name)
 
     @property
@@ -184,7 +199,7 @@ class KeyedState:
         if name not in self._open:
             file = self._io.open_input(f"{self._directory}/{name}")
             self._open[name] = file, pa.ipc.open_file(file)
-        return _conformed(self._open[name][1].get_batch(block), self._schema)
+        return self._conform(self._open[name][1].get_batch(block), self._columns_of.get(name, self._columns))
 
     def _flush(self) -> None:
         """Writes the rows in memory as a run, merged with the files that are not much larger."""
@@ -213,7 +228,11 @@ class KeyedState:
         return merge_runs([run.batches() for run in reversed(newest_first)], self._keys, _Newest())
 
     def _to_json(self) -> bytes:
-        runs = [{"name": run.name, "rows": run.rows, "bounds": _text(run.bounds)} for run in self._files]
+        runs = []
+        for run in self._files:
+            columns = self._columns_of.get(run.name, self._columns)
+            noted = {} if columns is None else {"columns": columns}
+            runs.append({"name": run.name, "rows": run.rows, "bounds": _text(run.bounds), **noted})
         return orjson.dumps({"runs": runs})
 
 
@@ -269,7 +288,7 @@ def _to_merge(sizes: Sequence[int]) -> int:
     return count
 
 
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A block with the current columns; those added after its write are NULL."""
     if batch.schema.equals(schema):
         return batch

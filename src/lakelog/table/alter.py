@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -23,6 +23,7 @@ from lakelog.merge.table_rules import check_writable
 from lakelog.options.compatibility import DEFAULTS
 from lakelog.options.log import (
     LOG_ADDRESS,
+    LOG_ADOPT,
     LOG_ENABLED,
     LOG_OPTIONS,
     LOG_RETENTION,
@@ -36,7 +37,8 @@ from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
+from lakelog.paimon.types.types import DataType
+from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once
 
@@ -48,10 +50,9 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     """Applies all these changes as one new schema, or none of them.
 
     Options may have any of their names. In addition to the format's rules, the result must be a table that lakelog
-    writes. Messages in a log name their columns, so in a table with a log no change may alter the meaning of a name
-    (see ``check_log_follows``). A new ``log-store.retention`` is set on the log before the schema, so that it is in
-    both or refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
-    Unavailable.
+    writes, and its log must be able to follow (``check_log_follows``). A new ``log-store.retention`` is set on the log
+    before the schema, so that it is in both or refused. Raises NotFound, InvalidSchema, InvalidOption,
+    UnsupportedFeature, CommitConflict, CommitUnknown, Unavailable.
     """
     check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location = catalog.load_table(identifier)
@@ -119,29 +120,19 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
 
 
 def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None:
-    """Checks that existing messages in the log keep their meaning with the new schema; messages name their columns.
+    """Checks that the log of a table can follow a change. ``former`` are the earlier schemas, the oldest first.
 
-    A new column is NULL in them and a dropped one is ignored. Raises InvalidSchema for a column that is renamed,
-    changes its type or becomes NOT NULL, and for a name that another column had. Raises InvalidOption for another
-    number of buckets, because the log has one partition for each. ``former`` are the earlier schemas, the oldest first.
+    Raises InvalidOption for another number of buckets, because the log has one partition for each. The records of other
+    producers have no schema id (``log-store.adopt``): raises InvalidSchema for a change of what a name in them means.
     """
-    before = former[-1]
-    if before.num_buckets != after.num_buckets:
+    if former[-1].num_buckets != after.num_buckets:
         raise _refused_option(BUCKET.key, str(after.num_buckets), "its log has one partition for each bucket")
-    old = dict(_named(before.fields))
-    used = {path: number for schema in former for number, (path, _) in _named(schema.fields)}
-    for number, (path, field) in _named(after.fields):
-        if number not in old:
-            if used.get(path, number) != number:
-                raise _refused_column(path, "added again", "older messages have values of the former column under it")
-            continue
-        old_path, old_field = old[number]
-        if old_path != path:
-            raise _refused_column(old_path, f"renamed to '{path}'", "older messages have its values under the old name")
-        if _shape(old_field.type) != _shape(field.type):
-            raise _refused_column(path, "given another type", "older messages have values of the old type")
-        if old_field.type.nullable and not field.type.nullable:
-            raise _refused_column(path, "made NOT NULL", "older messages may have NULL in it")
+    if Options(after.options).need(LOG_ADOPT):
+        for column, done, why in changed_meanings(after, former):
+            raise InvalidSchema(
+                f"column '{column}' cannot be {done} in a table with the log of another producer: {why}; add a column "
+                "with an unused name, or create a new table and copy the rows"
+            )
 
 
 def _canonical(change: SchemaChange) -> SchemaChange:
@@ -192,41 +183,6 @@ def _refused_option(key: str, value: str | None, why: str) -> InvalidOption:
     return InvalidOption(f"option '{key}' cannot be {done} for this table: {why}")
 
 
-def _refused_column(column: str, done: str, why: str) -> InvalidSchema:
-    return InvalidSchema(
-        f"column '{column}' cannot be {done} in a table with a log: {why}; add a column with an unused name, or "
-        "create a new table and copy the rows"
-    )
-
-
-def _named(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[int, tuple[str, DataField]]]:
-    """(id, (path, field)) of every column and every nested field."""
-    for field in fields:
-        path = f"{above}{field.name}"
-        yield field.id, (path, field)
-        yield from _named(_parts(field.type), f"{path}.")
-
-
 def _word(kind: DataType) -> str:
     text = kind.to_json()
     return text if isinstance(text, str) else str(text["type"])
-
-
-def _parts(kind: DataType) -> tuple[DataField, ...]:
-    """The fields of the row types directly inside a type."""
-    if isinstance(kind, RowType):
-        return kind.fields
-    if isinstance(kind, MapType):
-        return (*_parts(kind.key), *_parts(kind.value))
-    return _parts(kind.element) if isinstance(kind, ArrayType | MultisetType | VectorType) else ()
-
-
-def _shape(kind: DataType) -> object:
-    """The type as messages represent it, without nullability; row fields are checked separately."""
-    if isinstance(kind, RowType):
-        return "ROW"
-    if isinstance(kind, MapType):
-        return "MAP", _shape(kind.key), _shape(kind.value)
-    if isinstance(kind, ArrayType | MultisetType | VectorType):
-        return type(kind).__name__, _shape(kind.element)
-    return kind.with_nullable(True)

@@ -14,10 +14,12 @@ from lakelog.logstore.protocol.header import (
     DATA,
     UNOWNED_HEADER,
     Header,
+    are_of_attempts,
     are_unowned,
     decode_header,
     encode_header,
     parse_kinds,
+    schema_ids,
 )
 
 WRITER = "0b5c7a1e-4c1c-4b0e-9d57-5a3a64b1d3f0"
@@ -27,6 +29,8 @@ def test_the_layout_never_changes() -> None:
     assert encode_header(DATA, "w", 7, "00ff") == b"1|d|w|7|00ff"
     assert encode_header(CORRECTION, "w", 7, "00ff", 42, -1) == b"1|x|w|7|00ff|42|-1"
     assert encode_header(CORRECTION, "w", 7, "00ff", 0, 0) == b"1|x|w|7|00ff|0|0"
+    assert encode_header(DATA, "w", 7, "00ff", schema=3) == b"2|d|w|7|00ff|||3"
+    assert encode_header(CORRECTION, "w", 7, "00ff", 42, -1, schema=3) == b"2|x|w|7|00ff|42|-1|3"
     assert begin_record("w", 7, "00ff").headers == b"1|b|w|7|00ff"
     assert commit_record("w", 7, ["a", "b"], 42).headers == b'1|c|w|7||||{"accepted":["a","b"],"first":42}'
     assert abort_record("w", 7).headers == b"1|a|w|7|"
@@ -40,6 +44,8 @@ def test_the_layout_never_changes() -> None:
         Header(CORRECTION, WRITER, 3, "0123456789abcdef", 2**62, 1),
         Header(CORRECTION, WRITER, 3, "0123456789abcdef", 0, -1),
         Header(CORRECTION, WRITER, 3, "0123456789abcdef", 0, 0),
+        Header(DATA, WRITER, 3, "0123456789abcdef", schema=7),
+        Header(CORRECTION, WRITER, 3, "0123456789abcdef", 5, -1, schema=12),
         Header(BEGIN, WRITER, 3, "0123456789abcdef"),
         Header(ABORT, WRITER, 3, ""),
     ],
@@ -47,7 +53,7 @@ def test_the_layout_never_changes() -> None:
 def test_what_is_encoded_is_decoded(header: Header) -> None:
     is_correction = header.kind == CORRECTION
     reference = (header.ref, header.sign) if is_correction else (None, None)
-    data = encode_header(header.kind, header.writer, header.epoch, header.attempt, *reference)
+    data = encode_header(header.kind, header.writer, header.epoch, header.attempt, *reference, schema=header.schema)
     assert decode_header(data, 0) == header
 
 
@@ -70,12 +76,13 @@ def test_kinds_of_many_headers_are_read_at_once() -> None:
     assert parse_kinds(pa.array([], pa.binary())).to_pylist() == []
 
 
-@pytest.mark.parametrize("strange", [b"2|d|w|0|a", b"", b"hello", b"10|d|w|0|a"])
+@pytest.mark.parametrize("strange", [b"3|d|w|0|a", b"2|d|w|0|a", b"", b"hello", b"10|d|w|0|a"])
 def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) -> None:
     with pytest.raises(Corrupt, match=r"offset 17 .*version"):
         decode_header(strange, 17)
     with pytest.raises(Corrupt, match="version"):
-        parse_kinds(pa.array([b"1|d|w|0|a", strange], pa.binary()))
+        headers = pa.array([b"1|d|w|0|a", strange], pa.binary())
+        schema_ids(headers) if parse_kinds(headers) else None
 
 
 def test_a_record_without_a_header_or_a_writer_is_an_unowned_row() -> None:
@@ -84,3 +91,22 @@ def test_a_record_without_a_header_or_a_writer_is_an_unowned_row() -> None:
     assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]
     assert are_unowned(headers).to_pylist() == [True, True, False, False, False]
     assert decode_header(None, 0) == decode_header(UNOWNED_HEADER, 0) == Header(DATA, "", 0, "")
+
+
+def test_schema_ids_of_many_headers_are_read_at_once() -> None:
+    plain, second = b"1|d|w|0|a", b"2|x|w|0|a|3|-1|12"
+    named, unowned = b"2|d|w|0|b|||5", encode_header(DATA, "", 0, "", schema=5)
+    headers = pa.chunked_array([[plain, named, named], [None, second, plain, unowned]], pa.binary())
+    ids = schema_ids(headers)
+    assert ids is not None
+    assert ids.tolist() == [-1, 5, 5, -1, 12, -1, 5]
+    assert schema_ids(pa.chunked_array([[None, plain], [plain]], pa.binary())) is None
+    assert schema_ids(pa.array([], pa.binary())) is None
+    assert are_unowned(headers).to_pylist() == [False, False, False, True, False, False, True]
+    assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "d", "x", "d", "d"]
+
+
+def test_the_rows_of_an_attempt_are_found_whatever_schema_they_have() -> None:
+    headers = pa.array([b"1|d|w|0|a", b"2|d|w|0|a|||5", b"2|d|w|1|a|||5", b"2|x|w|0|a|3|-1|5", None], pa.binary())
+    assert are_of_attempts(headers, {("w", 0, "a")}).tolist() == [True, True, False, False, False]
+    assert are_of_attempts(headers[:1], {("w", 0, "a")}).tolist() == [True]

@@ -11,7 +11,6 @@ from lakelog.lake.table import Table
 from lakelog.options.option import Options
 from lakelog.paimon.schema.changes import (
     AddColumn,
-    ChangeNullability,
     ChangePosition,
     ChangeTableComment,
     ChangeType,
@@ -210,37 +209,12 @@ def test_healing_by_a_writer_from_before_restores_the_whole_row(lake: Lake, logg
     assert {k: rows[-1][k] for k in ("id", "n", "s")} == {"id": 1, "n": 10, "s": "a"}
 
 
-REFUSED_WITH_LOG: list[tuple[SchemaChange, str]] = [
-    (RenameColumn(("n",), "m"), "'n' cannot be renamed to 'm' in a table with a log"),
-    (ChangeType(("n",), BIGINT), "'n' cannot be given another type in a table with a log"),
-    (RenameColumn(("p", "x"), "y"), r"'p\.x' cannot be renamed to 'p\.y' in a table with a log"),
-    (ChangeType(("p", "x"), BIGINT), r"'p\.x' cannot be given another type in a table with a log"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), REFUSED_WITH_LOG, ids=[m for _, m in REFUSED_WITH_LOG])
-def test_what_readers_of_the_log_could_not_follow_is_refused(logged: Table, change: SchemaChange, message: str) -> None:
-    logged.alter(AddColumn(("p",), RowType((DataField(-1, "x", INT),))))
-    with pytest.raises(InvalidSchema, match=message):
-        logged.alter(change)
-    assert logged.schema.names == ["id", "n", "p"]
-
-
-def test_a_name_of_a_former_column_is_refused_with_a_log_only(lake: Lake, table: Table) -> None:
+def test_a_column_with_the_name_of_a_dropped_one_is_a_new_column(table: Table) -> None:
     write(table, id=[1], n=[10])
     table.alter(DropColumn(("n",)))
     table.alter(AddColumn(("x",), INT))
-    if table.options.get("log-store.enabled") == "true":
-        with pytest.raises(InvalidSchema, match="'n' cannot be added again in a table with a log"):
-            table.alter(AddColumn(("n",), INT))
-        return
     table.alter(AddColumn(("n",), INT))
     assert read(table) == [{"id": 1, "x": None, "n": None}]
-
-
-def test_not_null_is_refused_with_a_log(logged: Table) -> None:
-    with pytest.raises(InvalidSchema, match="'n' cannot be made NOT NULL in a table with a log"):
-        logged.alter(SetOption("alter-column-null-to-not-null.disabled", "false"), ChangeNullability(("n",), False))
 
 
 @pytest.mark.parametrize(

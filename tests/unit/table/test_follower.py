@@ -111,7 +111,7 @@ def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp
 
 def test_a_record_of_another_version_stops_the_follower(tmp_path) -> None:
     table = make(tmp_path)
-    log_first(table, range(3), "a", header=b"2|d||0|")
+    log_first(table, range(3), "a", header=b"3|d||0|")
     with pytest.raises(Corrupt, match="version"):
         followed(table)
     assert table.latest_snapshot() is None

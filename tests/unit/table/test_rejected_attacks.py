@@ -210,6 +210,36 @@ def test_a_replay_by_a_handle_from_before_the_alter_writes_the_rows(tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", [LOG, FILES])
+def test_a_replay_after_names_were_swapped_finds_columns_by_id(tmp_path: Path, options: str) -> None:
+    table = make(tmp_path, options, "id int, a string, b string not null, c string")
+    with table.writer() as writer:
+        writer.write(
+            pa.table({"id": pa.array([1], pa.int32()), "a": ["of a"], "b": pa.nulls(1, pa.string()), "c": ["of c"]})
+        )
+    for change in ("rename column a to x", "rename column b to a", "rename column x to b", "drop column c"):
+        reopened(tmp_path, change)
+    table = reopened(tmp_path, "alter column a drop not null")
+    assert table.replay_rejected().written == 1
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "b": "of a", "a": None}]
+
+
+def test_a_record_that_was_rejected_before_a_rename_is_replayed_by_id(tmp_path: Path) -> None:
+    table = make(tmp_path, JSON, "id int, a string, b string not null")
+    register_follower(table.logical)
+    append(table, 0, b'{"before":null,"after":{"id":1,"a":"of a","b":null},"op":"c"}')
+    list(table.follow(stop="latest"))
+    assert len(rejected(table)) == 1
+    for change in ("rename column a to x", "rename column b to a", "rename column x to b"):
+        reopened(tmp_path, change)
+    table = reopened(tmp_path, "alter column a drop not null")
+    append(table, 0, b'{"before":null,"after":{"id":2,"a":"of a","b":null},"op":"c"}')  # by the first names
+    list(table.follow(stop="latest"))
+    assert table.replay_rejected().written == 1
+    rows = sorted(table.scan().to_arrow().select(["id", "a", "b"]).to_pylist(), key=lambda row: row["id"])
+    assert rows == [{"id": 1, "a": None, "b": "of a"}, {"id": 2, "a": None, "b": "of a"}]
+
+
+@pytest.mark.parametrize("options", [LOG, FILES])
 @pytest.mark.parametrize("numbers", [(1, 2, 3), (1, 3)])
 def test_skipped_rows_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, numbers: tuple[int, ...]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, DATA, decode_header, encode_header, parse_kinds
+from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, decode_header, encode_header, parse_kinds
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Commit:
     attempts: tuple[str, ...]
     first: int
 
-    def data_headers(self) -> list[bytes]:
-        """The headers of the records that the commit makes visible."""
-        return [encode_header(DATA, self.writer, self.epoch, attempt) for attempt in self.attempts]
+    def data_attempts(self) -> set[tuple[str, int, str]]:
+        """The attempts (writer, epoch, attempt) whose records the commit makes visible."""
+        return {(self.writer, self.epoch, attempt) for attempt in self.attempts}
 
 
 def begin_record(writer: str, epoch: int, attempt: str) -> Records:

@@ -3,13 +3,18 @@
 ASCII text, fields separated by ``|``: ``1|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<extra>``; trailing
 empty fields are omitted. An unowned record, which belongs to no epoch (*log first*), has no header, or one without a
 writer.
+
+Version 2 is that of data records and corrections whose columns do not have the table's first names (RFC 17). Its last
+field is the id of their schema: ``2|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<schema>``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,11 +29,17 @@ ABORT: Final = "a"
 LOG_ONLY: Final = "log-"
 """Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
+_WITH_SCHEMA: Final = "2"
+_FEW: Final = 50
+"""Number of headers that are faster to look at one by one."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """A parsed header; ``ref`` and ``sign`` of a correction, ``extra`` of a commit."""
+    """A parsed header; ``ref`` and ``sign`` of a correction, ``extra`` of a commit.
+
+    ``schema`` is the id of the schema whose columns the value names; None: the first names (RFC 17).
+    """
 
     kind: str
     writer: str
@@ -37,13 +48,23 @@ class Header:
     ref: int = -1
     sign: int = 0
     extra: str = ""
+    schema: int | None = None
 
 
 def encode_header(
-    kind: str, writer: str, epoch: int, attempt: str, ref: int | None = None, sign: int | None = None, extra: str = ""
+    kind: str,
+    writer: str,
+    epoch: int,
+    attempt: str,
+    ref: int | None = None,
+    sign: int | None = None,
+    extra: str = "",
+    schema: int | None = None,
 ) -> bytes:
     """The bytes of a header."""
-    fields = [_VERSION, kind, writer, str(epoch), attempt]
+    if schema is not None:
+        extra = str(schema)
+    fields = [_VERSION if schema is None else _WITH_SCHEMA, kind, writer, str(epoch), attempt]
     if ref is not None:
         fields += [str(ref), str(sign)]
     elif extra:
@@ -62,30 +83,78 @@ def decode_header(data: bytes | None, offset: int) -> Header:
     if data is None:
         return Header(DATA, "", 0, "")
     fields = data.decode("ascii", "replace").split("|", 7)
-    if fields[0] != _VERSION or len(fields) < 5:
+    if fields[0] not in (_VERSION, _WITH_SCHEMA) or len(fields) < 5:
         raise Corrupt(
-            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog reads version {_VERSION}: "
-            "upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog reads versions {_VERSION} "
+            f"and {_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
         )
     fields += [""] * (8 - len(fields))
-    return Header(fields[1], fields[2], int(fields[3]), fields[4], int(fields[5] or -1), int(fields[6] or 0), fields[7])
+    has_schema = fields[0] == _WITH_SCHEMA
+    if has_schema and not fields[7].isdigit():
+        raise Corrupt(
+            f"log record at offset {offset} has a header of version {_WITH_SCHEMA} without a schema id: check that the "
+            "topic is lakelog's alone"
+        )
+    return Header(
+        fields[1],
+        fields[2],
+        int(fields[3]),
+        fields[4],
+        int(fields[5] or -1),
+        int(fields[6] or 0),
+        "" if has_schema else fields[7],
+        int(fields[7]) if has_schema else None,
+    )
 
 
 def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """The kind of each record (one letter); data if it has no header. Raises Corrupt for an unknown version."""
     headers = pc.fill_null(headers, UNOWNED_HEADER)
-    text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
-    known = pc.equal(text, f"{_VERSION}|")
+    start = pc.binary_slice(headers, 0, 2)
+    known = pc.equal(start, f"{_VERSION}|".encode())
+    if not pc.all(known, min_count=0).as_py():
+        known = pc.or_(known, pc.equal(start, f"{_WITH_SCHEMA}|".encode()))
     if not pc.all(known, min_count=0).as_py():
         bad = pc.index(known, pa.scalar(False)).as_py()
         raise Corrupt(
-            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog reads version {_VERSION}: "
-            "upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog reads versions {_VERSION} "
+            f"and {_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
         )
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
 
 
 def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Marks the unowned rows. Call ``parse_kinds`` first, which rejects unknown versions."""
-    start = b"%s|%s||" % (_VERSION.encode(), DATA.encode())
-    return pc.fill_null(pc.starts_with(headers, start), True)
+    start = f"|{DATA}||".encode()
+    return pc.fill_null(pc.equal(pc.binary_slice(headers, 1, 1 + len(start)), start), True)
+
+
+def are_of_attempts(headers: pa.ChunkedArray | pa.Array, wanted: Collection[tuple[str, int, str]]) -> np.ndarray:
+    """Marks the data records of these attempts (writer, epoch, attempt)."""
+    texts = [encode_header(DATA, *one) for one in wanted]
+    if _has_schemas(headers):
+        for text in pc.unique(headers).drop_null().to_pylist():
+            head = decode_header(text, -1)
+            if head.schema is not None and head.kind == DATA and (head.writer, head.epoch, head.attempt) in wanted:
+                texts.append(text)
+    found: np.ndarray = pc.is_in(headers, pa.array(texts, pa.binary())).to_numpy(zero_copy_only=False)
+    return found
+
+
+def schema_ids(headers: pa.ChunkedArray | pa.Array) -> np.ndarray | None:
+    """The schema id in each header, -1 without one; None if no header has one. Call ``parse_kinds`` first."""
+    if not _has_schemas(headers):
+        return None
+    whole = headers.combine_chunks() if isinstance(headers, pa.ChunkedArray) else headers
+    runs = pc.run_end_encode(whole)
+    found = [None if text is None else decode_header(text, -1).schema for text in runs.values.to_pylist()]
+    ids = np.array([-1 if one is None else one for one in found], np.int64)
+    return np.repeat(ids, np.diff(runs.run_ends.to_numpy(), prepend=0))
+
+
+def _has_schemas(headers: pa.ChunkedArray | pa.Array) -> bool:
+    if len(headers) <= _FEW:
+        return any(text is not None and text[:1] == _WITH_SCHEMA.encode() for text in headers.to_pylist())
+    if pc.all(pc.equal(headers, headers[0]), skip_nulls=False).as_py():  # records of one attempt, as most are
+        headers = headers[:1]
+    return bool(pc.any(pc.equal(pc.binary_slice(headers, 0, 1), _WITH_SCHEMA.encode())).as_py())

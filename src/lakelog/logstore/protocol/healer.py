@@ -87,9 +87,9 @@ def _read_on(reader: LogReader, bucket: int, region: pa.Table, position: int) ->
 
 def _records(writer: str, corrections: list[Correction]) -> Records:
     headers = [
-        encode_header(DATA, writer, c.epoch, c.attempt)
+        encode_header(DATA, writer, c.epoch, c.attempt, schema=c.schema)
         if c.is_data
-        else encode_header(CORRECTION, writer, c.epoch, c.attempt, c.ref, c.sign)
+        else encode_header(CORRECTION, writer, c.epoch, c.attempt, c.ref, c.sign, schema=c.schema)
         for c in corrections
     ]
     keys = pa.array([c.key for c in corrections], pa.large_binary())

@@ -19,10 +19,28 @@ CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
 
 
 @dataclass(frozen=True)
+class LoggedChange:
+    """A change in a record, or only its key, and the schema id of its columns (``Header.schema``)."""
+
+    key: bytes | None
+    value: bytes | None
+    schema: int | None
+
+
+Translation = Callable[[Sequence[LoggedChange]], tuple[int | None, Sequence[LoggedChange]]]
+"""Changes → the schema id that the committed rows have now, and the changes with the columns of that schema."""
+
+
+def _as_written(changes: Sequence[LoggedChange]) -> tuple[int | None, Sequence[LoggedChange]]:
+    return None, changes
+
+
+@dataclass(frozen=True)
 class Correction:
     """A record to append: it reverts the record at ``ref`` (sign -1), repeats it (+1), or asserts its key's state (0).
 
-    If ``is_data``, transactional readers treat it as a row of an accepted attempt.
+    If ``is_data``, transactional readers treat it as a row of an accepted attempt. ``schema`` is the id of its columns:
+    a reverted record and its correction have the same.
     """
 
     ref: int
@@ -32,16 +50,18 @@ class Correction:
     key: bytes | None
     value: bytes
     is_data: bool = False
+    schema: int | None = None
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A data record or correction of the region."""
+    """A data record or correction of the region; ``is_translated`` if it was written with other columns."""
 
     offset: int
     header: Header
     key: bytes | None
     value: bytes
+    is_translated: bool = False
 
     @property
     def is_data(self) -> bool:
@@ -80,13 +100,15 @@ class Healing:
     """The input of healing: the writer, its decided attempts per epoch, and the properties of the log.
 
     ``table`` is the name of the table, for metrics. ``is_open`` is True for a data record of another writer that is
-    still responsible for its key: the record is undecided, or only the log orders it. If ``own_first``, the writer's
-    newest accepted record is right, because ``lookup`` does not find it (the write fills no files). ``late`` are the
-    keys whose last accepted record may be the old half of an update (``table/staging/late_retractions.py``). The files
-    determine their state. If ``was_taken_over``, another process has healed the records before the region, so
-    corrections that name them are not judged. ``counted`` are corrections that an earlier healer has judged, although
-    they are in the region. ``watch`` is called with the region once it is healed. ``confirm`` is called before
-    corrections are appended, and raises if what they follow from is not the state of this table.
+    still responsible for its key: the record is undecided, or only the log orders it. If ``own_first``, the
+    writer's newest accepted record is right, because ``lookup`` does not find it (the write fills no files).
+    ``late`` are the keys whose last accepted record may be the old half of an update
+    (``table/staging/late_retractions.py``). The files determine their state; their columns are those of ``schema``.
+    ``translate`` gives changes the columns of the committed rows, since an ALTER TABLE may have renamed them or
+    changed their types. If ``was_taken_over``, another process has healed the records before the region, so
+    corrections that name them are not judged. ``counted`` are corrections that an earlier healer has judged,
+    although they are in the region. ``watch`` is called with the region once it is healed. ``confirm`` is called
+    before corrections are appended, and raises if what they follow from is not the state of this table.
     """
 
     writer: str
@@ -100,6 +122,8 @@ class Healing:
     later: Later = Later.FENCED
     own_first: bool = False
     late: frozenset[bytes] = frozenset()
+    schema: int | None = None
+    translate: Translation = _as_written
     was_taken_over: bool = False
     counted: Counted = NONE_COUNTED
     watch: Callable[[pa.Table], None] = _ignore
@@ -119,12 +143,12 @@ class Healing:
         if self.later is Later.FENCED:
             self._check_not_overtaken(own)
         if self.mode == "upsert":
-            return self._restore_keys(entries)
+            return self._right_keys(entries)
         uncounted = {o: e for o, e in own.items() if not self._was_counted(e, expired.start)}
         corrections = self._balance(uncounted, expired) + self._balance_assertions(uncounted)
         if corrections or not self.keyed:
             return corrections
-        return self._assert_keys(entries)
+        return self._right_keys(entries)
 
     def _check_not_overtaken(self, own: Mapping[int, _Entry]) -> None:
         """Raises Fenced if a later epoch of this writer exists, because this driver would revert its accepted rows."""
@@ -180,9 +204,8 @@ class Healing:
         """Corrections of assertions (sign 0) that do not sum to zero per image, such as a half-written pair."""
         net: dict[bytes, int] = defaultdict(int)
         about: dict[bytes, _Entry] = {}
-        for entry in own.values():
-            if entry.is_data or entry.header.sign:
-                continue
+        healing, assertions = self._current([e for e in own.values() if not e.is_data and not e.header.sign])
+        for entry in assertions:
             before, after = self.format.images(entry.value)
             for image, change in ((before, -1), (after, 1)):
                 if image is not None:
@@ -192,8 +215,30 @@ class Healing:
         for image, count in net.items():
             value = self.format.asserting(None, image) if count > 0 else self.format.asserting(image, None)
             entry = about[image]
-            out += [self._about(entry, entry.key or b"", 0, value)] if count else []
+            out += [healing._about(entry, entry.key or b"", 0, value)] if count else []
         return out
+
+    def _current(self, entries: Sequence[_Entry]) -> tuple[Healing, list[_Entry]]:
+        """This healing and the entries, both with the columns of the committed rows."""
+        if not entries:
+            return self, []
+        late = [LoggedChange(key, None, self.schema) for key in self.late]
+        schema, found = self.translate([*(LoggedChange(e.key, e.value, e.header.schema) for e in entries), *late])
+        current = [
+            _Entry(e.offset, replace(e.header, schema=schema), c.key, c.value or b"", e.header.schema != schema)
+            for e, c in zip(entries, found, strict=False)
+        ]
+        keys = frozenset(c.key for c in found[len(entries) :] if c.key is not None)
+        return replace(self, late=keys, schema=schema), current
+
+    def _right_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
+        """Corrections that leave each touched key in its decided state."""
+        if not self.late and all(e.is_data and self._covers(e) and self._accepts(e) for e in entries):
+            return []
+        # packed records are split into their changes
+        changes = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
+        current, changes = self._current(changes)
+        return current._restore_keys(changes) if self.mode == "upsert" else current._assert_keys(changes)
 
     def _assert_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         out: list[Correction] = []
@@ -213,10 +258,6 @@ class Healing:
         Yields (key, last record, right image). A last record is right if it is an accepted record of this writer. A
         process with a later decision has appended its record earlier, and checks the records after it.
         """
-        if not self.late and all(e.is_data and self._covers(e) and self._accepts(e) for e in entries):
-            return
-        # packed records are split into their changes
-        entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         last = {e.key: e for e in entries}
         keys = {e.key for e in entries if e.key is not None and self._covers(e)}
         doubtful = sorted(key for key in keys if not self._is_right(last[key], key in self.late))
@@ -229,7 +270,9 @@ class Healing:
         for key in doubtful:
             value = right.get(key)
             wanted = None if value is None else self.format.images(value)[1]
-            if self._is_skipped(last[key]) or self.format.images(last[key].value)[1] != wanted:
+            # a reader from before an ALTER TABLE may see columns in it that the committed row does not have now
+            is_unsure = last[key].is_translated or self._is_skipped(last[key])
+            if is_unsure or self.format.images(last[key].value)[1] != wanted:
                 yield key, last[key], wanted
 
     def _is_skipped(self, last: _Entry) -> bool:
@@ -268,11 +311,12 @@ class Healing:
         ref = entry.offset if entry.is_data or self._is_skipped(entry) else entry.header.ref
         is_data = key in self.late and entry.header.writer == self.writer and self._accepts(entry)
         epoch = entry.header.epoch if is_data else max(self.accepted, default=0)
-        return Correction(ref, sign, epoch, entry.header.attempt, key, value, is_data)
+        return Correction(ref, sign, epoch, entry.header.attempt, key, value, is_data, entry.header.schema)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)
-        return Correction(entry.offset, sign, entry.header.epoch, entry.header.attempt, entry.key, value)
+        head = entry.header
+        return Correction(entry.offset, sign, head.epoch, head.attempt, entry.key, value, schema=head.schema)
 
 
 def _entries(region: pa.Table) -> list[_Entry]:

@@ -82,7 +82,7 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
         why = f" ({failure})"
     raise InvalidSchema(
         f"column '{name}' was changed from {old.to_json()} to {new.to_json()} by another process, and has values "
-        f"that do not fit the former type{why}: open the table again"
+        f"that do not fit the former type{why}: open the table again, or restart the query"
     )
 
 

@@ -32,7 +32,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import columns_of, options_of, spark_schema
+from lakelog.spark.runtime.types import columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import any_session, is_spread, register
@@ -271,7 +271,7 @@ class SparkEngine:
         self._check(table)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
-        writer = frame.writeStream.format("lakelog").options(**options_of(table))
+        writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
         writer = writer.option("checkpointLocation", directory)
         return writer.outputMode("append").start(table.address)
 
@@ -292,7 +292,8 @@ class SparkEngine:
             schema = LogScan(table, named).schema
         else:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
-        reader = self.spark.readStream.format("lakelog").options(**options_of(table)).schema(spark_schema(schema))
+        options = stream_options_of(table)
+        reader = self.spark.readStream.format("lakelog").options(**options).schema(spark_schema(schema))
         return reader.load(table.address)
 
     def lookup_join(

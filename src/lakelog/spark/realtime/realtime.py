@@ -19,7 +19,7 @@ from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, UNOWNED_HEADER
+from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, encode_header
 from lakelog.options.log import (
     CHANGELOG_MODES,
     DATA_FORMAT,
@@ -36,9 +36,11 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one_layout
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
 from lakelog.spark.runtime.types import arrow_for_spark, column_of
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan, retraction_refused
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -108,15 +110,21 @@ def changes_of(records: DataFrame, table: DynamicTable, columns: Sequence[str] |
     """
     schema = arrow_schema(table.schema.select(columns)) if columns is not None else LogScan(table).data_schema
     kinds = [DATA, *([CORRECTION] if LogScan(table).emits_corrections else [])]
-    wanted = records.where(sf.col("value").isNotNull() & _record_kind().isin(*kinds))
-    image = StructType([StructField(f.name, json_type(f.type)) for f in schema])
-    change = StructType([StructField(n, image) for n in ("before", "after")] + [StructField("op", StringType())])
+    schemas = RecordSchemas(table)
+    one_layout = has_one_layout(schemas)
+    wanted = records.where(sf.col("value").isNotNull() & _record_kind(table, not one_layout).isin(*kinds))
     text = sf.col("value").cast("string")
-    changes = wanted.select(sf.from_json(text, change, {"mode": "FAILFAST"}).alias(_CHANGE))
-    rows = changes.select(sf.inline(_rows_of_change()))
+    if one_layout:
+        image = StructType([StructField(f.name, json_type(f.type)) for f in schema])
+        change = StructType([StructField(n, image) for n in ("before", "after")] + [StructField("op", StringType())])
+        found = sf.from_json(text, change, {"mode": "FAILFAST"})
+    else:
+        found = changes_by_id(text, _schema_id(), schemas, schema.names)
+    rows = wanted.select(found.alias(_CHANGE)).select(sf.inline(_rows_of_change()))
     if table.options.need(CHANGELOG_MODES) == "append-only":
         rows = rows.where(_is_insert(table))
-    fields = [decoded(sf.col(_ROW).getField(f.name), f.type).alias(f.name) for f in schema]
+    values = ((f, sf.col(_ROW).getField(f.name)) for f in schema)
+    fields = [(decoded(value, f.type) if one_layout else value).alias(f.name) for f, value in values]
     return rows.select(*fields, ROW_KIND_COLUMN)
 
 
@@ -147,17 +155,32 @@ def _is_insert(table: DynamicTable) -> Column:
     return sf.when(kind == NAMES[INSERT], sf.lit(True)).otherwise(refused)
 
 
-def _record_kind() -> Column:
-    """The kind in a record's header; data if it has none, as in ``parse_kinds``."""
+def _header() -> Column:
+    """The header of a record, NULL without one."""
     ours = sf.filter(sf.col("headers"), lambda h: h.getField("key") == sf.lit(HEADER_KEY))
-    header = sf.get(ours, sf.lit(0)).getField("value").cast("string")
-    version = UNOWNED_HEADER[:2].decode()
+    return sf.get(ours, sf.lit(0)).getField("value").cast("string")
+
+
+def _record_kind(table: DynamicTable, with_schemas: bool) -> Column:
+    """The kind in a record's header; data if it has none, as in ``parse_kinds``.
+
+    Without ``with_schemas``, a record that names a schema stops the query: its columns are newer than the query.
+    """
+    header = _header()
     unknown = sf.concat(sf.lit("a log record has a header that this lakelog does not know: "), header)
+    named = sf.substring(header, 3, 1) if with_schemas else sf.raise_error(sf.lit(altered(table.name))).cast("string")
     return (
         sf.when(header.isNull(), sf.lit(DATA))
-        .when(header.startswith(version), sf.substring(header, len(version) + 1, 1))
+        .when(header.startswith("1|"), sf.substring(header, 3, 1))
+        .when(header.startswith("2|"), named)
         .otherwise(sf.raise_error(unknown).cast("string"))
     )
+
+
+def _schema_id() -> Column:
+    """The id of a record's schema, NULL without one (``protocol/header.py``)."""
+    header = _header()
+    return sf.when(header.startswith("2|"), sf.get(sf.split(header, "\\|"), sf.lit(7)).cast("int"))
 
 
 def _rows_of_change() -> Column:
@@ -198,7 +221,8 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
         sf.col(ROW_KIND_COLUMN), sf.concat(sf.lit('{"before":'), row, sf.lit(',"after":null,"op":"d"}'))
     ).otherwise(sf.concat(sf.lit('{"before":null,"after":'), row, sf.lit(',"op":"c"}')))
     keys = [target.field(name) for name in schema.primary_keys]
-    header = sf.struct(sf.lit(HEADER_KEY).alias("key"), sf.lit(UNOWNED_HEADER.decode()).cast("binary").alias("value"))
+    own = encode_header(DATA, "", 0, "", schema=RecordSchemas(table).own_id).decode()
+    header = sf.struct(sf.lit(HEADER_KEY).alias("key"), sf.lit(own).cast("binary").alias("value"))
     return typed.select(
         (_object(keys) if keys else sf.lit(None).cast("string")).alias("key"),
         value.alias("value"),

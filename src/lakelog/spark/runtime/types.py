@@ -25,6 +25,8 @@ _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
 """Option with the catalog whose storage options apply to the table."""
+SCHEMA_OPTION: Final = "lakelog.schema-id"
+"""Key of a Spark option: the id of the schema that a streaming query knows. Spark opens the table again and again."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -156,6 +158,11 @@ def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[...
     udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
     made: Callable[..., Column] = udf(function, kind, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
     return made
+
+
+def stream_options_of(table: DynamicTable) -> dict[str, str]:
+    """The options of a streaming query, which continues with the columns that the table had when the query was made."""
+    return {**options_of(table), SCHEMA_OPTION: str(table.schema.id)}
 
 
 def options_of(table: DynamicTable) -> dict[str, str]:

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lakelog.errors import UnsupportedStatement
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.spark.runtime.types import SCHEMA_OPTION
 from lakelog.spark.session.table_writer import TableWriterV2
 
 _LAKE: Final = "_lakelog_attached"
@@ -143,7 +144,8 @@ def _read_stream(lake: AttachedLake, spark: Callable[..., Any], self: Any, table
     if own is None:
         return spark(self, tableName)
     # the rows of a stream have a column more than the table
-    return self.schema(own.read_stream(tableName).schema).format("lakelog").load(own.full(tableName))
+    reader = self.schema(own.read_stream(tableName).schema).format("lakelog")
+    return reader.option(SCHEMA_OPTION, own.schema(tableName).id).load(own.full(tableName))
 
 
 def _to_table(
@@ -157,7 +159,7 @@ def _to_table(
     own = _own(self._spark, tableName)
     if own is None:
         return spark(self, tableName, format, **more)
-    return self.start(own.full(tableName), "lakelog", **more)
+    return self.option(SCHEMA_OPTION, own.schema(tableName).id).start(own.full(tableName), "lakelog", **more)
 
 
 def _insert_into(

@@ -19,7 +19,7 @@ from lakelog.spark.read.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
-from lakelog.spark.runtime.types import CATALOG_OPTION, arrow_for_spark, spark_schema
+from lakelog.spark.runtime.types import CATALOG_OPTION, SCHEMA_OPTION, arrow_for_spark, spark_schema
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
@@ -29,7 +29,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import identifier_of, open_by_name, open_by_path, scan_of
 from lakelog.table.tail.normalizer import normalizes
 
-_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION)
+_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION, SCHEMA_OPTION)
 
 
 def _is_below(path: str, warehouse: str) -> bool:
@@ -60,8 +60,15 @@ class LakelogDataSource(DataSource):
         return "lakelog"
 
     def _table(self, scope: str) -> DynamicTable:
-        prepare_worker(self.counts)
         given = {k.lower(): v for k, v in self.options.items()}
+        table, number = self._newest_table(given, scope), given.get(SCHEMA_OPTION, "")
+        if not number.isdigit() or int(number) >= table.schema.id:
+            return table
+        known = next(table.store.schemas.own([int(number)]), None)  # none: of a table that was replaced
+        return table if known is None or known.fields == table.schema.fields else table.with_schema(known)
+
+    def _newest_table(self, given: Mapping[str, str], scope: str) -> DynamicTable:
+        prepare_worker(self.counts)
         path = given.get("path")
         if not path:
             raise InvalidOption(

@@ -16,19 +16,20 @@ from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.protocol.header import LOG_ONLY, Header
+from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
-from lakelog.logstore.protocol.healing_plan import NONE_COUNTED, Counted, Healing, Later
+from lakelog.logstore.protocol.healing_plan import NONE_COUNTED, Counted, Healing, Later, LoggedChange
 from lakelog.options.log import DATA_FORMAT
 from lakelog.table.commit.late_rows import register_late_writers
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import WriterState
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.read.committed_rows import committed_values
+from lakelog.table.read.committed_rows import CommittedRows
 
 
 @dataclass
@@ -95,12 +96,12 @@ class LogRepair:
 
     def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:
         table, reader = self.table, reader_for(self.log)
-        form = log_format(table.options.need(DATA_FORMAT))
+        form, committed = log_format(table.options.need(DATA_FORMAT)), CommittedRows(table)
 
         def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
             if table.emits_files:
-                return committed_values(table, keys)
-            return logged_values(reader, form, bucket, start, keys)
+                return committed.values(keys)
+            return logged_values(reader, form, bucket, start, keys, committed)
 
         return Healing(
             writer=self.writer,
@@ -114,6 +115,8 @@ class LogRepair:
             later=self.later,
             own_first=not table.emits_files,
             late=late,
+            schema=RecordSchemas(table).own_id,
+            translate=committed.translate,
             was_taken_over=self.was_taken_over,
             watch=partial(register_late_writers, table, bucket, healed=self.writer),
             # a process that was suspended may have read the decisions and files of the next table of this name
@@ -192,17 +195,23 @@ _READ_ROWS = 100_000
 
 
 def logged_values(
-    reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes]
+    reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes], committed: CommittedRows
 ) -> dict[bytes, bytes | None]:
     """The newest log value of each key below an offset, for log-only writes (``emit.mode`` = log).
 
-    Reads the bucket from its start, so it is called only during healing.
+    Reads the bucket from its start, so it is called only during healing. Keys and values have the newest columns.
     """
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    names = pa.array([name for key in keys for name in committed.former_keys(key)], pa.large_binary())
     for records in reader.chunks(bucket, reader.first_offsets([bucket])[bucket], end, form.records_of(_READ_ROWS)):
         is_packed = pc.and_(pc.is_null(records.column("key")), pc.is_valid(records.column("value")))
-        is_wanted = pc.is_in(records.column("key"), pa.array(keys, pa.large_binary()))
-        chosen = records.filter(pc.or_(is_wanted, is_packed))
-        for whole in zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True):
-            out.update((key, value) for key, value in form.split(*whole) if key in out)
+        chosen = records.filter(pc.or_(pc.is_in(records.column("key"), names), is_packed))
+        changes = [
+            LoggedChange(*change, decode_header(header, -1).schema)
+            for key, value, header in zip(
+                *(chosen.column(n).to_pylist() for n in ("key", "value", "header")), strict=True
+            )
+            for change in form.split(key, value)
+        ]
+        out.update((c.key, c.value) for c in committed.in_columns(changes) if c.key in out)
     return out

@@ -19,7 +19,7 @@ from lakelog.errors import OffsetExpired
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.control_records import Commit, commits_in
-from lakelog.logstore.protocol.header import ABORT, COMMIT, are_unowned, parse_kinds
+from lakelog.logstore.protocol.header import ABORT, COMMIT, are_of_attempts, are_unowned, parse_kinds
 from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.table.log.position import SnapshotCutover
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -108,9 +108,9 @@ class CommittedReader:
         counting = self._first_of_epoch(region, run)
         if not counting:
             return
-        wanted = pa.array([header for c in counting for header in c.data_headers()], pa.binary())
+        wanted = set().union(*(commit.data_attempts() for commit in counting))
         for part in region():
-            yield from _chosen(part, pc.is_in(part.column("header"), wanted).to_numpy())
+            yield from _chosen(part, are_of_attempts(part.column("header"), wanted))
 
     def _first_of_epoch(self, region: Region, run: list[Commit]) -> list[Commit]:
         """The commit records that are the first of their epoch; two processes may have written one each."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,11 +28,13 @@ from lakelog.options.log import (
     parse_specific_offsets,
 )
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
 from lakelog.table.log.committed_reader import CommittedReader, VisibleBatch, only_control_records_expired
 from lakelog.table.log.position import LogPosition, SnapshotCutover
+from lakelog.table.log.record_schemas import RecordSchemas, converted, source_columns
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 
@@ -240,24 +242,56 @@ class LogScan:
         return rows.filter(inserts)
 
     def rows(self, records: pa.Table, bucket: int | None) -> pa.Table:
-        """Rows (``schema``) of log records with values, in their order. Raises Corrupt as ``RecordDecoder``."""
-        decoder = RecordDecoder(self.table, self.form, self.data_schema, bucket)
+        """Rows (``schema``) of log records with values, in their order. Raises Corrupt as ``RecordDecoder``.
+
+        Columns are found by their id in the schema of the record. Raises InvalidSchema for a newer record that has no
+        value of this read's schema.
+        """
+        runs = list(self.schemas.runs(records.column("header")))
+        if len(runs) == 1:
+            return self._rows_of(records, runs[0][0], bucket)
+        return pa.concat_tables(self._rows_of(records.slice(at, end - at), schema, bucket) for schema, at, end in runs)
+
+    def decoded(self, values: pa.LargeBinaryArray, written: TableSchema) -> pa.Table:
+        """Rows (``data_schema`` and ``_row_kind``) of values with the columns of a schema, unchecked.
+
+        Raises what the format raises for a value that it cannot read, InvalidSchema as ``rows``.
+        """
+        if written.id == self.table.schema.id:
+            return self.form.decode(values, self.data_schema)
+        names = self.data_schema.names
+        source = arrow_schema(source_columns(written, self.table.schema, names))
+        rows = converted(self.form.decode(values, source), written, self.table.schema, names)
+        return rows.select([*names, ROW_KIND_COLUMN])
+
+    @cached_property
+    def schemas(self) -> RecordSchemas:
+        """The schemas of the records."""
+        return RecordSchemas(self.table)
+
+    def _rows_of(self, records: pa.Table, written: TableSchema, bucket: int | None) -> pa.Table:
         values, offsets = (records.column(name).combine_chunks() for name in ("value", "offset"))
-        return self._checked(decoder.rows(values, offsets).select(self.schema.names))
+        names, table = self.data_schema.names, self.table.schema
+        if written.id == table.id:
+            rows = RecordDecoder(self.table, self.form, self.data_schema, bucket).rows(values, offsets)
+            return self._checked(rows.select(self.schema.names), self.data_schema.names).cast(self.schema)
+        source = arrow_schema(source_columns(written, table, names))
+        rows = RecordDecoder(self.table, self.form, source, bucket).rows(values, offsets)
+        here = {field.id for field in written.fields}
+        dropped = [f.name for f in table.select(names) if written.id > table.id and f.id not in here]
+        # as in files, a column that was made NOT NULL later may have NULL
+        rows = self._checked(converted(rows, written, table, names).select(self.schema.names), dropped)
+        return pa.Table.from_arrays(rows.columns, schema=self.schema)
 
-    def decoded(self, values: pa.LargeBinaryArray) -> pa.Table:
-        """Rows of values of the log, unchecked. Raises what the format raises for a value that it cannot read."""
-        return self.form.decode(values, self.data_schema)
-
-    def _checked(self, rows: pa.Table) -> pa.Table:
-        """The rows with the schema of the read; a missing NOT NULL column was dropped by ALTER TABLE."""
-        for field in self.schema:
+    def _checked(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+        """The rows; raises InvalidSchema for NULL in one of these columns if it is NOT NULL: ALTER TABLE dropped it."""
+        for field in (self.schema.field(name) for name in names):
             if not field.nullable and rows.column(field.name).null_count:
                 raise InvalidSchema(
                     f"column '{field.name}' of table {self.table.name} is NOT NULL, but newer messages of its log do "
                     "not have it: it was dropped concurrently. Open the table again, or restart the query"
                 )
-        return rows.cast(self.schema)
+        return rows
 
 
 def retraction_refused(table_name: str, kind: str) -> str:

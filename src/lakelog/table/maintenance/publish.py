@@ -31,11 +31,12 @@ from lakelog.options.metrics import BYTES_WRITTEN, ROWS_WRITTEN
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.log.clients import appender_of, reader_of
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import PublishedLink, PublishedLinks, fingerprint_of
-from lakelog.table.read.committed_rows import committed_values
+from lakelog.table.read.committed_rows import CommittedRows
 
 _LOG: Final = logging.getLogger("lakelog.publish")
 PUBLISHER: Final = "publisher"
@@ -180,10 +181,10 @@ class Publication:
         return out
 
     def _healing(self, link: PublishedLink, state: Snapshot | None) -> Healing:
-        table = self._table
+        table, committed = self._table, CommittedRows(self._table)
 
         def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
-            return committed_values(table, keys, 0 if state is None else state)
+            return committed.values(keys, 0 if state is None else state)
 
         return Healing(
             writer=PUBLISHER,
@@ -192,6 +193,7 @@ class Publication:
             keyed=table.schema.is_keyed,
             format=self._format,
             lookup=lookup,
+            translate=committed.translate,
             table=table.name,
             later=Later.REFUSED,
         )
@@ -224,7 +226,8 @@ class Publication:
         return PublishedLink(attempt=attempt, firsts=firsts, entries=entries)
 
     def _encoded(self, number: int, attempt: str, bucket: int, batch: pa.RecordBatch) -> Iterator[tuple[int, Records]]:
-        table, header = self._table, encode_header(DATA, PUBLISHER, number, attempt)
+        table = self._table
+        header = encode_header(DATA, PUBLISHER, number, attempt, schema=RecordSchemas(table).own_id)
         kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
         rows, places = batch.select(table.schema.field_names), {bucket: np.arange(batch.num_rows)}
         keys = table.schema.primary_keys

@@ -29,7 +29,7 @@ class UpdatePairs:
             return source
         end = batch.num_rows - 1
         self._held = batch.slice(end)
-        return GivenRows(source.batch.slice(0, end), source.kinds[:end], first)
+        return GivenRows(source.batch.slice(0, end), source.kinds[:end], first, source.schema_id)
 
     def rest(self, first: int) -> GivenRows | None:
         """The row that is still held back at the end; None if there is none."""

@@ -37,11 +37,13 @@ REJECTED_SCHEMA: Final = pa.schema(
         pa.field("format", pa.string(), nullable=False),
         pa.field("key", pa.large_binary()),
         pa.field("value", pa.large_binary(), nullable=False),
+        pa.field("schema_id", pa.int64()),
     ]
 )
 """A rejected row. It has ``task`` and ``row`` (from 0 on, in its task), or ``topic``, ``bucket`` and ``offset``.
 
 ``value`` is the value of a log record as it was, or an Arrow IPC stream of the row, with the columns of its batch.
+``schema_id`` is the schema whose names these are; NULL for a log record without one (RFC 17).
 """
 _BUFFER_BYTES: Final = 4 << 20
 """Size of the values that are held before they are written as a row group."""

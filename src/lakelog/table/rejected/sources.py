@@ -10,12 +10,15 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.errors import Corrupt, InvalidSchema, NotFound
+from lakelog.logstore.protocol.header import decode_header
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.log.bad_records import MALFORMED
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT, Rejects
@@ -99,12 +102,13 @@ class GivenRows(Source):
     batch: pa.RecordBatch
     kinds: Sequence[str] | None
     first: int
+    schema_id: int
 
     @staticmethod
     def of(batch: pa.RecordBatch, table: DynamicTable, first: int) -> GivenRows:
         """The rows of a batch for a table."""
         batch = without_views(batch)
-        return GivenRows(batch, _kinds(batch, table), first)
+        return GivenRows(batch, _kinds(batch, table), first, table.schema.id)
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -123,7 +127,8 @@ class GivenRows(Source):
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """The place of each row in its task, and the row."""
         for number in range(start, stop):
-            yield {"row": self.first + number, "format": ROW_FORMAT, "value": _to_ipc(self.batch.slice(number, 1))}
+            value = _to_ipc(self.batch.slice(number, 1))
+            yield {"row": self.first + number, "format": ROW_FORMAT, "value": value, "schema_id": self.schema_id}
 
     def may_part(self, at: int) -> bool:
         """False between the rows of an update."""
@@ -150,14 +155,16 @@ class LogRecords(Source):
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of records."""
-        return _decoded(self.table, self.records.column("value").slice(start, stop - start).combine_chunks())
+        records = self.records.slice(start, stop - start)
+        return _decoded(self.table, records.column("value"), RecordSchemas(self.table).runs(records.column("header")))
 
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """The place of each record in the log, and its bytes."""
         log, form = self.table.log, self.table.options.need(DATA_FORMAT)
         place = {"task": None, "topic": None if log is None else log.topic, "bucket": self.bucket, "format": form}
-        for record in self.records.slice(start, stop - start).select(["offset", "key", "value"]).to_pylist():
-            yield {**place, **record}
+        for record in self.records.slice(start, stop - start).to_pylist():
+            schema_id = decode_header(record["header"], record["offset"]).schema
+            yield {**place, **{name: record[name] for name in ("offset", "key", "value")}, "schema_id": schema_id}
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,8 @@ class RejectedBefore(Source):
         held = REJECTED_SCHEMA.empty_table()
         for batch in batches:
             whole = pa.concat_tables([held, pa.Table.from_batches([batch], REJECTED_SCHEMA)])
-            kinds = [] if of_log else [_kind_of(value, table) for value in whole.column("value").to_pylist()]
+            both = zip(whole.column("value").to_pylist(), whole.column("schema_id").to_pylist(), strict=True)
+            kinds = [] if of_log else [_kind_of(value, number, table) for value, number in both]
             end = whole.num_rows - 1 if kinds and kinds[-1] == BEFORE else whole.num_rows
             yield RejectedBefore(table, whole.slice(0, end), None if of_log else kinds[:end])
             held = whole.slice(end)
@@ -193,11 +201,14 @@ class RejectedBefore(Source):
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of some, read again."""
-        values = self.batch.column("value").slice(start, stop - start).combine_chunks()
+        part = self.batch.slice(start, stop - start)
+        values, ids = part.column("value"), part.column("schema_id").to_pylist()
         if self.kinds is None:
-            return _decoded(self.table, values)
+            runs = ((_schema(self.table, number), at, at + 1) for at, number in enumerate(ids))
+            return _decoded(self.table, values, runs)
         try:
-            batches = [_from_ipc(value) for value in values.to_pylist()]
+            both = zip(values.to_pylist(), ids, strict=True)
+            batches = [_renamed(_from_ipc(value), number, self.table) for value, number in both]
         except _NO_VALUE:
             raise
         except MALFORMED as why:
@@ -253,9 +264,14 @@ def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
     return None if at < 0 else batch.column(at).to_pylist()
 
 
-def _decoded(table: DynamicTable, values: pa.LargeBinaryArray) -> pa.RecordBatch:
+def _decoded(
+    table: DynamicTable, values: pa.ChunkedArray, runs: Iterable[tuple[TableSchema, int, int]]
+) -> pa.RecordBatch:
+    """The rows of values; ``runs`` are their schemas: (schema, first, end) of consecutive values."""
+    scan = LogScan(table)
     try:
-        rows = LogScan(table).decoded(values)
+        parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), schema) for schema, at, end in runs]
+        rows = pa.concat_tables(parts, promote_options="default")
     except _NO_VALUE:
         raise
     except MALFORMED as why:
@@ -282,10 +298,27 @@ def _from_ipc(data: bytes) -> pa.RecordBatch:
     return batch
 
 
-def _kind_of(value: bytes, table: DynamicTable) -> str:
+def _schema(table: DynamicTable, number: int | None) -> TableSchema:
+    try:
+        return RecordSchemas(table).of(number)
+    except NotFound as why:
+        raise Corrupt(f"it names a schema that the table does not have: {why}") from None
+
+
+def _renamed(batch: pa.RecordBatch, number: int | None, table: DynamicTable) -> pa.RecordBatch:
+    """A row with the present names of the columns of its writer; without those that were dropped."""
+    if number == table.schema.id:
+        return batch
+    names = {field.id: field.name for field in table.schema.fields}
+    present = {field.name: names.get(field.id) for field in _schema(table, number).fields}
+    kept = [name for name in batch.schema.names if present.get(name, name) is not None]
+    return batch.select(kept).rename_columns([present.get(name) or name for name in kept])
+
+
+def _kind_of(value: bytes, number: int | None, table: DynamicTable) -> str:
     """The row kind of a rejected row; that of an insertion for one without, or that cannot be read."""
     with contextlib.suppress(*MALFORMED):
-        kinds = _kinds(_from_ipc(value), table)
+        kinds = _kinds(_renamed(_from_ipc(value), number, table), table)
         return str(kinds[0]) if kinds else NAMES[INSERT]
     return NAMES[INSERT]
 

@@ -14,12 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import engine_class
-from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.log.record_schemas import converted, log_keys
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -110,15 +109,9 @@ def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:
 def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
     out: dict[int, set[bytes]] = {}
     for run in runs:
-        out.setdefault(run.bucket, set()).update(_keys(run_from_ipc(run.inline), table))
+        rows, written = run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)
+        keys = table.schema.primary_keys
+        if written.id != table.schema.id:
+            rows = converted(rows, written, table.schema, keys)
+        out.setdefault(run.bucket, set()).update(log_keys(table, rows.select(keys)))
     return out
-
-
-def _keys(rows: pa.Table, table: DynamicTable) -> list[bytes]:
-    """The keys of rows in the log's format."""
-    names = table.schema.primary_keys
-    batch = rows.select(names).combine_chunks().to_batches()[0]
-    kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
-    found, _ = log_format(table.options.need(DATA_FORMAT)).encode(batch, kinds, "upsert", names, b"")
-    keys: list[bytes] = found.keys.to_pylist()
-    return keys

@@ -31,6 +31,7 @@ from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, 
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
@@ -102,8 +103,7 @@ class TaskWriter:
         rejects: Rejects | None = None,
     ) -> None:
         check_not_forked()
-        self._rejects = rejects
-        self._pairs = UpdatePairs(table)
+        self._rejects, self._pairs = rejects, UpdatePairs(table)
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
@@ -113,9 +113,9 @@ class TaskWriter:
             check_log_content(table.options)
         table.check_identity(IDENTITY_CHECK_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
-        self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:
+            self._header = encode_header(DATA, writer, epoch, self._attempt, schema=RecordSchemas(table).own_id)
             with table.explained():
                 self._log = appender_of(table, table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))

@@ -26,7 +26,8 @@ from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.merge.normalize import normalize
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_from_text
-from lakelog.state.keyed_state import KeyedState, forget_old
+from lakelog.state.keyed_state import KeyedState, conformed, forget_old
+from lakelog.table.log.record_schemas import converted
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.snapshot_switch import SnapshotPart
@@ -103,7 +104,19 @@ class Normalizer:
 
     def state(self, io: FileIO, directory: str, offset: int, durable: bool = True) -> KeyedState:
         """An empty state of a bucket."""
-        return KeyedState(io, directory, self.schema, self.keys, offset, durable)
+        columns = self.scan.schemas.own_id
+        return KeyedState(
+            io, directory, self.schema, self.keys, offset, durable, columns=columns, conform=self._conformed
+        )
+
+    def _conformed(self, block: pa.RecordBatch, columns: int | None) -> pa.RecordBatch:
+        """A block of a saved state with the columns of this one, found by id if an ALTER TABLE changed their names."""
+        written, table = self.scan.schemas.of(columns), self.scan.table.schema
+        if written.id == table.id:
+            return conformed(block, self.schema)
+        names = self.schema.names[:-1]
+        rows = converted(pa.Table.from_batches([block]), written, table, names)
+        return pa.RecordBatch.from_arrays([c.combine_chunks() for c in rows.columns], schema=self.schema)
 
     def changes(self, state: KeyedState, rows: pa.RecordBatch) -> pa.Table:
         """The changes (schema of the scan) from decoded rows of the bucket; updates the state."""

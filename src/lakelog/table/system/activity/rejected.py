@@ -28,6 +28,7 @@ _COLUMNS: Columns = (
     ("format", needed(TEXT)),
     ("key", BYTES),
     ("value", needed(BYTES)),
+    ("schema_id", LONG),
     ("text", TEXT),
 )
 
