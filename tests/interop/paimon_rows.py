@@ -55,8 +55,10 @@ class Rows:
         elif root == "TIME_WITHOUT_TIME_ZONE":
             writer.writeInt(at, millis_of_day(value))
         elif root.startswith("TIMESTAMP"):
-            nanos = int(np.datetime64(value, "ns").astype(np.int64))
-            made = self._data.Timestamp.fromEpochMillis(nanos // 1_000_000, nanos % 1_000_000)
+            moment = np.datetime64(value)
+            millis = moment.astype("M8[ms]")  # rounded down; nanoseconds end in the year 2262
+            rest = (moment - millis).astype("m8[ns]").astype(np.int64)
+            made = self._data.Timestamp.fromEpochMillis(int(millis.astype(np.int64)), int(rest))
             writer.writeTimestamp(at, made, type_.getPrecision())
         elif root == "ARRAY":
             writer.writeArray(at, self._array(value, type_.getElementType()), self._serializer(type_))

@@ -151,6 +151,24 @@ for _format in ("parquet", "orc", "avro"):
     MAKERS[f"types_{_format}"] = _types(_format)
 
 
+@maker("times_orc")
+def _times_orc(paimon: PaimonJava, warehouse: Path, name: str, chance: random.Random) -> None:
+    """Times that do not fit into 64 bits of nanoseconds, also those before 1582 that Paimon itself shifts."""
+    times = ["0001-01-01T00:00", "1500-03-01T10:00", "1582-10-04T23:59:59.123", "1582-10-15T00:00:00.500"]
+    times += ["1677-01-01T01:02:03", "1969-12-31T23:59:59.999", "2024-02-29T12:34:56.789", "9999-12-31T23:59:59.999"]
+    zoned = "TIMESTAMP(6) WITH LOCAL TIME ZONE"
+    columns = {"id": "INT", "t3": "TIMESTAMP(3)", "t6": "TIMESTAMP(6)", "z6": zoned}
+    columns["a"] = {"type": "ARRAY", "element": "TIMESTAMP(3)"}
+    paimon.create(str(warehouse), name, columns, ["id"], (), {"bucket": "1", "file.format": "orc"})
+
+    def row(r: random.Random) -> Sequence[Any]:
+        fine = f"{r.choice(times[4:])}{'001' if r.random() < 0.5 else ''}" if r.random() < 0.5 else r.choice(times)
+        fine = fine if "." in fine else fine[:19]
+        return r.randrange(9), nullable(r.choice(times), r), fine, nullable(r.choice(times), r), [r.choice(times), None]
+
+    commits(paimon, warehouse, name, chance, row, compact=(0,))
+
+
 def _simple(primary: bool = True, compact: Sequence[int] = (0,), count: int = 5, **options: str) -> Make:
     """A table of (id, v, n) with options (`__` for a dot, `_` for a dash)."""
 

@@ -144,8 +144,8 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
         padded = blank_padded and kind.root == "CHAR"
         if column.type != wanted:
             # a file may have a finer unit than the type; the digits beyond the type's are zeros
-            is_time = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted)
-            column = column.cast(wanted, safe=not is_time)
+            both = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted)
+            column = column.cast(wanted, safe=not (both and wanted.unit != "ns"))
         return pc.utf8_rtrim(column, characters=" ") if padded else column
     mask = column.is_null() if column.null_count else None
     if isinstance(kind, RowType):

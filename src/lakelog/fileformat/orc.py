@@ -22,6 +22,7 @@ from lakelog.fileformat.base import (
     with_types,
 )
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.registry import load_target
 from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.types import DataField
 
@@ -29,6 +30,7 @@ _ID = b"paimon.id"
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LAST_SECOND: Final = 2**63 // 10**9 - 1
 _RANGE: Final = "1677-09-22 to 2262-04-11"
+_PYORC_READER: Final = "lakelog.fileformat.orc_times:read_stripe"
 _COMPRESSIONS = {
     "zstd": "zstd",
     "snappy": "snappy",
@@ -40,8 +42,8 @@ _COMPRESSIONS = {
 
 
 class OrcFormat(FileFormat):
-    """Rejects timestamps that ORC's own readers and writers corrupt (before 1970 with fractional seconds) or that no
-    reader here could read again (outside of the years 1677 to 2262, as Arrow reads nanoseconds)."""
+    """Does not write timestamps that ORC's own readers and writers corrupt (before 1970 with fractional seconds) or
+    that Arrow's reader rejects (outside of the years 1677 to 2262); reads the latter with ``pyorc``."""
 
     name = "orc"
 
@@ -64,10 +66,11 @@ class OrcFormat(FileFormat):
             wanted = select_columns(path, known, columns)
             for number in range(file.nstripes):
                 # a filter may use columns that are not requested
-                stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
-                typed = with_types(_as_batch(stripe), fields, blank_padded=True)
-                slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
-                yield from matching_rows(slices, filter, wanted)
+                read = wanted if wanted and filter is None else known
+                for stripe in _stripe(io, path, file, number, read):
+                    typed = with_types(stripe, fields, blank_padded=True)
+                    slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
+                    yield from matching_rows(slices, filter, wanted)
 
     def write(
         self,
@@ -152,17 +155,43 @@ def _times(column: pa.Array) -> Iterator[pa.Array]:
         yield from _times(column.flatten())
 
 
+def _stripe(io: FileIO, path: str, file: orc.ORCFile, number: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a stripe in one batch; in several, and slower, if it has times that Arrow's reader rejects."""
+    try:
+        yield _as_batch(file.read_stripe(number, columns=columns))
+        return
+    except pa.ArrowInvalid as why:
+        if "nanosecond" not in str(why):
+            raise
+    read_stripe = load_target("reader of", f"times outside of {_RANGE}", _PYORC_READER, {"pyorc": "orc"})
+    slow = pa.schema([field for field in file.schema if field.name in columns and _has_times(field.type)])
+    fast = [name for name in columns if name not in slow.names]
+    rest = _as_batch(file.read_stripe(number, columns=fast)) if fast else None
+    start = 0
+    for times in read_stripe(io, path, number, slow):
+        parts = {name: times.column(name) for name in slow.names}
+        if rest is not None:
+            parts |= {name: rest.column(name).slice(start, times.num_rows) for name in fast}
+        start += times.num_rows
+        yield pa.RecordBatch.from_arrays([parts[name] for name in columns], names=columns)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    """Whether a type is a timestamp, or contains one."""
+    return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
+
+
 @contextlib.contextmanager
 def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
     with io.open_input(path) as source, read_errors(path, "ORC"):
         try:
             yield orc.ORCFile(source)
         except pa.ArrowInvalid as why:
-            if "nanosecond" not in str(why):
+            if "out of bounds timestamp" not in str(why):
                 raise
             raise UnsupportedFeature(
-                f"'{path}' has a time outside of {_RANGE}, which lakelog cannot read from ORC files: read other "
-                f"columns, or write the table again as Parquet with the engine that made it ({why})"
+                f"'{path}' has a time outside of {_RANGE}, which does not fit into a column of nanoseconds "
+                f"(TIMESTAMP(7) to TIMESTAMP(9)): read other columns, or give the column six digits ({why})"
             ) from None
 
 

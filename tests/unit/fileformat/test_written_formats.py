@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import orc
 
-from lakelog.errors import InvalidRequest, UnsupportedFeature
+from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.fileformat import FILE_FORMATS
 from lakelog.fileformat.avro_file import read_container
 from lakelog.io.names import new_uuid
@@ -133,14 +135,45 @@ def test_what_a_format_cannot_hold_is_refused(name: str, kind: str, value: objec
         )
 
 
-def test_orc_times_that_arrow_cannot_hold_are_named_and_other_columns_are_read() -> None:
-    """Files of Apache Paimon may hold them; the file is not said to be broken."""
+def test_orc_times_that_arrow_rejects_are_read() -> None:
+    """Files of Apache Paimon may have them, in any column and beside any other."""
+    io, time, zoned = MemoryFileIO(new_uuid()), pa.timestamp("us"), pa.timestamp("us", "UTC")
+    nested = pa.list_(pa.struct([("t", time), ("m", pa.map_(time, pa.int32()))]))
+    rows = pa.table(
+        {
+            "i": pa.array([7, None, 9], pa.int32()),
+            "a": pa.array([dt.datetime(1582, 10, 15), None, dt.datetime(9999, 12, 31, 23, 59, 59, 999999)], time),
+            "z": pa.array([None, dt.datetime(1, 1, 1), dt.datetime(2024, 2, 29, 1)], zoned),
+            "n": pa.array([[{"t": None, "m": [(dt.datetime(2263, 1, 1), 3)]}], None, []], nested),
+            "s": pa.array([dt.datetime(1582, 10, 15), None, dt.datetime(2000, 1, 1)], time),
+        }
+    )
+    with io.open_output("/t/a") as sink:
+        orc.write_table(rows, sink)
+    kinds = {"i": "INT", "a": "TIMESTAMP(6)", "z": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "s": "TIMESTAMP(3)"}
+    fields = tuple(DataField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(kinds.items()))
+    file = FILE_FORMATS.create("orc")
+    read = pa.Table.from_batches(file.read(io, "/t/a", fields=fields))
+    assert read.drop_columns(["z", "s"]).to_pylist() == rows.drop_columns(["z", "s"]).to_pylist()
+    assert read.schema.types[:3] == rows.schema.types[:3] and read.schema.field("s").type == pa.timestamp("ms")
+    assert read["z"].cast(pa.int64()).to_pylist() == rows["z"].cast(pa.int64()).to_pylist()
+    assert read["s"].to_pylist() == rows["s"].to_pylist()
+    late = pc.field("a") > pa.scalar(dt.datetime(5000, 1, 1), time)
+    assert [b.to_pylist() for b in file.read(io, "/t/a", ["i"], filter=late, fields=fields)] == [[{"i": 9}]]
+    nine = (DataField(1, "a", parse_type("TIMESTAMP(9)")),)
+    with pytest.raises(UnsupportedFeature, match="does not fit into a column of nanoseconds"):
+        list(file.read(io, "/t/a", ["a"], fields=nine))
+
+
+def test_orc_times_that_arrow_rejects_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     io, fields = MemoryFileIO(new_uuid()), (DataField(0, "a", parse_type("TIMESTAMP(6)")), DataField(1, "i", INT))
     rows = pa.table({"a": pa.array([dt.datetime(1582, 10, 15)], pa.timestamp("us")), "i": pa.array([7], pa.int32())})
     with io.open_output("/t/a") as sink:
         orc.write_table(rows, sink)
     file = FILE_FORMATS.create("orc")
-    with pytest.raises(UnsupportedFeature, match="'/t/a' has a time outside of 1677-09-22 to 2262-04-11"):
+    monkeypatch.delitem(sys.modules, "lakelog.fileformat.orc_times", raising=False)
+    monkeypatch.setitem(sys.modules, "pyorc", None)
+    with pytest.raises(NotInstalled, match=r"outside of 1677-09-22 to 2262-04-11' needs: pip install 'lakelog\[orc\]'"):
         list(file.read(io, "/t/a", fields=fields))
     assert [b.to_pylist() for b in file.read(io, "/t/a", ["i"], fields=fields[1:])] == [[{"i": 7}]]
 
