@@ -258,7 +258,7 @@ MAX_ROWS_PER_TRIGGER: Final = Option(
     "read.max-rows-per-trigger",
     int,
     1_000_000,
-    "Maximum number of log records per micro-batch.",
+    "Maximum number of log rows per micro-batch; at least one record of each bucket is read.",
     scope=("table", "read"),
 )
 SCAN_FILTER: Final = Option(

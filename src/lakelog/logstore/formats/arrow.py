@@ -75,6 +75,9 @@ class ArrowMessages(LogFormat):
             for bucket, indices in places.items()
         }
 
+    def row_counts(self, values: pa.LargeBinaryArray) -> np.ndarray:
+        return np.array([batch.num_rows for batch in _batches(values)], np.int64)
+
     def split(self, key: bytes | None, value: bytes) -> list[tuple[bytes | None, bytes]]:
         if key is not None:
             return [(key, value)]
