@@ -54,7 +54,7 @@ DATA_FORMAT: Final = Option(
     str,
     "debezium-json",
     "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
-    "record, for speed.",
+    "record, for speed. CREATE TABLE stores arrow if only lakelog can read the log (embedded, files).",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     words={"json": "debezium-json"},
