@@ -42,6 +42,7 @@ WRITE_EVERY_S, COMMIT_EVERY_S, IDENTITY_CHECK_S = 0.5, 2.0, 5.0
 KEYS = 5_000
 OPTIONS = (
     "'bucket' = '2', 'write-only' = 'true', 'log-store.enabled' = 'true', 'commit.interval' = '2 s', "
+    "'log-store.data-format' = 'debezium-json', "
     "'snapshot.num-retained.min' = '5', 'snapshot.num-retained.max' = '20'"
 )
 _DYING = """

@@ -19,6 +19,9 @@ from lakelog.table.commit import take_over
 from lakelog.table.log.lease_keeper import drop_lease
 from record_batches import PlainRecord, write_batch
 
+JSON = ", 'log-store.data-format' = 'debezium-json'"
+"""For tests that look into records, count them, or append records of another producer."""
+
 
 def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
     """A table ``db.t`` (id, name) of two buckets, with a log; ``key`` is empty for one without a primary key."""

@@ -14,6 +14,8 @@ from lakelog.logstore.protocol.header import UNOWNED_HEADER
 
 KEEP = "'on-bad-record' = 'keep'"
 LOG = "'log-store.enabled' = 'true', 'commit.interval' = '1 ms'"
+JSON_LOG = f"{LOG}, 'log-store.data-format' = 'debezium-json'"
+"""For tests that append records of another producer."""
 KEY = ", primary key (id)"
 
 

@@ -199,7 +199,10 @@ def test_lag_goes_up_and_down(dashboard: RunningDashboard, warehouse: Path, open
     page = open_page()
     log_in(page, dashboard, "ada", PASSWORD)
     with connect(warehouse=str(warehouse)) as lake:
-        lake.sql("create table db.lagging (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+        lake.sql(
+            "create table db.lagging (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true', "
+            "'log-store.data-format' = 'debezium-json')"
+        )
         page.goto(f"{dashboard.address}/tables/db.lagging/log")
         lag = page.locator(".card", has_text="Lag").locator("dd")
         expect(lag).to_contain_text("0")

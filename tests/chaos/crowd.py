@@ -104,6 +104,7 @@ class Crowd:
     def _create(self, lake: Lake) -> None:
         options = {
             "log-store.enabled": "true",
+            "log-store.data-format": "debezium-json",  # the verdict reads it
             "bucket": "2",
             "log.writer-timeout": f"{self.lease_s:g} s",
             "write.concurrent-writers": "true",

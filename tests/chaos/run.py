@@ -115,6 +115,7 @@ class Chaos:
 
     def _create(self, lake: Lake) -> None:
         options = {"log-store.enabled": "true", "bucket": "4", "log.changelog-mode": _MODE[self.kind]}
+        options |= {"log-store.data-format": "debezium-json"}  # the verdict reads it
         options |= {"log-store.type": self.log} if self.server is None else self.server.options()
         key, copied, copy_key = ", primary key (id)", DDL, {}
         if self.kind == "append":

@@ -89,7 +89,7 @@ def test_five_kills_lose_nothing_and_repeat_nothing(tmp_path, log, seed, request
         lake.sql(
             f"create table db.t (id bigint, name string, v bigint, primary key (id)) using lakelog tblproperties "
             f"('log-store.enabled' = 'true', {address}'bucket' = '2', 'commit.interval' = '1 s', "
-            f"'log.changelog-mode' = '{mode}')"
+            f"'log.changelog-mode' = '{mode}', 'log-store.data-format' = 'debezium-json')"
         )
     want = make_changes(tmp_path / "changes.arrow", seed)
     rng, done, kills = random.Random(seed), tmp_path / "done", 0

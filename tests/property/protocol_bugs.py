@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from lakelog.errors import Fenced
 from lakelog.filestore.metadata.identity import Identity
+from lakelog.logstore.factory import LogFactory
 from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
 from lakelog.paimon.schema.schema import TableSchema
@@ -109,9 +109,9 @@ def _nothing(*_: object) -> None:
     """Does not do it."""
 
 
-def _never_local(_: str) -> Any:
+def _never_local(_: str) -> LogFactory:
     """Takes every log for one that no other CREATE can have adopted."""
-    return SimpleNamespace(is_local=False)
+    return LogFactory("", "")
 
 
 def _same(table: DynamicTable) -> DynamicTable:

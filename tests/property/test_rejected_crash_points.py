@@ -36,11 +36,12 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.table_writer import TableWriter
-from log_tables import silence
+from log_tables import JSON, silence
 
 OTHERS = (FAIL_BEFORE, LOST, LATE)
 """Beside death, at each second call one of them in turn; at night both at each call."""
 LOG = ", 'log-store.enabled' = 'true', 'commit.interval' = '1 ms'"
+JSON_LOG = f"{LOG}{JSON}"
 Work = Callable[[DynamicTable], object]
 
 
@@ -122,7 +123,7 @@ def appended(table: Table, ids: range) -> None:
 
 
 def test_a_follower_rejects_each_record_once(tmp_path, depth: Depth) -> None:
-    table = make(tmp_path / "made", LOG)
+    table = make(tmp_path / "made", JSON_LOG)
     register_follower(table.logical)
     appended(table, range(6))
     list(table.follow("latest"))
@@ -233,7 +234,7 @@ def test_a_replay_takes_each_row_once(tmp_path, more, depth: Depth) -> None:
 
 
 def test_a_replay_of_records_takes_each_once(tmp_path, depth: Depth) -> None:
-    table = make(tmp_path / "made", LOG)
+    table = make(tmp_path / "made", JSON_LOG)
     register_follower(table.logical)
     log = table.logical.log
     assert log is not None

@@ -47,7 +47,7 @@ def main() -> None:
     lake = connect(spark, warehouse=f"{root}/warehouse")
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        "'bucket' = '2', 'bucket-key' = 'id')"
+        "'bucket' = '2', 'bucket-key' = 'id', 'log-store.data-format' = 'debezium-json')"
     )
     os.mkdir(f"{root}/in")
     for part in range(2):

@@ -30,6 +30,7 @@ def table(lake, spark, tmp_path):
     lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        "'log-store.data-format' = 'debezium-json', "
         "'bucket' = '2', 'bucket-key' = 'id', 'commit.interval' = '200 ms', 'write-only' = 'true')"
     )
     before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")

@@ -48,7 +48,8 @@ ROWS = [
 ]  # fmt: skip
 LOG_ONLY = {"emit.mode": "log"}  # no file holds timestamps of nine digits beside others
 CREATE = (
-    "create table db.t ({columns}) using lakelog tblproperties ('log-store.enabled' = 'true', 'bucket' = '1'{more})"
+    "create table db.t ({columns}) using lakelog tblproperties ('log-store.enabled' = 'true', 'bucket' = '1', "
+    "'log-store.data-format' = 'debezium-json'{more})"
 )
 
 

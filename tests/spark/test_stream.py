@@ -14,7 +14,7 @@ from seen_batches import SeenBatches
 
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '200 ms',
-'log.changelog-mode' = '{mode}')"""
+'log.changelog-mode' = '{mode}', 'log-store.data-format' = 'debezium-json')"""
 
 
 def source(spark, directory, name: str, rows: list[tuple[int, str, str]]) -> None:
@@ -83,7 +83,10 @@ def test_a_restarted_query_goes_on_and_repeats_nothing(lake, spark, tmp_path) ->
 def test_a_micro_batch_that_spark_repeats_is_written_once(lake, spark, tmp_path) -> None:
     """apache/paimon#9666: the last entry of the checkpoint's commit log is lost, the query starts again."""
     lake.sql("create database db")
-    lake.sql("create table db.t (id bigint, name string) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    lake.sql(
+        "create table db.t (id bigint, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        "'log-store.data-format' = 'debezium-json')"
+    )
     source(spark, tmp_path / "in", "1", [(1, "a", "+I"), (2, "b", "+I")])
     query = lake.write_stream(stream(spark, tmp_path / "in"), "db.t", str(tmp_path / "cp"))
     query.processAllAvailable()

@@ -23,10 +23,11 @@ class LogFactory:
     messages. ``schemes`` are the URL schemes of addresses that select this system without ``log-store.type``; ""
     matches all schemes of no other system. ``file`` is the path of a local log file, relative to the table's directory;
     None for a log on a server. ``file_suffixes`` are the suffixes of the log's files; with ``any_storage`` they may be
-    in an object store or in HDFS, too. ``properties`` maps the allowed
-    client properties to their kinds. It must contain no property that loads code, runs a program or sends secrets to
-    another server. ``speaks_kafka`` is True if Spark's Kafka connector can read and write the log. ``extras`` maps a
-    third-party root package to the extra of lakelog that installs it.
+    in an object store or in HDFS, too. ``data_format`` is the format of new tables whose options name none; "" means
+    the default of ``log-store.data-format``. ``properties`` maps the allowed client properties to their kinds. It must
+    contain no property that loads code, runs a program or sends secrets to another server. ``speaks_kafka`` is True if
+    Spark's Kafka connector can read and write the log. ``extras`` maps a third-party root package to the extra of
+    lakelog that installs it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class LogFactory:
     file: str | None = None
     file_suffixes: tuple[str, ...] = ("",)
     any_storage: bool = False
+    data_format: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     speaks_kafka: bool = False
     extras: Mapping[str, str] = field(default_factory=dict)

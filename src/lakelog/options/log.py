@@ -54,7 +54,7 @@ DATA_FORMAT: Final = Option(
     str,
     "debezium-json",
     "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
-    "record, for speed.",
+    "record, for speed. CREATE TABLE stores arrow if only lakelog can read the log (embedded, files).",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     words={"json": "debezium-json"},
@@ -258,7 +258,7 @@ MAX_ROWS_PER_TRIGGER: Final = Option(
     "read.max-rows-per-trigger",
     int,
     1_000_000,
-    "Maximum number of log records per micro-batch.",
+    "Maximum number of log rows per micro-batch; at least one record of each bucket is read.",
     scope=("table", "read"),
 )
 SCAN_FILTER: Final = Option(

@@ -30,6 +30,7 @@ from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.compatibility import with_defaults
 from lakelog.options.log import (
     CHANGES,
+    DATA_FORMAT,
     DROP_WITH_TABLE,
     INPUT,
     LOG_ADDRESS,
@@ -100,8 +101,10 @@ def create_table(
             f"an embedded log ('{LOG_ADDRESS.key}') and files of the log's client lie in the table's directory, or in "
             f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
-    system = LOG_SYSTEMS.create(wanted.system)
-    is_local = log_factory(wanted.system).is_local
+    system, factory = LOG_SYSTEMS.create(wanted.system), log_factory(wanted.system)
+    if factory.data_format:
+        options.setdefault(DATA_FORMAT.key, factory.data_format)
+    is_local = factory.is_local
     is_named = (LOG_ADDRESS if is_local else LOG_TOPIC).key in options
     existed = is_named and not adopts and _exists(wanted)
     log = system.create(wanted, adopts)

@@ -33,7 +33,8 @@ def test_compact_and_expire(tmp_path) -> None:
 def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql(
-        "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true')"
+        "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        "'log-store.data-format' = 'debezium-json')"
     )
     table = lake.table("db.t").logical
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())

@@ -21,6 +21,8 @@ from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.table.system import SYSTEM_TABLES
 
+JSON_LOG = "'log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json'"
+
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
@@ -70,7 +72,7 @@ def test_head_of_an_empty_table_has_its_columns(warehouse: Path) -> None:
 
 def test_head_with_fresh_also_has_what_only_the_log_has(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
-    lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
+    lake.sql(f"create database db; create table db.t (id int) tblproperties ({JSON_LOG})")
     appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
@@ -215,7 +217,7 @@ def test_a_result_is_printed_as_one_json_object(warehouse: Path) -> None:
 
 def test_follow_prints_each_snapshot_as_an_object(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
-    lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
+    lake.sql(f"create database db; create table db.t (id int) tblproperties ({JSON_LOG})")
     appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))

@@ -27,7 +27,7 @@ _WRITE_S = 6.0
 def table_of(lake: lakelog.Lake, name: str, more: str = "") -> lakelog.Table:
     lake.sql(
         f"create table {name} (id int, name string, primary key (id)) tblproperties ('bucket' = '2', "
-        f"'write-only' = 'true', 'log-store.enabled' = 'true'{more})"
+        f"'write-only' = 'true', 'log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json'{more})"
     )
     return lake.table(name)
 

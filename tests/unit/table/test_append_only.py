@@ -14,7 +14,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import make, rows
+from log_tables import JSON, make, rows
 
 Row = tuple[str, int]
 OFF = {"log-store.consistency-guarantee.enabled": "false"}
@@ -64,7 +64,7 @@ def test_the_guarantee_off_as_a_property_of_the_table_and_a_hint_that_turns_it_o
 
 def test_a_record_that_is_given_back_is_not_inserted_twice(tmp_path) -> None:
     """A healer that is late takes rows back that count, the next one gives them back: neither is an insert."""
-    table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
+    table = make(tmp_path, f"{JSON}, 'log.changelog-mode' = 'all'")
     with table.writer() as writer:
         writer.write(rows(1))
 

@@ -9,7 +9,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption
 from lakelog.lake.table import Table
-from log_tables import append_foreign
+from log_tables import JSON, append_foreign
 from record_batches import PlainRecord
 from recorded_changes import BARE, SCHEMAS, TABLE, recorded
 
@@ -22,7 +22,7 @@ def make(tmp_path: Path, name: str) -> Table:
     modes = ", 'debezium.decimal.handling.mode' = 'precise', 'debezium.time.precision.mode' = 'adaptive'"
     columns = TABLE if name == SCHEMAS else TABLE.replace("total decimal(30, 10), ", "")
     lake.sql(
-        f"create table db.orders ({columns}, primary key (id)) using lakelog tblproperties ('bucket' = '1', "
+        f"create table db.orders ({columns}, primary key (id)) using lakelog tblproperties ('bucket' = '1'{JSON}, "
         f"'log-store.enabled' = 'true', 'write-only' = 'true'{modes if name == BARE else ''})"
     )
     return lake.table("db.orders")

@@ -35,7 +35,7 @@ from lakelog.table.health.stats import (
     WriterStats,
 )
 from lakelog.table.maintenance.run_history import Run, Runs
-from log_tables import make, rows, silence
+from log_tables import JSON, make, rows, silence
 
 KEYED = TableStats("db.t", 1_000, is_keyed=True)
 BUCKET = LogBucketStats(0, 10, 90, 50, 50, 0)
@@ -101,7 +101,7 @@ def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -
 
 
 def test_lag_is_the_same_in_health_system_table_commands_metrics_and_dashboard(tmp_path: Path) -> None:
-    table, warehouse = make(tmp_path), str(tmp_path / "warehouse")
+    table, warehouse = make(tmp_path, JSON), str(tmp_path / "warehouse")
     with table.writer() as writer:
         writer.write(rows(*range(20)))
 

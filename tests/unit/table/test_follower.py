@@ -23,6 +23,7 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, close_clients
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
+from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.table.log.scan import LogScan
@@ -31,7 +32,7 @@ from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newes
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write import materializer as follower
 from lakelog.table.write.materializer import LogMaterializer
-from log_tables import append_foreign, expire_records
+from log_tables import JSON, append_foreign, expire_records
 from record_batches import PlainRecord
 
 
@@ -56,8 +57,11 @@ def log_first(table: Table, ids: range, name: str, kind: int = INSERT, header: b
         part = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
         kinds = np.full(part.num_rows, kind, np.int8)
         keys = dynamic.schema.primary_keys
-        records, _ = log_format("debezium-json").encode(part, kinds, dynamic.changelog_mode, keys, header)
-        appender.append(bucket, records)
+        if part.num_rows:
+            places = {bucket: np.arange(part.num_rows)}
+            made = log_format(dynamic.options.need(DATA_FORMAT))
+            packed = made.messages(part, kinds, dynamic.changelog_mode, keys, header, places)
+            appender.append(bucket, packed[bucket].records)
     appender.flush()
 
 
@@ -98,7 +102,7 @@ def test_a_table_without_a_key_has_every_row_once(tmp_path) -> None:
 
 
 def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     value = b'{"before":null,"after":{"id":7,"name":"plain"},"op":"c"}'
     assert table.logical.log is not None
     append_foreign(table.logical.log, 1, [PlainRecord(n, 0, b'{"id":7}', v) for n, v in enumerate((value, None))])
@@ -126,7 +130,7 @@ def test_large_rows_become_files_as_they_are_read(tmp_path) -> None:
 
 
 def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     follower_ = table.follow()
     log_first(table, range(2), "a")
     assert next(follower_).id == 1
@@ -163,7 +167,7 @@ def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
 
 
 def test_offsets_move_on_without_rows_when_others_write_much(tmp_path, monkeypatch) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     monkeypatch.setattr(follower, "_PASSED", 20)
     with table.writer() as writer:
         writer.write(pa.table({"id": pa.array(range(30), pa.int32()), "name": ["w"] * 30}))
@@ -213,7 +217,7 @@ def trim(table: Table, bucket: int, offset: int) -> None:
 
 
 def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     log_first(table, range(10), "a")
     assert followed(table) == [10]
     log_first(table, range(10, 20), "b")
@@ -225,7 +229,7 @@ def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(
 
 
 def test_a_recreated_log_is_an_error_or_read_from_its_start(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     log_first(table, range(10), "a")
     assert followed(table) == [10]
     with sqlite3.connect(table.logical.log.address) as log:  # type: ignore[union-attr]

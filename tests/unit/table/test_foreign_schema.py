@@ -24,7 +24,7 @@ from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import silence
 from two_lakes import opened, rows, stores, write
 
-_LOG = "tblproperties ('log-store.enabled' = 'true')"
+_LOG = "tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
 _LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
 _CREATE = "create table db.x (id int, v string, primary key (id)) "
 
@@ -171,7 +171,7 @@ def outside(tmp_path: Path) -> tuple[Table, Lake]:
     """A table with its log outside of its directory, as that on a broker, and the lake of somebody else."""
     option = {"catalog.external-paths": str(tmp_path)}
     lakes = tuple(connect(warehouse=str(tmp_path / "warehouse"), catalog_options=option) for _ in range(2))
-    log = {"enabled": "true", "type": "embedded", "address": f"{tmp_path}/log.sqlite"}
+    log = {"enabled": "true", "type": "embedded", "address": f"{tmp_path}/log.sqlite", "data-format": "debezium-json"}
     options = ", ".join(f"'log-store.{name}' = '{value}'" for name, value in log.items())
     return opened(lakes, f"tblproperties ({options}, 'log.changelog-mode' = 'all')"), lakes[1]  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from two_lakes import files, stores, write
 
-_LOG = " tblproperties ('log-store.enabled' = 'true')"
+_LOG = " tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
 _LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
 _COLUMNS = "(id int, v string, primary key (id))"
 

@@ -27,7 +27,7 @@ from two_lakes import files, opened, rows, stores, write
 T = TypeVar("T")
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
-_LOG = " tblproperties ('log-store.enabled' = 'true')"
+_LOG = " tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
 _OTHERS = {
     "the same columns": "id int, v string, primary key (id)",
     "another key": "id int, v string not null, primary key (v)",
@@ -322,7 +322,7 @@ def tables_with_one_log(tmp_path: Path, *places: str) -> list[Table]:
         lake.sql(
             f"create table db.{name} (id int, v string, primary key (id)) tblproperties "
             f"('log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite', "
-            "'log-store.enabled' = 'true')"
+            "'log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
         )
         made.append(lake.table(f"db.{name}"))
     return made

@@ -246,7 +246,7 @@ def test_zero_is_one_key_and_so_is_nan_in_both_stores(tmp_path, buckets) -> None
     lake = connect(warehouse=str(tmp_path))
     lake.sql(
         f"create table db.t (k double, v int, primary key (k)) using lakelog "
-        f"tblproperties ({LOG}, 'bucket' = '{buckets}')"
+        f"tblproperties ({LOG}, 'bucket' = '{buckets}', 'log-store.data-format' = 'debezium-json')"
     )
     table = lake.table("db.t")
     odd = float(np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0])

@@ -12,7 +12,7 @@ from lakelog.lake.table import Table
 from lakelog.table.commit import take_over as module
 from lakelog.table.commit.take_over import dead_writers, take_over
 from lakelog.table.log.lease_keeper import drop_lease
-from log_tables import files, make, rows
+from log_tables import JSON, files, make, rows
 
 TIMEOUT_MS = 1000
 PATIENCE_S = 30.0
@@ -43,7 +43,7 @@ def test_a_batch_writer_that_stays_open_for_long_is_alive(tmp_path: Path) -> Non
 
 
 def test_rows_that_a_writer_appends_after_it_was_taken_for_dead_are_taken_back(tmp_path: Path) -> None:
-    table = make(tmp_path, f", 'log.writer-timeout' = '{TIMEOUT_MS} ms'")
+    table = make(tmp_path, f", 'log.writer-timeout' = '{TIMEOUT_MS} ms'{JSON}")
     writer = table.writer()
     writer.write(rows(1, name="late"))
     (name,) = table.logical.registered.writers()

@@ -13,7 +13,7 @@ from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.scan import LogScan
-from log_tables import files, make, rows
+from log_tables import JSON, files, make, rows
 
 
 def leave_a_gap(table: Table) -> None:
@@ -60,7 +60,7 @@ def test_a_writer_continues_after_a_gap_and_retracts_its_open_rows(tmp_path: Pat
 
 
 def test_records_before_a_gap_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON)
     with table.writer() as writer:
         writer.write(rows(1, 2, 3))
         writer.flush()

@@ -15,7 +15,8 @@ from lakelog.options.table import TABLE_ID
 from two_lakes import stores, write
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
-_LOGS = pytest.mark.parametrize("log", ["tblproperties ('log-store.enabled' = 'true')", ""], ids=["log", "no log"])
+_LOG = "tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
+_LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
 
 
 def without_identity(lake: Lake, create: str) -> None:

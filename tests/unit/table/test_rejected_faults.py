@@ -21,7 +21,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging import task_writer
 from lakelog.table.write import materializer
-from rejected_tables import LOG, append, given, ids, inserted, make, rejected, reopened
+from rejected_tables import JSON_LOG, LOG, append, given, ids, inserted, make, rejected, reopened
 
 FILES = "'write-only' = 'true'"
 BOTH = pytest.mark.parametrize("options", [f"{LOG}, {FILES}", FILES], ids=["log", "files"])
@@ -81,7 +81,7 @@ def test_a_rollback_takes_rejected_rows_back_with_their_epoch(tmp_path, options)
 
 
 def test_a_follower_reads_records_again_after_a_rollback_and_has_each_once(tmp_path) -> None:
-    table = without_key(tmp_path, f"{LOG}, {FILES}")
+    table = without_key(tmp_path, f"{JSON_LOG}, {FILES}")
     register_follower(table.logical)
     nameless = b'{"before":null,"after":{"id":%d,"name":null},"op":"c"}'
     append(table, 0, inserted(1), nameless % 2)
@@ -253,7 +253,7 @@ def test_no_memory_is_no_bad_row(tmp_path, monkeypatch, failure) -> None:
 
 
 def test_a_long_reason_is_cut(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON_LOG)
     register_follower(table.logical)
     append(table, 0, b'{"before":null,"after":{"id":"' + b"x" * 50_000 + b'","name":"a"},"op":"c"}', inserted(1))
     list(table.follow(stop="latest"))
@@ -262,7 +262,7 @@ def test_a_long_reason_is_cut(tmp_path) -> None:
 
 
 def test_a_follower_reads_no_more_at_a_time_than_fits_into_memory(tmp_path, monkeypatch) -> None:
-    table = make(tmp_path, f"{LOG}, {FILES}")
+    table = make(tmp_path, f"{JSON_LOG}, {FILES}")
     register_follower(table.logical)
     sent = [b"garbage" * 10_000 if number % 2 else inserted(number) for number in range(200)]
     append(table, 0, *sent)

@@ -15,7 +15,7 @@ from lakelog.io.metrics import METER
 from lakelog.logstore.clients import appender_for
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.table.log.register import register_follower
-from rejected_tables import KEY, LOG, append, given, ids, inserted, make, rejected
+from rejected_tables import JSON_LOG, KEY, LOG, append, given, ids, inserted, make, rejected
 
 
 def counted() -> float:
@@ -93,7 +93,7 @@ def test_rows_of_an_aborted_write_are_not_there(tmp_path) -> None:
 
 
 def test_a_follower_keeps_what_it_cannot_read_and_what_does_not_fit(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON_LOG)
     register_follower(table.logical)
     METER.reset()
     bad = [b"garbage", b'{"before":null,"after":{"id":null,"name":"x"},"op":"c"}']
@@ -114,7 +114,7 @@ def test_a_follower_keeps_what_it_cannot_read_and_what_does_not_fit(tmp_path) ->
 
 
 def test_a_follower_skips(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON_LOG)
     register_follower(table.logical)
     append(table, 0, b"garbage", inserted(1))
     connect(warehouse=str(tmp_path / "warehouse")).sql("alter table db.t set tblproperties ('on-bad-record' = 'skip')")
@@ -151,7 +151,7 @@ def test_a_replay_writes_what_fits_now_and_leaves_the_rest(tmp_path) -> None:
 
 
 def test_a_replay_of_log_records_writes_files_only(tmp_path) -> None:
-    table = make(tmp_path, columns="id int, name string not null")
+    table = make(tmp_path, JSON_LOG, "id int, name string not null")
     register_follower(table.logical)
     append(table, 0, b'{"before":null,"after":{"id":7,"name":null},"op":"c"}', b"garbage")
     list(table.follow(stop="latest"))
@@ -182,7 +182,7 @@ def test_old_rows_are_hidden_and_deleted(tmp_path) -> None:
 
 
 def test_orphan_cleaning_keeps_what_counts(tmp_path) -> None:
-    table = make(tmp_path)
+    table = make(tmp_path, JSON_LOG)
     register_follower(table.logical)
     append(table, 0, b"garbage", inserted(1))
     list(table.follow(stop="latest"))

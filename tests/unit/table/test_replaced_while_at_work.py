@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,11 +16,12 @@ from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplace
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from lakelog.logstore.factory import LogFactory
 from lakelog.table import create as create_module
 from lakelog.table.model.epoch_record import EpochRecord
 from two_lakes import files, opened, stores, write
 
-_LOG = " tblproperties ('log-store.enabled' = 'true')"
+_LOG = " tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
 
 
 def before_call(monkeypatch: pytest.MonkeyPatch, method: str, part: str, act: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ def test_a_create_followed_by_a_catalog_outage_keeps_the_topic_of_its_table(lake
 
     monkeypatch.setattr(Directories, "create_table", create)
     with monkeypatch.context() as patched:  # as for a topic on a server
-        patched.setattr(create_module, "log_factory", lambda _: SimpleNamespace(is_local=False))
+        patched.setattr(create_module, "log_factory", lambda name: LogFactory(name, ""))
         with pytest.raises(Unavailable, match="the catalog is away"):
             lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
     monkeypatch.setattr(Directories, "load_table", load)

@@ -27,7 +27,7 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_follower, register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import make, rows, trim
+from log_tables import JSON, make, rows, trim
 
 KEYED = ", primary key (id)"
 TRANSACTIONAL = {"log.consistency": "transactional"}
@@ -124,6 +124,7 @@ def test_a_tail_that_stops_anywhere_returns_the_rows_of_an_uninterrupted_one(
     world = World(make(tmp_path, f", 'log-store.data-format' = '{form}'", key), form, seed)
     table, dice = world.table, world.dice
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", most)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_PACKS", 1)
     for _ in range(8):
         world.step()
     whole = table.tail(start, stop="latest", options=options)  # reads at the end, from where the log is now
@@ -146,7 +147,7 @@ def test_a_tail_that_stops_anywhere_returns_the_rows_of_an_uninterrupted_one(
 @pytest.mark.parametrize("options", [{}, TRANSACTIONAL, WHOLE, WHOLE | TRANSACTIONAL])
 def test_every_position_of_a_tail_is_good(tmp_path, monkeypatch, start, options, depth) -> None:
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 6)
-    world = World(make(tmp_path), "debezium-json", 7)
+    world = World(make(tmp_path, JSON), "debezium-json", 7)
     for _ in range(10):
         world.step()
     world.decide()
@@ -170,7 +171,7 @@ def sealed(table: Table, *batches: pa.Table) -> None:
 
 def test_a_long_epoch_is_emitted_in_parts_and_resumes_inside_it(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
-    table = make(tmp_path, key="")
+    table = make(tmp_path, JSON, key="")
     with table.writer() as writer, table.writer() as other:
         writer.write(rows(*range(20), name="long"))
         other.write(rows(*range(20, 30), name="other"))
@@ -204,7 +205,7 @@ def test_the_position_passes_records_that_show_nothing(tmp_path) -> None:
 
 def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 7)
-    table = make(tmp_path, key="")
+    table = make(tmp_path, JSON, key="")
     sealed(table, rows(*range(60)))
     read, dice, failures = EmbeddedReader.read, random.Random(1), 0
 
@@ -228,7 +229,7 @@ def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp
 
 def test_an_event_ends_a_tail_and_its_position_goes_on(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
-    table = make(tmp_path, key="")
+    table = make(tmp_path, JSON, key="")
     sealed(table, *(rows(n, n + 1) for n in range(3)))
     for start in ("latest-full", "earliest"):
         ended = threading.Event()

@@ -52,7 +52,10 @@ def _in_log(table: Table) -> dict[Row, set[int]]:
 
 
 def test_equal_rows_are_in_one_partition_of_the_log_and_in_the_bucket_of_its_number(lake: Lake) -> None:
-    lake.sql("create table db.t (a int, b string) tblproperties ('log-store.enabled' = 'true', 'bucket' = '4')")
+    lake.sql(
+        "create table db.t (a int, b string) tblproperties ('log-store.enabled' = 'true', 'bucket' = '4', "
+        "'log-store.data-format' = 'debezium-json')"
+    )
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(ROWS)

@@ -15,7 +15,7 @@ def make(tmp_path, more: str = ""):
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (id int, name string, primary key (id)) using lakelog "
-        f"tblproperties ('log-store.enabled' = 'true'{more})"
+        f"tblproperties ('log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json'{more})"
     )
     return lake.table("db.t")
 

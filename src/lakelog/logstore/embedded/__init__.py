@@ -11,4 +11,5 @@ EMBEDDED: Final = LogFactory(
     system="lakelog.logstore.embedded.system:EmbeddedLogSystem",
     file="lakelog/log.sqlite",
     file_suffixes=("", "-wal", "-shm", "-journal"),
+    data_format="arrow",
 )

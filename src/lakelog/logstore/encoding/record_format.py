@@ -37,6 +37,10 @@ class LogFormat(ABC):
         """The number of records that contain at most this number of rows; at least one."""
         return max(1, rows // self.changes_per_record)
 
+    def row_counts(self, values: pa.LargeBinaryArray) -> np.ndarray:
+        """The number of rows in each value (none null), without decoding them; 1 without packing. Raises Corrupt."""
+        return np.ones(len(values), np.int64)
+
     def reading(self, options: Options) -> LogFormat:
         """The format that reads records of other producers as these options of the table say."""
         return self

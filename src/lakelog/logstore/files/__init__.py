@@ -12,4 +12,5 @@ FILES: Final = LogFactory(
     address="the path of a directory",
     file="lakelog/log",
     any_storage=True,
+    data_format="arrow",
 )

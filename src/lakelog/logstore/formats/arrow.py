@@ -35,6 +35,9 @@ _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
 """Below the default message limit of a Kafka broker (1 MB), with room for rows longer than the average."""
 
+_SMALL_ROWS: Final = 1024
+"""Average number of rows of batches that are joined when they are read."""
+
 _KEYS: Final = b"lakelog.keys"
 _KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.int8(), nullable=False)
 _MARK: Final = b"\xff\xff\xff\xff"
@@ -72,6 +75,9 @@ class ArrowMessages(LogFormat):
             for bucket, indices in places.items()
         }
 
+    def row_counts(self, values: pa.LargeBinaryArray) -> np.ndarray:
+        return np.array([batch.num_rows for batch in _batches(values)], np.int64)
+
     def split(self, key: bytes | None, value: bytes) -> list[tuple[bytes | None, bytes]]:
         if key is not None:
             return [(key, value)]
@@ -81,7 +87,7 @@ class ArrowMessages(LogFormat):
 
     def decode(self, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         tables = [
-            _conformed(pa.Table.from_batches(run), schema)
+            _conformed(_joined(list(run)), schema)
             for _, run in groupby(_batches(values), key=lambda batch: batch.schema)
         ]
         if not tables:
@@ -242,6 +248,12 @@ def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.RecordBatch]:
         except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as wrong:
             raise Corrupt(f"log value {bytes(data[:200])!r} is not an arrow message: {wrong}") from wrong
         yield batch
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The rows of batches of one schema; small ones as one batch, because each batch costs its reader as much again."""
+    rows = pa.Table.from_batches(batches)
+    return rows.combine_chunks() if rows.num_rows < _SMALL_ROWS * len(batches) else rows
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -117,8 +117,8 @@ class Plot:
 
 PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
-    "lag": ("rows", {"rows not in files": "lag"}),
-    "throughput": ("rows/s", {"records per second": "log_end"}),
+    "lag": ("records", {"records not in files": "lag"}),
+    "throughput": ("records/s", {"records per second": "log_end"}),
     "size": ("bytes", {"data files": "bytes"}),
     "files": ("files", {"data files": "files", "level 0": "level0_files", "sorted runs": "sorted_runs"}),
     "rows": ("rows", {"rows in files": "rows"}),
@@ -128,7 +128,7 @@ PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 TOTAL_PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "health": ("tables", {"good": "good", "fair": "fair", "bad": "bad"}),
     "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
-    "lag": ("rows", {"rows not in files": "lag"}),
+    "lag": ("records", {"records not in files": "lag"}),
     "size": ("bytes", {"data files": "bytes"}),
 }
 """Plot of all tables → the same."""

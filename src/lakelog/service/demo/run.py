@@ -34,8 +34,10 @@ _CREATE = """create table {table} (
     primary key (flight_id)
 ) using lakelog tblproperties (
     'bucket' = '2', 'log-store.enabled' = 'true', {log}
-    'log.changelog-mode' = 'all', 'commit.interval' = '2 s'
+    'log-store.data-format' = 'debezium-json', 'log.changelog-mode' = 'all', 'commit.interval' = '2 s'
 )"""
+"""The format is the one that ``check`` reads without lakelog."""
+
 _PACED_PART = 0.6
 """Share of the time with rows at the measured rate; then the rest of the year follows at full speed."""
 

@@ -28,6 +28,7 @@ from lakelog.spark.runtime.types import arrow_for_spark, conform, has_null_eleme
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import NamedReaders
+from lakelog.table.log.row_limit import RowLimit
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
@@ -35,9 +36,13 @@ from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_
 _PREFETCH_ROWS = 20_000
 _PREFETCH_AT_LEAST = 24
 """Number of new rows, or of multi-row records, up to which they are read during planning; tasks read more."""
+_PREFETCH_PACKS = 500
+"""Number of multi-row records up to which they are read during planning if they hold few rows."""
 
 PARTITION_ROWS = 200_000
 """Number of rows per task."""
+_MOST_TASKS = 32
+"""Maximum number of tasks for the multi-row records of a bucket, which may hold few rows."""
 
 _POLL_S = 0.02
 """Maximum wait for the next record during planning before it reports no new data to Spark."""
@@ -97,6 +102,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._target = arrow_for_spark(schema)
         self._most_rows = table.options.need(MAX_ROWS_PER_TRIGGER)
         self._limit = self._scan.records_of(self._most_rows)
+        self._is_packed = self._scan.form.changes_per_record > 1
         self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
         self._of_a_task = self._scan.records_of(PARTITION_ROWS)
         self._stop_at: Offsets | None = None
@@ -149,7 +155,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         end = self._end(seen)
         if all(end[b] <= seen[b] for b in begin):
             return self._passed(start, position)
-        if sum(self._counts(seen, end, self._prefetch).values()) <= self._prefetch:
+        if self._is_small(seen, end):
             try:
                 batches = self._fetch(position, seen, end)
             except OffsetExpired:
@@ -164,6 +170,15 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             else:
                 self._fetched = {self._key(begin, end): batches}
         return self._to_json(position.at(end))
+
+    def _is_small(self, seen: Offsets, end: Offsets) -> bool:
+        """True if the records are few enough to be read during planning."""
+        most = max(self._prefetch, _PREFETCH_PACKS) if self._is_packed else self._prefetch
+        count = sum(self._counts(seen, end, most).values())
+        if count <= self._prefetch:
+            return True
+        limit = RowLimit(self._scan)
+        return count <= most and all(limit.end(b, seen[b], end[b], _PREFETCH_ROWS // len(seen)) >= end[b] for b in seen)
 
     def _passed(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
         """The same position again; at intervals the end of records without rows, in a micro-batch without rows.
@@ -258,8 +273,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         total = sum(counts.values())
         if total <= self._limit:
             return new
-        reader = self._scan.reader
-        return {b: reader.skip(b, seen[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
+        limit = RowLimit(self._scan)
+        return {b: limit.end(b, seen[b], new[b], max(1, n * self._most_rows // total)) for b, n in counts.items()}
 
     def _counts(self, begin: Offsets, end: Offsets, enough: int) -> dict[int, int]:
         """Bucket → number of its records between the offsets, counted up to one more than ``enough``."""
@@ -269,8 +284,11 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, to: Mapping[str, object]
     ) -> Iterator[LogRange]:
         """The parts of a bucket for tasks; ``to`` is the end of the micro-batch."""
+        reader, most = self._scan.reader, self._of_a_task
+        if self._is_packed:
+            most = max(most, -(-reader.count(bucket, start, end, end - start) // _MOST_TASKS))
         while start < end:
-            first, start = start, self._scan.reader.skip(bucket, start, end, self._of_a_task)
+            first, start = start, reader.skip(bucket, start, end, most)
             yield LogRange(bucket, first, start, switch)
 
     def _seen(self, begin: Offsets) -> Offsets:

@@ -40,6 +40,8 @@ from lakelog.table.model.log_state import newest_state
 
 _READ_ROWS = 100_000
 """Number of rows decoded at a time."""
+_READ_PACKS = 64
+"""Minimum number of records with several changes that are decoded at a time: those of small appends hold few."""
 
 _CONSISTENCY = "consistency"
 
@@ -156,7 +158,8 @@ class LogScan:
     @property
     def most_records(self) -> int:
         """The number of records decoded at a time."""
-        return self.records_of(_READ_ROWS)
+        most = self.records_of(_READ_ROWS)
+        return most if self.form.changes_per_record == 1 else max(most, _READ_PACKS)
 
     def position_json(self, position: LogPosition) -> dict[str, Any]:
         """The checkpoint value for a position of this read."""

@@ -46,8 +46,6 @@ _PASSED: Final = 1_000_000
 It does so earlier if the last one is as old as ``LogLocation.note_every_s``, so that the position neither lags nor
 expires.
 """
-_READ_ROWS: Final = 100_000
-"""Number of rows decoded at a time."""
 _READ_BYTES: Final = 32 << 20
 """Size of the records that are read at a time, if bad ones are rejected: both are then in memory."""
 _FIRST_RECORDS: Final = 1_000
@@ -164,7 +162,7 @@ class LogMaterializer:
             for bucket, end in ends.items():
                 offsets[bucket] = self._next_available(bucket, offsets[bucket], end)
                 while offsets[bucket] < end and left > 0:
-                    most = min(left, scan.records_of(_READ_ROWS), most_records)
+                    most = min(left, scan.most_records, most_records)
                     records = self._reader.read(bucket, offsets[bucket], end, most)
                     if records.num_rows == 0:  # the offsets below the end have a gap
                         offsets[bucket] = end

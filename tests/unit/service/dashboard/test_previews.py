@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -20,14 +22,18 @@ from dashboards import PASSWORD, RunningDashboard, csrf_of, running_dashboard
 from lakelog import connect
 from lakelog.errors import LakelogError, Unavailable
 from lakelog.fileformat.avro_container import parse_container
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.service.dashboard.live.terminals import Terminals
-from lakelog.service.dashboard.previews.grid import RecordsRequest, RowsRequest
+from lakelog.service.dashboard.previews.grid import Grid, RecordsRequest, RowsRequest
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
 from lakelog.service.terminal.execution import Execution
 from lakelog.service.terminal.protocol.config import Limits
 
 WIDE = 5_000
+LOG = "'log-store.enabled' = 'true'"
 _MB = 1_000_000
 
 
@@ -46,12 +52,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.write(pa.table({"id": range(40), "text": ["text"] * 40}))
         _make_avro_bomb(next(place.glob("d.db/avro/bucket-0/*.avro")))
         lake.sql(f"create table d.wide ({', '.join(f'column_{n} int' for n in range(WIDE))})")
-        lake.sql(
-            "create table d.log (id bigint, name string, primary key (id)) tblproperties ('log-store.enabled' = 'true')"
-        )
-        for start in (0, 10):
-            with lake.table("d.log").writer() as writer:
-                writer.write(pa.table({"id": range(start, start + 10), "name": [f"n{start}"] * 10}))
+        for name, form in (("log", "arrow"), ("json", "debezium-json")):
+            lake.sql(
+                f"create table d.{name} (id bigint, name string, primary key (id)) "
+                f"tblproperties ({LOG}, 'log-store.data-format' = '{form}')"
+            )
+            for start in (0, 10):
+                with lake.table(f"d.{name}").writer() as writer:
+                    writer.write(pa.table({"id": range(start, start + 10), "name": [f"n{start}"] * 10}))
     return place
 
 
@@ -199,21 +207,94 @@ def test_previews_go_on_when_their_process_was_killed(warehouse: Path) -> None:
     asyncio.run(program())
 
 
-@pytest.mark.parametrize(
-    ("asked", "keys"),
-    [
-        (RecordsRequest("d.log", 0, 100), 20),
-        (RecordsRequest("d.log", 0, 100, time_ms=2**42), 0),
-        (RecordsRequest("d.log", 0, 100, key='"id":13'), 1),
-    ],
-)
-def test_records_of_a_log_are_found_by_place_time_and_key(warehouse: Path, asked: RecordsRequest, keys: int) -> None:
+FORMATS = pytest.mark.parametrize("table", ["d.log", "d.json"])
+
+
+def previewed(warehouse: Path, *requests: RecordsRequest) -> list[list[dict[str, Any]]]:
+    """The lines of some requests."""
+
+    async def program() -> list[Grid]:
+        return [await previews.grid(request) for request in requests]
+
     previews = Previews({"warehouse": str(warehouse)})
-    found = asyncio.run(previews.grid(asked))
+    grids = asyncio.run(program())
     previews.close()
-    records = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-    assert sum(record["kind"] == "data" for record in records) == keys, records
-    assert all(record["writer"] for record in records)
+    return [[dict(zip(grid.columns, row, strict=True)) for row in grid.rows] for grid in grids]
+
+
+@FORMATS
+def test_records_of_a_log_are_found_by_place_time_and_key(warehouse: Path, table: str) -> None:
+    whole, none, one = previewed(
+        warehouse,
+        RecordsRequest(table, 0, 100),
+        RecordsRequest(table, 0, 100, time_ms=2**42),
+        RecordsRequest(table, 0, 100, key='"id":13'),
+    )
+    data = [line for line in whole if line["kind"] == "data"]
+    assert [line["key"] for line in data] == [f'{{"id":{number}}}' for number in range(20)]
+    assert data[13]["value"] == '{"before":null,"after":{"id":13,"name":"n10"},"op":"c"}'
+    assert (none, one) == ([], [data[13]])
+    assert all(line["writer"] and line["bytes"] > 0 for line in whole)
+    assert len({line["offset"] for line in data}) == (2 if table == "d.log" else 20)
+    if table == "d.log":
+        assert [line["position"] for line in data] == [*range(10), *range(10)]
+    from_there, last = previewed(
+        warehouse,
+        RecordsRequest(table, 0, 5, offset=data[13]["offset"], position=data[13].get("position", 0)),
+        RecordsRequest(table, 0, 3),
+    )
+    assert from_there == whole[whole.index(data[13]) :][:5]
+    assert last == whole[-3:]
+
+
+def test_the_next_page_of_records_goes_on_within_a_record(dashboard: RunningDashboard, warehouse: Path) -> None:
+    with connect(warehouse=str(warehouse)) as lake:
+        lake.sql(f"create table d.packed (id int, primary key (id)) tblproperties ({LOG})")
+        with lake.table("d.packed").writer() as writer:
+            writer.write(pa.table({"id": pa.array(range(250), pa.int32())}))
+    seen, path = list[str](), "/tables/d.packed/log?bucket=0&start=offset&at=0"
+    with dashboard.client(accept="text/html") as client:
+        deadline = time.monotonic() + 30
+        while (page := client.get(path)).status_code == 404:
+            assert time.monotonic() < deadline
+        for _ in range(3):
+            seen += re.findall(r"<td>{&#34;id&#34;:(\d+)}</td>", page.text)
+            found = re.search(r'href="(\?[^"#]*)#records">Next', page.text)
+            if found is None:
+                break
+            page = client.get("/tables/d.packed/log" + found[1].replace("&amp;", "&"))
+    assert [int(number) for number in seen] == list(range(250))
+
+
+def test_updates_corrections_and_unreadable_records_of_a_packed_log(tmp_path: Path) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql(
+            f"create table d.all (id bigint, primary key (id)) tblproperties ({LOG}, 'log.changelog-mode' = 'all')"
+        )
+        table = lake.table("d.all")
+        with table.writer() as writer:
+            changes = {"id": [1, 2, 2, 1], "_row_kind": ["+I", "-U", "+U", "-D"]}
+            writer.write(pa.table(changes, schema=pa.schema([("id", pa.int64()), ("_row_kind", pa.string())])))
+        writer = table.writer()
+        writer.write(pa.table({"id": [7]}))
+        writer.flush()
+        writer.abort()
+        assert table.logical.log is not None
+        appender = appender_for(table.logical.log)
+        foreign = [pa.array([text], pa.large_binary()) for text in (b'{"id":9}', b"\xffgarbage")]
+        appender.append(0, Records(foreign[0], foreign[1], UNOWNED_HEADER))
+        appender.flush()
+    lines, nine = previewed(tmp_path, RecordsRequest("d.all", 0, 100), RecordsRequest("d.all", 0, 100, key="9"))
+    shown = [(line["kind"], line["value"]) for line in lines if line["value"]]
+    assert shown == [
+        ("data", '{"before":null,"after":{"id":1},"op":"c"}'),
+        ("data", '{"before":{"id":2},"after":{"id":2},"op":"u"}'),
+        ("data", '{"before":{"id":1},"after":null,"op":"d"}'),
+        ("data", '{"before":null,"after":{"id":7},"op":"c"}'),
+        ("correction", '{"before":{"id":7},"after":null,"op":"d"}'),
+        ("data", "0x" + b"\xffgarbage".hex()),
+    ]
+    assert nine == lines[-1:]
 
 
 class RunningText:

@@ -99,7 +99,8 @@ class RecordsRequest:
     """Records of a bucket of the log.
 
     They start at ``offset``, or at the first one appended at ``time_ms`` or later. Without both they are the last ones.
-    With ``key``, only those whose key contains this text.
+    If a record has several changes, each is a line, and ``position`` is the first one of the record at ``offset``. With
+    ``key``, only those whose key contains this text.
     """
 
     table: str
@@ -108,6 +109,7 @@ class RecordsRequest:
     offset: int | None = None
     time_ms: int | None = None
     key: str = ""
+    position: int = 0
 
 
 Request = RowsRequest | SystemRequest | RecordsRequest

@@ -54,6 +54,7 @@ class TabQuery:
     start: Literal["latest", "offset", "time"] = "latest"
     at: Annotated[str, Query(max_length=40)] = ""
     key: Annotated[str, Query(max_length=200)] = ""
+    position: Annotated[int, Query(ge=0, le=1_000_000)] = 0
 
     def records(self, name: str, limit: int) -> RecordsRequest:
         """The request to the log. Raises InvalidRequest for an invalid offset or time."""
@@ -67,7 +68,7 @@ class TabQuery:
         if time is not None:
             time = time if time.tzinfo else time.replace(tzinfo=UTC)
         time_ms = None if time is None else round(time.timestamp() * 1000)
-        return RecordsRequest(name, self.bucket or 0, limit, offset, time_ms, self.key)
+        return RecordsRequest(name, self.bucket or 0, limit, offset, time_ms, self.key, self.position)
 
 
 @pages.get("/tables/{name}")
@@ -139,7 +140,10 @@ def get_log(request: Request, name: Name) -> LogPage:
 
 @api.get("/tables/{name}/log/records")
 async def get_records(request: Request, name: Name, asked: Annotated[TabQuery, Depends()], limit: Limit = 100) -> Grid:
-    """Raw records of a bucket of the log: the last ones, those from an offset or a time on, or those with a key."""
+    """Records of a bucket of the log: the last ones, those from an offset or a time on, or those with a key.
+
+    A record with several changes is a row for each.
+    """
     return await _previewed(request, asked.records(name, limit))
 
 

@@ -31,6 +31,6 @@ export function size(bytes) {
 }
 
 export const AS = {
-  ms: duration, rows: count, files: count, tables: count, bytes: size, count, score: count,
-  "rows/s": (value) => (value === null ? "–" : `${count(value)}/s`),
+  ms: duration, rows: count, records: count, files: count, tables: count, bytes: size, count, score: count,
+  "records/s": (value) => (value === null ? "–" : `${count(value)}/s`),
 };

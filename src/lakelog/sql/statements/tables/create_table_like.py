@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.io.clock import now_ms
-from lakelog.options.log import LOG_TOPIC
+from lakelog.options.log import DATA_FORMAT, LOG_TOPIC, LOG_TYPE
 from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.ddl.table_definition import PROVIDERS
 from lakelog.sql.query.planner import plan_query
@@ -59,7 +60,7 @@ class CreateTableLike(ParsedStatement):
         if found is None and not self.is_ours:
             return session.engine.pass_through(self.source.text)
         options = session.tables.canonical_options(self.options, "table")
-        schema = self._of_spark(session) if found is None else _as_new(found[1])
+        schema = self._of_spark(session) if found is None else _as_new(found[1], options)
         made = replace(schema, options={**schema.options, **options}, time_millis=now_ms())
         check_schema(made)
         session.create_table(session.resolve(self.name), made, self.if_not_exists)
@@ -71,9 +72,15 @@ class CreateTableLike(ParsedStatement):
         return new_schema([(name, kind, None) for name, kind in columns])
 
 
-def _as_new(schema: TableSchema) -> TableSchema:
-    """The schema of a new table like this one: with new field ids, without the options of the old table only."""
+def _as_new(schema: TableSchema, given: Mapping[str, str]) -> TableSchema:
+    """The schema of a new table like this one: with new field ids, without the options of the old table only.
+
+    If the ``given`` options name another log system, the format of the old log is one of them: CREATE TABLE may have
+    chosen it for the old system.
+    """
     own = {LOG_TOPIC.key}
+    if given.get(LOG_TYPE.key, schema.options.get(LOG_TYPE.key)) != schema.options.get(LOG_TYPE.key):
+        own.add(DATA_FORMAT.key)
     options = {k: v for k, v in schema.options.items() if k not in own and not k.startswith("lakelog.")}
     fields = [(f.name, f.type, f.description) for f in schema.fields]
     made = new_schema(fields, schema.primary_keys, schema.partition_keys, options, schema.comment)
