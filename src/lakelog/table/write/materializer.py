@@ -16,7 +16,7 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.protocol.header import are_unowned, parse_kinds
+from lakelog.logstore.protocol.header import are_unowned, parse_kinds, schema_ids
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
@@ -122,7 +122,7 @@ class LogMaterializer:
                 return self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms()))
             except BaseException as why:
                 self._offsets = {}  # uncommitted records are read again
-                if not isinstance(why, _FollowedElsewhere | IndexReplaced):
+                if not isinstance(why, _FollowedElsewhere | IndexReplaced | _AlteredMeanwhile):
                     raise
         raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
 
@@ -157,6 +157,9 @@ class LogMaterializer:
                     left -= records.num_rows
                     parse_kinds(records.column("header"))
                     unowned = records.filter(are_unowned(records.column("header")))
+                    ids = schema_ids(unowned.column("header"))
+                    if ids is not None and ids.max() > table.schema.id:
+                        raise _AlteredMeanwhile
                     for batch in scan.decode(unowned, bucket).to_batches():
                         task.write(batch)
             result = task.finish()
@@ -219,3 +222,7 @@ class LogMaterializer:
 
 class _FollowedElsewhere(Exception):
     """Another follower, or an unacknowledged commit of this one, has advanced further in the meantime."""
+
+
+class _AlteredMeanwhile(Exception):
+    """A record has columns of a newer schema than the files that are being written: they would be lost."""
