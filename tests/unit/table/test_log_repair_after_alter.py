@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
-from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for
+from lakelog.logstore.base import LogLocation, Records
+from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.header import DATA, UNOWNED_HEADER, encode_header
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn
 from lakelog.paimon.types.types import BIGINT, INT, STRING
@@ -19,7 +20,10 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_writer
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.materializer import LogMaterializer
 from log_tables import silence
 
 
@@ -123,23 +127,46 @@ def test_a_dead_row_that_the_new_type_does_not_have_is_taken_back(lake: Lake, fo
 
 def test_a_follower_reads_rows_of_producers_from_before_and_after(lake: Lake) -> None:
     table = create(lake)
-
-    def append(value: bytes, header: bytes) -> None:
-        log = table.logical.log
-        assert log is not None
-        values = pa.array([value], pa.large_binary())
-        appender = appender_for(log)
-        appender.append(0, Records(pa.nulls(1, pa.large_binary()), values, header))
-        appender.flush()
-
-    append(b'{"before":null,"after":{"id":1,"n":10,"s":"a"},"op":"c"}', UNOWNED_HEADER)
+    log = table.logical.log
+    assert log is not None
+    append(log, b'{"before":null,"after":{"id":1,"n":10,"s":"a"},"op":"c"}', UNOWNED_HEADER)
     table.alter(RenameColumn(("n",), "m"), DropColumn(("s",)), AddColumn(("n",), STRING))
     own = RecordSchemas(table.logical).own_id
-    append(b'{"before":null,"after":{"id":2,"m":20,"n":"b"},"op":"c"}', encode_header(DATA, "", 0, "", schema=own))
-    append(b'{"before":null,"after":{"id":3,"n":30,"s":"c"},"op":"c"}', UNOWNED_HEADER)
+    append(log, b'{"before":null,"after":{"id":2,"m":20,"n":"b"},"op":"c"}', encode_header(DATA, "", 0, "", schema=own))
+    append(log, b'{"before":null,"after":{"id":3,"n":30,"s":"c"},"op":"c"}', UNOWNED_HEADER)
     list(table.follow(stop="latest"))
     wanted = [(1, 10, None), (2, 20, "b"), (3, 30, None)]
     assert sorted((r["id"], r["m"], r["n"]) for r in in_files(table).values()) == wanted
+
+
+def test_a_follower_loses_no_column_of_an_alter_beside_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ALTER, and a row with its new column, arrive after the follower has loaded the newest schema."""
+    table = create(lake)
+    log = table.logical.log
+    assert log is not None
+    read, done = LogMaterializer._read, list[bool]()
+
+    def altered(self: LogMaterializer, opened: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
+        if not done:
+            done.append(True)
+            table.alter(RenameColumn(("n",), "m"), AddColumn(("more",), STRING))
+            header = encode_header(DATA, "", 0, "", schema=RecordSchemas(table.logical).own_id)
+            value = b'{"before":null,"after":{"id":2,"m":20,"s":"b","more":"kept"},"op":"c"}'
+            append(log, value, header)
+            ends = reader_for(log).end_offsets()
+        return read(self, opened, ends)
+
+    append(log, b'{"before":null,"after":{"id":1,"n":10,"s":"a"},"op":"c"}', UNOWNED_HEADER)
+    monkeypatch.setattr(LogMaterializer, "_read", altered)
+    list(table.follow(stop="latest"))  # up to the end that the log had before
+    list(table.follow(stop="latest"))
+    assert [(r["m"], r["more"]) for _, r in sorted(in_files(table).items())] == [(10, None), (20, "kept")]
+
+
+def append(log: LogLocation, value: bytes, header: bytes) -> None:
+    appender = appender_for(log)
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), pa.array([value], pa.large_binary()), header))
+    appender.flush()
 
 
 def test_a_published_log_adds_up_over_a_change(lake: Lake, form: str) -> None:

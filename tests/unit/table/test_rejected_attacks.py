@@ -15,7 +15,10 @@ from lakelog import connect
 from lakelog.errors import CommitConflict
 from lakelog.io.metrics import METER
 from lakelog.lake.table import Table
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
 from lakelog.logstore.formats import log_format
+from lakelog.logstore.protocol.header import DATA, UNOWNED_HEADER, encode_header
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.table.commit import take_over as take_overs
 from lakelog.table.commit.committer import Committer
@@ -237,6 +240,25 @@ def test_a_record_that_was_rejected_before_a_rename_is_replayed_by_id(tmp_path: 
     assert table.replay_rejected().written == 1
     rows = sorted(table.scan().to_arrow().select(["id", "a", "b"]).to_pylist(), key=lambda row: row["id"])
     assert rows == [{"id": 1, "a": None, "b": "of a"}, {"id": 2, "a": None, "b": "of a"}]
+
+
+def test_a_record_that_names_a_schema_that_does_not_exist_is_one_rejected_row(tmp_path: Path) -> None:
+    table = make(tmp_path, JSON)
+    register_follower(table.logical)
+    log = table.logical.log
+    assert log is not None
+    appender = appender_for(log)
+    for number, header in ((1, UNOWNED_HEADER), (2, encode_header(DATA, "", 0, "", schema=999)), (3, UNOWNED_HEADER)):
+        value = pa.array([inserted(number)], pa.large_binary())
+        appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, header))
+    appender.flush()
+    list(table.follow(stop="latest"))
+    (row,) = rejected(table, "reason", "schema_id")
+    assert (
+        ids(table) == [1, 3]
+        and row["schema_id"] == 999
+        and "a schema that the table does not have" in str(row["reason"])
+    )
 
 
 @pytest.mark.parametrize("options", [LOG, FILES])

@@ -272,6 +272,10 @@ def _decoded(
     try:
         parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), schema) for schema, at, end in runs]
         rows = pa.concat_tables(parts, promote_options="default")
+    except NotFound as why:
+        raise InvalidSchema(
+            f"the value cannot be read: it names a schema that the table does not have: {why}"
+        ) from None
     except _NO_VALUE:
         raise
     except MALFORMED as why:

@@ -19,7 +19,7 @@ from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.protocol.header import are_unowned, parse_kinds
+from lakelog.logstore.protocol.header import are_unowned, parse_kinds, schema_ids
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
@@ -133,7 +133,7 @@ class LogMaterializer:
                 return made
             except BaseException as why:
                 self._offsets = {}  # uncommitted records are read again
-                if not isinstance(why, _FollowedElsewhere | IndexReplaced):
+                if not isinstance(why, _FollowedElsewhere | IndexReplaced | _AlteredMeanwhile):
                     raise
         raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
 
@@ -173,6 +173,10 @@ class LogMaterializer:
                         most_records = max(1, _READ_BYTES * records.num_rows // max(1, records.nbytes))
                     parse_kinds(records.column("header"))
                     unowned = records.filter(are_unowned(records.column("header")))
+                    ids = schema_ids(unowned.column("header"))
+                    is_newer = ids is not None and ids.max() > table.schema.id
+                    if is_newer and table.with_newest_schema().schema.id > table.schema.id:
+                        raise _AlteredMeanwhile
                     if rejects is not None:
                         valued = unowned.filter(pc.is_valid(unowned.column("value")))
                         task.write_good(LogRecords(table, valued, bucket))
@@ -241,3 +245,7 @@ class LogMaterializer:
 
 class _FollowedElsewhere(Exception):
     """Another follower, or an unacknowledged commit of this one, has advanced further in the meantime."""
+
+
+class _AlteredMeanwhile(Exception):
+    """A record has columns of a newer schema than the files that are being written: they would be lost."""
