@@ -126,7 +126,7 @@ def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
 
 def test_the_real_time_path_refuses(lake) -> None:
     lake.sql("create database db")
-    lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional'"))
+    lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional', 'log-store.data-format' = 'debezium-json'"))
     table = lake.table("db.t").logical
     on_kafka = replace(table.log, system="kafka")
     table.__dict__["log"] = on_kafka
