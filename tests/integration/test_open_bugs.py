@@ -26,6 +26,7 @@ from lakelog import Lake, connect
 from lakelog.lake.table import Table
 from lakelog.spark.session.session import local_session
 from lakelog.spark.write.batch_writer import map_in_arrow
+from lakelog.table.commit.take_over import take_over_now
 
 Row = tuple[int, str]
 
@@ -195,6 +196,14 @@ def seen_so_far(table: Table) -> tuple[dict[Row, int], dict[int, int]]:
             return found, place
 
 
+def at_rest(table: Table) -> dict[Row, int]:
+    """What the log adds up to. A task of a failed query may append behind the next run: maintenance takes that back."""
+    deadline = time.monotonic() + 60
+    while (found := net(table)) != files(table) and time.monotonic() < deadline:
+        take_over_now(table.logical)
+    return found
+
+
 def test_failovers_in_a_row_with_other_numbers_of_tasks_leave_each_row_once(lake, given, tmp_path, logged) -> None:
     """Two runs of a micro-batch die when some of their tasks have written; readers begin before, and inside."""
     lake.sql(KINDS["append"].format(log=logged + ", 'bucket' = '1', 'bucket-key' = 'id'"))
@@ -212,7 +221,7 @@ def test_failovers_in_a_row_with_other_numbers_of_tasks_leave_each_row_once(lake
     assert sum(inside[0][0].values()) > 100, "rows of the epoch that is open are in the log"
     run(lake, given.stream().repartition(2), checkpoint)
     want = {(number, "first" if number < 100 else "second"): 1 for number in range(500)}
-    assert files(table) == net(table) == want
+    assert files(table) == at_rest(table) == want
     assert early.add_up_to(want)
     for before, place in inside:
         together = Counter(before)

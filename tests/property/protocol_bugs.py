@@ -83,9 +83,9 @@ def _decide_again(decided: DecidedEpochs, record: EpochRecord, tip: int = 0) -> 
     return replace(record, number=number), True
 
 
-def _others_are_right(healing: Healing, last: Any) -> bool:
+def _others_are_right(healing: Healing, last: Any, is_late: bool) -> bool:
     """What another writer appended behind a row is never read."""
-    return last.header.writer != healing.writer or _IS_RIGHT(healing, last)
+    return last.header.writer != healing.writer or _IS_RIGHT(healing, last, is_late)
 
 
 def _every_commit(_: CommittedReader, region: object, run: list[Any]) -> list[Any]:

@@ -17,13 +17,14 @@ from lakelog.spark.runtime.types import arrow_for_spark
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.table import create
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.row_counts import RowCounts
 from suite_cases import RIGHT, read_cases, verdict
 
 CASES = read_cases()
 LOG = {"log-store.enabled": "true", "log.content": "changes"}
 
 
-def _write_here(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> None:
+def _write_here(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> RowCounts:
     """Writes a frame as ``write_frame`` does, but from the driver: Python workers take most of a small write's time."""
     writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
     messages: list[Any] = [None]
@@ -33,6 +34,7 @@ def _write_here(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     except BaseException:
         writer.take_back(messages)
         raise
+    return writer.counts
 
 
 def _with_log(made: Callable[..., TableLocation]) -> Callable[..., TableLocation]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.lake.async_batches import AsyncTail
 from lakelog.lake.changes import Statements, TableChanges
@@ -328,6 +329,8 @@ class Table(TableHistory, TableChanges):
         InvalidOption, UnsupportedFeature naming the refused change, CommitConflict, CommitUnknown.
         """
         self._table.check_writable()
+        if self._table.branch != MAIN_BRANCH:
+            _refuse_alter(self._table.location.identifier, changes)
         location = self._alter(self._table.location.identifier, changes)
         self._table = DynamicTable(location, self._table.hints)
 

@@ -257,7 +257,7 @@ def test_a_record_that_names_a_schema_that_does_not_exist_is_one_rejected_row(tm
     assert (
         ids(table) == [1, 3]
         and row["schema_id"] == 999
-        and "a schema that the table does not have" in str(row["reason"])
+        and "names schema 999, which table db.t does not have" in str(row["reason"])
     )
 
 

@@ -74,6 +74,7 @@ def encode_header(
     return "|".join(fields).encode("ascii")
 
 
+_LARGEST_ID: Final = 2**31 - 1
 UNOWNED_HEADER: Final = encode_header(DATA, "", 0, "")
 """The header of an unowned row, which is visible as soon as it is in the log and is never reverted."""
 
@@ -90,7 +91,7 @@ def decode_header(data: bytes | None, offset: int) -> Header:
         )
     fields += [""] * (8 - len(fields))
     has_schema = fields[0] == _WITH_SCHEMA
-    if has_schema and not fields[7].isdigit():
+    if has_schema and not (fields[7].isdigit() and int(fields[7][:11]) <= _LARGEST_ID):
         raise Corrupt(
             f"log record at offset {offset} has a header of version {_WITH_SCHEMA} without a schema id: check that the "
             "topic is lakelog's alone"

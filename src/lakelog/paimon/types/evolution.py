@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
 from lakelog.paimon.types.arrow import arrow_type
@@ -76,7 +77,7 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
     found, why = None, ""
     try:
         found = evolve(column, new, old, name)
-        if evolve(found, old, new, name).equals(column):
+        if _are_equal(evolve(found, old, new, name), column):
             return found
     except (UnsupportedFeature, InvalidSchema) as failure:
         why = f" ({failure})"
@@ -84,6 +85,15 @@ def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.A
         f"column '{name}' was changed from {old.to_json()} to {new.to_json()} by another process, and has values "
         f"that do not fit the former type{why}: open the table again, or restart the query"
     )
+
+
+def _are_equal(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two columns of one type have the same values; NaN is one."""
+    if one.equals(other) or not pa.types.is_floating(one.type):
+        return bool(one.equals(other))
+    both = pc.and_(pc.is_nan(one), pc.is_nan(other))
+    same = pc.fill_null(pc.or_(both, pc.equal(one, other)), True)
+    return bool(one.is_null().equals(other.is_null()) and pc.all(same).as_py())
 
 
 def _has_common(old: DataType, new: DataType) -> bool:

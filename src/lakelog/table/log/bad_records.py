@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from lakelog.errors import Corrupt, LakelogError
+from lakelog.errors import Corrupt, InvalidSchema, LakelogError
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
-from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.options.log import ON_BAD_RECORD
 from lakelog.options.metrics import BAD_RECORDS
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -34,25 +33,28 @@ class RecordDecoder:
     """Decodes the records of one bucket (None: unknown) of a table's log."""
 
     table: DynamicTable
-    form: LogFormat
-    schema: pa.Schema
+    decode: Callable[[pa.LargeBinaryArray], pa.Table]
     bucket: int | None
 
-    def rows(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> pa.Table:
+    def rows(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> pa.Table | None:
         """The rows of log values. Raises Corrupt with topic, bucket and offset of the first bad record.
 
-        With ``scan.on-bad-record`` = ``skip`` it skips bad records instead.
+        With ``scan.on-bad-record`` = ``skip`` it skips bad records instead; None if it skips all of them.
         """
         try:
-            return self.form.decode(values, self.schema)
+            return self.decode(values)
+        except InvalidSchema:
+            raise  # the reader is older than the record
         except MALFORMED:
             parts = list(self._good(values, offsets))
-            return pa.concat_tables(parts) if parts else self.form.decode(values.slice(0, 0), self.schema)
+            return pa.concat_tables(parts) if parts else None
 
     def _good(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> Iterator[pa.Table]:
         """The rows of the readable records, found by bisection."""
         try:
-            yield self.form.decode(values, self.schema)
+            yield self.decode(values)
+        except InvalidSchema:
+            raise
         except MALFORMED as why:
             middle = len(values) // 2
             if middle:

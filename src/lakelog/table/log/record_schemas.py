@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.metadata.schemas import Schemas, rows_as
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import schema_ids
@@ -56,18 +57,26 @@ class RecordSchemas:
         return schema if _FIRST[key].id == schema.id else _FIRST[key]
 
     def of(self, schema_id: int | None) -> TableSchema:
-        """The schema with the columns of records with this id. Raises NotFound."""
-        return self.first if schema_id is None else self._schemas.get(schema_id)
+        """The schema with the columns of records with this id. Raises Corrupt for one that the table does not have."""
+        if schema_id is None:
+            return self.first
+        try:
+            return self._schemas.get(schema_id)
+        except NotFound:
+            raise Corrupt(
+                f"it names schema {schema_id}, which table {self.table.name} does not have: another program wrote it, "
+                "or the schema was deleted"
+            ) from None
 
-    def runs(self, headers: pa.ChunkedArray) -> Iterator[tuple[TableSchema, int, int]]:
-        """The records by schema: (schema, first, end) of consecutive ones. Nearly always one run."""
+    def runs(self, headers: pa.ChunkedArray) -> Iterator[tuple[int | None, int, int]]:
+        """The records by schema: (its id, first, end) of consecutive ones. Nearly always one run."""
         ids = schema_ids(headers)
         if ids is None:
-            yield self.first, 0, len(headers)
+            yield None, 0, len(headers)
             return
         cuts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
         for start, end in pairwise(cuts):
-            yield self.of(None if ids[start] < 0 else int(ids[start])), start, end
+            yield None if ids[start] < 0 else int(ids[start]), start, end
 
     @property
     def _schemas(self) -> Schemas:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
+from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
@@ -28,7 +28,6 @@ from lakelog.options.log import (
     parse_specific_offsets,
 )
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
-from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
@@ -251,39 +250,43 @@ class LogScan:
         value of this read's schema.
         """
         runs = list(self.schemas.runs(records.column("header")))
-        if len(runs) == 1:
-            return self._rows_of(records, runs[0][0], bucket)
-        return pa.concat_tables(self._rows_of(records.slice(at, end - at), schema, bucket) for schema, at, end in runs)
+        parts = [self._rows_of(records.slice(at, end - at), number, bucket) for number, at, end in runs]
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
 
-    def decoded(self, values: pa.LargeBinaryArray, written: TableSchema) -> pa.Table:
+    def decoded(self, values: pa.LargeBinaryArray, number: int | None) -> pa.Table:
         """Rows (``data_schema`` and ``_row_kind``) of values with the columns of a schema, unchecked.
 
-        Raises what the format raises for a value that it cannot read, InvalidSchema as ``rows``.
+        Raises what the format raises for a value that it cannot read, Corrupt for an unknown schema or a value that
+        the present type does not have, InvalidSchema for a newer value that the former type does not have.
         """
-        if written.id == self.table.schema.id:
+        written, table, names = self.schemas.of(number), self.table.schema, self.data_schema.names
+        if written.id == table.id:
             return self.form.decode(values, self.data_schema)
-        names = self.data_schema.names
-        source = arrow_schema(source_columns(written, self.table.schema, names))
-        rows = converted(self.form.decode(values, source), written, self.table.schema, names)
-        return rows.select([*names, ROW_KIND_COLUMN])
+        rows = self.form.decode(values, arrow_schema(source_columns(written, table, names)))
+        try:
+            return converted(rows, written, table, names).select([*names, ROW_KIND_COLUMN])
+        except InvalidSchema as why:
+            if written.id > table.id:
+                raise
+            raise Corrupt(str(why)) from None
 
     @cached_property
     def schemas(self) -> RecordSchemas:
         """The schemas of the records."""
         return RecordSchemas(self.table)
 
-    def _rows_of(self, records: pa.Table, written: TableSchema, bucket: int | None) -> pa.Table:
+    def _rows_of(self, records: pa.Table, number: int | None, bucket: int | None) -> pa.Table:
         values, offsets = (records.column(name).combine_chunks() for name in ("value", "offset"))
-        names, table = self.data_schema.names, self.table.schema
-        if written.id == table.id:
-            rows = RecordDecoder(self.table, self.form, self.data_schema, bucket).rows(values, offsets)
-            return self._checked(rows.select(self.schema.names), self.data_schema.names).cast(self.schema)
-        source = arrow_schema(source_columns(written, table, names))
-        rows = RecordDecoder(self.table, self.form, source, bucket).rows(values, offsets)
-        here = {field.id for field in written.fields}
-        dropped = [f.name for f in table.select(names) if written.id > table.id and f.id not in here]
-        # as in files, a column that was made NOT NULL later may have NULL
-        rows = self._checked(converted(rows, written, table, names).select(self.schema.names), dropped)
+        decoder = RecordDecoder(self.table, partial(self.decoded, number=number), bucket)
+        rows = decoder.rows(values, offsets)
+        if rows is None:
+            return self.schema.empty_table()
+        written, table, names = self.schemas.of(number), self.table.schema, self.data_schema.names
+        if written.id != table.id:
+            # as in files, a column that was made NOT NULL later may have NULL
+            here = {field.id for field in written.fields}
+            names = [f.name for f in table.select(names) if written.id > table.id and f.id not in here]
+        rows = self._checked(rows.select(self.schema.names), names)
         return pa.Table.from_arrays(rows.columns, schema=self.schema)
 
     def _checked(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:

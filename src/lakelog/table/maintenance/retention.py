@@ -25,6 +25,7 @@ from lakelog.options.retention import (
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
+from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
@@ -218,8 +219,24 @@ def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> 
             f"INSERT OVERWRITE the rows of the branch instead"
         )
     _check_log(table, "fast-forwarded", files_only)
+    _check_named_schemas(table, branch)
     _forget_sealed(table)
     table.store.branches.fast_forward(branch)
+
+
+def _check_named_schemas(table: DynamicTable, branch: str) -> None:
+    """Raises UnsupportedFeature if schemas of main that records of the log name would be deleted (RFC 17)."""
+    if table.log is None:
+        return
+    main = table.with_newest_schema()
+    of_branch = open_branch(main, branch).store.schemas
+    for schema in main.store.schemas.own(range(RecordSchemas(main).first.id + 1, main.schema.id + 1)):
+        if not any(kept.fields == schema.fields for kept in of_branch.own([schema.id])):
+            raise UnsupportedFeature(
+                f"table {table.name} cannot be fast-forwarded to branch '{branch}': its log has records with the "
+                f"columns of schema {schema.id}, which the branch does not have. Create the branch again, or INSERT "
+                "OVERWRITE the rows of the branch"
+            )
 
 
 def _forget_sealed(table: DynamicTable) -> None:

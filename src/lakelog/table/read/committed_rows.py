@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from lakelog.errors import InvalidSchema
+from lakelog.errors import Corrupt, InvalidSchema
 from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
@@ -54,7 +54,10 @@ class CommittedRows:
         schemas, schema = RecordSchemas(self.table), self.table.schema
         out = list(changes)
         for number in {change.schema for change in changes}:
-            written = schemas.of(number)
+            try:
+                written = schemas.of(number)
+            except Corrupt:
+                continue  # of another program: only its key counts
             if written.id != schema.id:
                 places = [at for at, change in enumerate(changes) if change.schema == number]
                 found = self._translated([changes[at] for at in places], written)

@@ -10,13 +10,12 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from lakelog.errors import Corrupt, InvalidSchema, NotFound
+from lakelog.errors import Corrupt, InvalidSchema
 from lakelog.logstore.protocol.header import decode_header
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.log.bad_records import MALFORMED
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.scan import LogScan
@@ -204,8 +203,7 @@ class RejectedBefore(Source):
         part = self.batch.slice(start, stop - start)
         values, ids = part.column("value"), part.column("schema_id").to_pylist()
         if self.kinds is None:
-            runs = ((_schema(self.table, number), at, at + 1) for at, number in enumerate(ids))
-            return _decoded(self.table, values, runs)
+            return _decoded(self.table, values, ((number, at, at + 1) for at, number in enumerate(ids)))
         try:
             both = zip(values.to_pylist(), ids, strict=True)
             batches = [_renamed(_from_ipc(value), number, self.table) for value, number in both]
@@ -265,17 +263,13 @@ def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:
 
 
 def _decoded(
-    table: DynamicTable, values: pa.ChunkedArray, runs: Iterable[tuple[TableSchema, int, int]]
+    table: DynamicTable, values: pa.ChunkedArray, runs: Iterable[tuple[int | None, int, int]]
 ) -> pa.RecordBatch:
-    """The rows of values; ``runs`` are their schemas: (schema, first, end) of consecutive values."""
+    """The rows of values; ``runs`` are their schemas: (its id, first, end) of consecutive values."""
     scan = LogScan(table)
     try:
-        parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), schema) for schema, at, end in runs]
+        parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), number) for number, at, end in runs]
         rows = pa.concat_tables(parts, promote_options="default")
-    except NotFound as why:
-        raise InvalidSchema(
-            f"the value cannot be read: it names a schema that the table does not have: {why}"
-        ) from None
     except _NO_VALUE:
         raise
     except MALFORMED as why:
@@ -302,21 +296,17 @@ def _from_ipc(data: bytes) -> pa.RecordBatch:
     return batch
 
 
-def _schema(table: DynamicTable, number: int | None) -> TableSchema:
-    try:
-        return RecordSchemas(table).of(number)
-    except NotFound as why:
-        raise Corrupt(f"it names a schema that the table does not have: {why}") from None
-
-
 def _renamed(batch: pa.RecordBatch, number: int | None, table: DynamicTable) -> pa.RecordBatch:
     """A row with the present names of the columns of its writer; without those that were dropped."""
     if number == table.schema.id:
         return batch
     names = {field.id: field.name for field in table.schema.fields}
-    present = {field.name: names.get(field.id) for field in _schema(table, number).fields}
+    present = {field.name: names.get(field.id) for field in RecordSchemas(table).of(number).fields}
     kept = [name for name in batch.schema.names if present.get(name, name) is not None]
-    return batch.select(kept).rename_columns([present.get(name) or name for name in kept])
+    renamed = [present.get(name) or name for name in kept]
+    if len({*renamed}) < len(renamed):
+        raise Corrupt(f"two of its columns have one name by now: {', '.join(sorted(renamed))}")
+    return batch.select(kept).rename_columns(renamed)
 
 
 def _kind_of(value: bytes, number: int | None, table: DynamicTable) -> str:

@@ -124,8 +124,8 @@ class RecordLines:
         if values.null_count:
             return None
         try:
-            ((written, _, _),) = self._scan.schemas.runs(record.column("header"))
-            rows = self._scan.decoded(values, written).combine_chunks()
+            ((number, _, _),) = self._scan.schemas.runs(record.column("header"))
+            rows = self._scan.decoded(values, number).combine_chunks()
             rows.validate(full=True)
             kinds = kinds_from_text(rows.column(ROW_KIND_COLUMN).combine_chunks(), ROW_KIND_COLUMN).to_numpy()
             (batch,) = rows.drop_columns([ROW_KIND_COLUMN]).to_batches()
