@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ import lakelog
 from lakelog.cli.main import lakelog as command_line
 from lakelog.errors import InvalidOption, UnsupportedFeature, UnsupportedStatement
 from lakelog.lake.table import Table
+from lakelog.logstore import client_properties, log_system_at
+from lakelog.logstore.factory import FILE, VALUE
 from lakelog.logstore.kafka.system import KafkaLogSystem
 from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
@@ -98,6 +101,28 @@ def test_a_registered_engine_and_log_system_hold_a_table_of_both_stores(warehous
         again.sql("alter table db.t set tblproperties ('log-store.address' = '/elsewhere')")
     again.sql("drop table db.t")
     assert not file.exists()
+
+
+def test_a_log_without_a_type_is_lakelogs_own(warehouse: str) -> None:
+    options = make(warehouse, "'log-store.enabled' = 'true'").options
+    assert options["log-store.type"] == "embedded"
+    assert list(LOG_SYSTEMS)[-2:] == ["journal", "broken"]
+
+
+@pytest.mark.parametrize("scheme", ["pulsar", ""])
+def test_a_scheme_of_lakelogs_own_log_systems_is_not_taken(
+    warehouse: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = replace(LOG_SYSTEMS.load("journal"), schemes=("pulsar", ""), properties={"ssl.key.location": VALUE})
+    monkeypatch.setattr("others_log.JOURNAL", journal)
+    assert log_system_at(f"{scheme}://there:6650" if scheme else "there:9092") == (scheme or "kafka")
+    assert client_properties()["ssl.key.location"] == FILE
+
+
+def test_a_log_system_that_cannot_be_imported_fails_only_by_its_name(warehouse: str) -> None:
+    make(warehouse, "'log-store.enabled' = 'true'")
+    with pytest.raises(ModuleNotFoundError, match="others_missing"):
+        make(warehouse, "'log-store.enabled' = 'true', 'log-store.type' = 'broken'", "u")
 
 
 def test_the_scheme_of_an_address_chooses_a_registered_log_system(warehouse: str, tmp_path: Path) -> None:
