@@ -181,6 +181,11 @@ def test_a_registered_statement_and_procedure_tell_of_mistakes_as_lakelogs_own(w
         lake.sql("call sys.tell_row('db.t')")
 
 
+def test_explain_of_a_procedure_says_what_to_write(warehouse: str) -> None:
+    with pytest.raises(UnsupportedStatement, match="EXPLAIN does not describe CALL: write the CALL without EXPLAIN"):
+        filled(warehouse).sql("explain call sys.tell_rows('db.t')")
+
+
 def test_commands_run_a_registered_statement_and_procedure(warehouse: str, path: str) -> None:
     filled(warehouse)
     told = command(
@@ -212,6 +217,16 @@ def test_a_terminal_lets_those_run_a_registered_statement_whose_role_covers_it(
         assert rows(admin, "call sys.tell_rows('db.t')") == [[2]]
         done(admin, "sweep db.t")
         assert rows(admin, "tell the rows of db.t") == [[0]]
+
+
+def test_a_writer_names_no_server_in_a_property_of_a_registered_log_system(
+    warehouse: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", path)
+    options = "'log-store.enabled' = 'true', 'log-store.type' = 'journal', 'properties.journal.mirror' = 'inside:80'"
+    with Terminal(TerminalConfig(warehouse, role=Privilege.WRITE)) as writer:
+        error = run(writer, f"create table x (id int) using lakelog tblproperties ({options})").snapshot().error
+        assert error is not None and error.refused and "names the server 'inside:80'" in error.message
 
 
 def test_without_its_package_a_statement_is_nobodys() -> None:

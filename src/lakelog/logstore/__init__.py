@@ -30,6 +30,6 @@ def log_system_at(address: str | None, table_path: str = "") -> str:
 
 
 def client_properties() -> dict[str, str]:
-    """The allowed client properties of all log systems: name → VALUE, FILE or VALUE_OR_FILE (``factory``)."""
+    """The allowed client properties of all log systems: name → VALUE, FILE, VALUE_OR_FILE or SERVER (``factory``)."""
     factories: dict[str, LogFactory] = LOG_SYSTEMS.importable()
     return {name: sort for factory in reversed(factories.values()) for name, sort in factory.properties.items()}
