@@ -24,6 +24,7 @@ from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.statements import STATEMENTS
+from lakelog.table.open import open_catalog
 from new_parts import installed
 from terminals import done, rows, run
 
@@ -227,6 +228,11 @@ def test_a_writer_names_no_server_in_a_property_of_a_registered_log_system(
     with Terminal(TerminalConfig(warehouse, role=Privilege.WRITE)) as writer:
         error = run(writer, f"create table x (id int) using lakelog tblproperties ({options})").snapshot().error
         assert error is not None and error.refused and "names the server 'inside:80'" in error.message
+
+
+def test_a_registered_catalog_gets_options_of_its_own(warehouse: str) -> None:
+    options = {"catalog.type": "shelf", "fields.shelf.place": "above"}
+    assert open_catalog(warehouse, catalog_options=options).place == "above"  # type: ignore[attr-defined]
 
 
 def test_without_its_package_a_statement_is_nobodys() -> None:

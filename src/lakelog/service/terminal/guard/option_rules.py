@@ -13,7 +13,7 @@ from lakelog.io import scheme_of
 from lakelog.io.locks import LOCKS
 from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
 from lakelog.logstore.factory import FILE, VALUE_OR_FILE
-from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI, PARTS_PREFIX
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
@@ -63,7 +63,7 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     if files:
         return
     for key in options:
-        if key.startswith(HADOOP_PREFIX):
+        if key.startswith((HADOOP_PREFIX, PARTS_PREFIX)):
             raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
     if CATALOG_EXTERNAL_PATHS.key in options:
         raise NotAllowed(f"'{CATALOG_EXTERNAL_PATHS.key}' of catalog '{name}' names directories of the server: {_WHY}")
