@@ -175,7 +175,7 @@ def _texts(node: ast.AST) -> Iterable[ast.expr]:
         yield from node.args[{"Option": 3, "Metric": 2}.get(node.func.id, len(node.args)) :][:1]
     if isinstance(node, ast.Call):
         yield from (keyword.value for keyword in node.keywords if keyword.arg == "help")
-    if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SUMMARIES" and node.value is not None:
+    if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_COMMANDS" and node.value is not None:
         yield node.value
     if isinstance(node, ast.FunctionDef) and re.search("command|group", "".join(map(ast.unparse, node.decorator_list))):
         yield from (one.value for one in node.body[:1] if isinstance(one, ast.Expr))

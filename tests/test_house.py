@@ -18,7 +18,7 @@ import pytest
 
 import lakelog
 from lakelog import errors
-from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
+from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOCKS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.options.registry import Registry
 from lakelog.sql.procedures import PROCEDURES
 
@@ -102,8 +102,8 @@ def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
 
 
 def test_no_file_compares_with_the_name_of_a_part() -> None:
-    parts = {*MERGE_ENGINES, *LOG_SYSTEMS, *FILE_FORMATS, *CATALOGS, *PROCEDURES}
-    names = "|".join(sorted(parts - {"files", "sql"}))  # words with other meanings, too
+    parts = {*MERGE_ENGINES, *LOG_SYSTEMS, *LOG_FORMATS, *FILE_FORMATS, *LOCKS, *CATALOGS, *PROCEDURES}
+    names = "|".join(sorted(parts - {"file", "files", "sql"}))  # words with other meanings, too
     compared = re.compile(rf'(==|!=|\bin) *[(\[{{]?"({names})"')
     found = [path for path in SOURCE.rglob("*.py") if compared.search(path.read_text(encoding="utf-8"))]
     assert [str(path.relative_to(SOURCE)) for path in found] == []

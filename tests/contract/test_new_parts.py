@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,11 +17,14 @@ import lakelog
 from lakelog.cli.main import lakelog as command_line
 from lakelog.errors import InvalidOption, UnsupportedFeature, UnsupportedStatement
 from lakelog.lake.table import Table
+from lakelog.logstore import client_properties, log_system_at
+from lakelog.logstore.factory import FILE, VALUE
 from lakelog.logstore.kafka.system import KafkaLogSystem
 from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.statements import STATEMENTS
+from lakelog.table.open import open_catalog
 from new_parts import installed
 from terminals import done, rows, run
 
@@ -100,6 +104,28 @@ def test_a_registered_engine_and_log_system_hold_a_table_of_both_stores(warehous
     assert not file.exists()
 
 
+def test_a_log_without_a_type_is_lakelogs_own(warehouse: str) -> None:
+    options = make(warehouse, "'log-store.enabled' = 'true'").options
+    assert options["log-store.type"] == "embedded"
+    assert list(LOG_SYSTEMS)[-2:] == ["journal", "broken"]
+
+
+@pytest.mark.parametrize("scheme", ["pulsar", ""])
+def test_a_scheme_of_lakelogs_own_log_systems_is_not_taken(
+    warehouse: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = replace(LOG_SYSTEMS.load("journal"), schemes=("pulsar", ""), properties={"ssl.key.location": VALUE})
+    monkeypatch.setattr("others_log.JOURNAL", journal)
+    assert log_system_at(f"{scheme}://there:6650" if scheme else "there:9092") == (scheme or "kafka")
+    assert client_properties()["ssl.key.location"] == FILE
+
+
+def test_a_log_system_that_cannot_be_imported_fails_only_by_its_name(warehouse: str) -> None:
+    make(warehouse, "'log-store.enabled' = 'true'")
+    with pytest.raises(ModuleNotFoundError, match="others_missing"):
+        make(warehouse, "'log-store.enabled' = 'true', 'log-store.type' = 'broken'", "u")
+
+
 def test_the_scheme_of_an_address_chooses_a_registered_log_system(warehouse: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"an embedded log \('log-store.address'\)"):
         make(warehouse, f"'log-store.enabled' = 'true', 'log-store.address' = 'journal://{tmp_path}/outside'")
@@ -156,6 +182,11 @@ def test_a_registered_statement_and_procedure_tell_of_mistakes_as_lakelogs_own(w
         lake.sql("call sys.tell_row('db.t')")
 
 
+def test_explain_of_a_procedure_says_what_to_write(warehouse: str) -> None:
+    with pytest.raises(UnsupportedStatement, match="EXPLAIN does not describe CALL: write the CALL without EXPLAIN"):
+        filled(warehouse).sql("explain call sys.tell_rows('db.t')")
+
+
 def test_commands_run_a_registered_statement_and_procedure(warehouse: str, path: str) -> None:
     filled(warehouse)
     told = command(
@@ -187,6 +218,21 @@ def test_a_terminal_lets_those_run_a_registered_statement_whose_role_covers_it(
         assert rows(admin, "call sys.tell_rows('db.t')") == [[2]]
         done(admin, "sweep db.t")
         assert rows(admin, "tell the rows of db.t") == [[0]]
+
+
+def test_a_writer_names_no_server_in_a_property_of_a_registered_log_system(
+    warehouse: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", path)
+    options = "'log-store.enabled' = 'true', 'log-store.type' = 'journal', 'properties.journal.mirror' = 'inside:80'"
+    with Terminal(TerminalConfig(warehouse, role=Privilege.WRITE)) as writer:
+        error = run(writer, f"create table x (id int) using lakelog tblproperties ({options})").snapshot().error
+        assert error is not None and error.refused and "names the server 'inside:80'" in error.message
+
+
+def test_a_registered_catalog_gets_options_of_its_own(warehouse: str) -> None:
+    options = {"catalog.type": "shelf", "fields.shelf.place": "above"}
+    assert open_catalog(warehouse, catalog_options=options).place == "above"  # type: ignore[attr-defined]
 
 
 def test_without_its_package_a_statement_is_nobodys() -> None:

@@ -18,59 +18,49 @@ from lakelog.options.names import visible
 from lakelog.options.registry import Registry
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 
+_COMMANDS: Final = {
+    "sql": ("lakelog.cli.rows.sql:sql", "Run SQL statements and print their rows."),
+    "head": ("lakelog.cli.rows.head:head", "Print some rows of a table, without Spark."),
+    "tail": ("lakelog.cli.rows.tail:tail", "Print the changes of a table as its log receives them."),
+    "load": ("lakelog.cli.rows.load:load", "Write the rows of files into a table, without Spark."),
+    "export": ("lakelog.cli.rows.export:export", "Write the rows of a table to a file, without Spark."),
+    "follow": ("lakelog.cli.rows.follow:follow", "Materialize log-first rows into data files."),
+    "tables": ("lakelog.cli.tables.tables:tables", "List the tables of a warehouse."),
+    "describe": ("lakelog.cli.tables.describe:describe", "Show the columns of a table."),
+    "show": ("lakelog.cli.tables.show:show", "Show a system table: snapshots, files, tags, history …"),
+    "log": ("lakelog.cli.tables.log:log", "Show the log of a table: buckets, writers and readers."),
+    "health": ("lakelog.cli.tables.health:health", "Show the health of tables, findings and pending maintenance."),
+    "compact": ("lakelog.cli.maintenance.compact:compact", "Compact the files of a table."),
+    "optimize": (
+        "lakelog.cli.maintenance.optimize:optimize",
+        "Maintain tables: compaction, expiry, cleaning and healing on demand.",
+    ),
+    "expire": ("lakelog.cli.maintenance.expire:expire", "Expire old snapshots of a table."),
+    "dashboard": (
+        "lakelog.cli.services.dashboard:dashboard",
+        "Serve a web dashboard for a warehouse, with a terminal.",
+    ),
+    "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard."),
+    "call": ("lakelog.cli.maintenance.call:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
+    "metrics": (
+        "lakelog.cli.services.metrics:metrics",
+        "Print the metrics of all tables for Prometheus, or serve them.",
+    ),
+    "doctor": (
+        "lakelog.cli.setup.doctor:doctor",
+        "Check Java, Spark, storage, clocks, log and tables, and suggest fixes.",
+    ),
+    "completion": ("lakelog.cli.setup.completion:completion", "Print the completion script for a shell."),
+    "demo": ("lakelog.cli.setup.demo:demo", "Stream a year of flights through one table and measure it."),
+}
+"""Every subcommand: its name → (target, summary)."""
+
 COMMANDS: Final[Registry[click.Command]] = Registry(
-    "command",
-    {
-        "sql": "lakelog.cli.rows.sql:sql",
-        "head": "lakelog.cli.rows.head:head",
-        "tail": "lakelog.cli.rows.tail:tail",
-        "load": "lakelog.cli.rows.load:load",
-        "export": "lakelog.cli.rows.export:export",
-        "follow": "lakelog.cli.rows.follow:follow",
-        "tables": "lakelog.cli.tables.tables:tables",
-        "describe": "lakelog.cli.tables.describe:describe",
-        "show": "lakelog.cli.tables.show:show",
-        "log": "lakelog.cli.tables.log:log",
-        "health": "lakelog.cli.tables.health:health",
-        "compact": "lakelog.cli.maintenance.compact:compact",
-        "optimize": "lakelog.cli.maintenance.optimize:optimize",
-        "expire": "lakelog.cli.maintenance.expire:expire",
-        "dashboard": "lakelog.cli.services.dashboard:dashboard",
-        "users": "lakelog.cli.services.users:users",
-        "call": "lakelog.cli.maintenance.call:call",
-        "metrics": "lakelog.cli.services.metrics:metrics",
-        "doctor": "lakelog.cli.setup.doctor:doctor",
-        "completion": "lakelog.cli.setup.completion:completion",
-        "demo": "lakelog.cli.setup.demo:demo",
-    },
+    "command", {name: target for name, (target, _) in _COMMANDS.items()}
 )
-"""Every subcommand. Its module is loaded when it is called, which keeps ``lakelog --help`` instant."""
+"""A command's module is loaded when it is called, which keeps ``lakelog --help`` instant."""
 
 _LOGS: Final[Registry[bool]] = Registry("log", {"configure": "lakelog.io.logs:configure_logs"})
-
-_SUMMARIES: Final = {
-    "sql": "Run SQL statements and print their rows.",
-    "head": "Print some rows of a table, without Spark.",
-    "tail": "Print the changes of a table as its log receives them.",
-    "load": "Write the rows of files into a table, without Spark.",
-    "export": "Write the rows of a table to a file, without Spark.",
-    "follow": "Materialize log-first rows into data files.",
-    "tables": "List the tables of a warehouse.",
-    "describe": "Show the columns of a table.",
-    "show": "Show a system table: snapshots, files, tags, history …",
-    "log": "Show the log of a table: buckets, writers and readers.",
-    "health": "Show the health of tables, findings and pending maintenance.",
-    "compact": "Compact the files of a table.",
-    "optimize": "Maintain tables: compaction, expiry, cleaning and healing on demand.",
-    "expire": "Expire old snapshots of a table.",
-    "dashboard": "Serve a web dashboard for a warehouse, with a terminal.",
-    "users": "Manage the users of the dashboard.",
-    "call": "Run a procedure on a table: tags, branches, rollback, cleaning …",
-    "metrics": "Print the metrics of all tables for Prometheus, or serve them.",
-    "doctor": "Check Java, Spark, storage, clocks, log and tables, and suggest fixes.",
-    "completion": "Print the completion script for a shell.",
-    "demo": "Stream a year of flights through one table and measure it.",
-}
 
 
 class LazyGroup(click.Group):
@@ -90,7 +80,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the list of commands for ``--help``."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _SUMMARIES[name]) for name in COMMANDS])
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -19,7 +19,7 @@ def log_factory(name: str) -> LogFactory:
 
 def log_system_at(address: str | None, table_path: str = "") -> str:
     """The log system for the scheme of an address; without an address, the one that needs none for such a table."""
-    factories = {name: log_factory(name) for name in LOG_SYSTEMS}
+    factories: dict[str, LogFactory] = LOG_SYSTEMS.importable()
     if address is None:
         is_remote = "://" in table_path
         local = [name for name, found in factories.items() if found.is_local and (found.any_storage or not is_remote)]
@@ -30,5 +30,6 @@ def log_system_at(address: str | None, table_path: str = "") -> str:
 
 
 def client_properties() -> dict[str, str]:
-    """The allowed client properties of all log systems: name → VALUE, FILE or VALUE_OR_FILE (``factory``)."""
-    return {name: sort for system in LOG_SYSTEMS for name, sort in log_factory(system).properties.items()}
+    """The allowed client properties of all log systems: name → VALUE, FILE, VALUE_OR_FILE or SERVER (``factory``)."""
+    factories: dict[str, LogFactory] = LOG_SYSTEMS.importable()
+    return {name: sort for factory in reversed(factories.values()) for name, sort in factory.properties.items()}

@@ -12,7 +12,9 @@ from lakelog.options.registry import load_target
 VALUE: Final = "value"
 FILE: Final = "file"
 VALUE_OR_FILE: Final = "value or file"
-"""Kinds of client property values; a VALUE_OR_FILE may begin with ``file:``, for example."""
+SERVER: Final = "server"
+"""Kinds of client property values; a VALUE_OR_FILE may begin with ``file:``, for example. A SERVER is an address that
+the client connects to (several with commas): the dashboard checks it against its allowed servers."""
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,9 @@ CATALOG_LOG_SERVERS: Final = Option(
     "`lakelog sql` are not limited.",
     scope=("lake",),
 )
+PARTS_PREFIX: Final = "fields."
+"""Prefix of the options that a catalog of another package has of its own."""
+
 FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key)
 """Options that are read before a catalog is opened, or by what guards it; no kind of catalog knows them."""
 
@@ -80,5 +83,6 @@ CATALOG_OPTIONS: Final = Declared(
         CATALOG_WAREHOUSE,
         CATALOG_EXTERNAL_PATHS,
         CATALOG_LOG_SERVERS,
-    ]
+    ],
+    [PARTS_PREFIX],
 )

@@ -68,3 +68,10 @@ CATALOGS: Final[Registry[Any]] = Registry(
     group="lakelog.catalogs",
 )
 """Value of ``catalog.type`` → subclass of ``catalog.base.Catalog``, made of (warehouse, storage, its other options)."""
+
+LOCKS: Final[Registry[Any]] = Registry(
+    "lock",
+    {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},
+    {"sqlalchemy": "sql-catalog"},
+)
+"""Value of ``storage.lock`` → subclass of ``io.storage.delegating.CreateLock``, made of its address."""

@@ -55,17 +55,18 @@ class Registry(Collection[str], Generic[P]):
         part: P = self.load(name)(*args, **kwargs)
         return part
 
-    def preload(self) -> None:
-        """Imports all parts, for a process that forks others. A part that cannot be imported fails where it is used."""
+    def importable(self) -> dict[str, Any]:
+        """Imports all parts, in order. A part that cannot be imported is left out, and fails where its name is used."""
+        found = {}
         for name in self:
             with contextlib.suppress(Exception):
-                self.load(name)
+                found[name] = self.load(name)
+        return found
 
     def _with_installed(self) -> Mapping[str, str]:
-        """The parts with those of other packages; lakelog's own names are not replaced."""
-        if not self.group:
-            return self._parts
-        return {**installed_parts().get(self.group, {}), **self._parts}
+        """lakelog's own parts, then those of other packages; own names are not replaced."""
+        installed = installed_parts().get(self.group, {}) if self.group else {}
+        return {**self._parts, **{name: target for name, target in installed.items() if name not in self._parts}}
 
 
 @functools.cache

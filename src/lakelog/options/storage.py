@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from lakelog.options.option import Declared, Option
+from lakelog.options.parts import LOCKS
 
 HADOOP_PREFIX: Final = "hadoop."
 """Options with this prefix go to the HDFS client without it, on top of the files in HADOOP_CONF_DIR."""
+
+NO_LOCK: Final = "none"
+"""Value of ``storage.lock`` for a storage that needs none."""
 
 S3_ENDPOINT: Final = Option(
     "s3.endpoint",
@@ -64,11 +68,11 @@ S3_PATH_STYLE: Final = Option(
 STORAGE_LOCK: Final = Option(
     "storage.lock",
     str,
-    "none",
+    NO_LOCK,
     "Lock that makes commits atomic on an object store without conditional put: file (writers on one machine), or "
     "sql (a database that all writers reach). Every writer needs the same lock.",
     scope=("lake",),
-    choices=("none", "file", "sql"),
+    choices=(NO_LOCK, *LOCKS),
 )
 STORAGE_LOCK_ADDRESS: Final = Option(
     "storage.lock.address",

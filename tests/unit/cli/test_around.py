@@ -20,7 +20,6 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import lakelog
-from lakelog.cli import main
 from lakelog.cli.console.connection import WarehouseConfig, warehouse_config
 from lakelog.cli.console.output import PRINTERS
 from lakelog.cli.main import COMMANDS
@@ -213,10 +212,6 @@ def test_every_command_about_a_table_completes_its_name_and_has_a_form_for_progr
     if "warehouse" in known and name not in NO_ROWS:
         form = known["format_name"].type
         assert isinstance(form, click.Choice) and set(form.choices) == set(PRINTERS)
-
-
-def test_every_command_has_a_summary_and_the_other_way_round() -> None:
-    assert set(main._SUMMARIES) == set(COMMANDS)
 
 
 # metrics

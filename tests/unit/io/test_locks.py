@@ -18,6 +18,7 @@ from lakelog.io.locks import LOCKS, file
 from lakelog.io.storage.delegating import CreateLock, LockedFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.options.storage import STORAGE_LOCK
 
 RIVALS = 6
 ROUNDS = 15
@@ -36,6 +37,11 @@ class CarelessIO(MemoryFileIO):
         self._between()
         self.write(path, data)
         return True
+
+
+def test_the_option_and_the_guard_of_statements_know_every_lock() -> None:
+    assert STORAGE_LOCK.choices == ("none", *LOCKS)
+    assert {kind: LOCKS.load(kind).is_local for kind in LOCKS} == {"file": True, "sql": False}
 
 
 @pytest.fixture(params=list(LOCKS))

@@ -120,6 +120,7 @@ REFUSED_CATALOGS = (
     "'warehouse' = 's3://b/w', 'storage.lock' = 'sql', 'storage.lock.address' = 'mysql+pymysql://h/x?local_infile=1'",
     "'warehouse' = 's3://b/w', 'storage.lock' = 'file'",
     "'warehouse' = 's3://b/w', 'storage.lock' = 'sql', 'storage.lock.address' = 'sqlite:////tmp/x.db'",
+    "'warehouse' = 's3://b/w', 'fields.others.place' = '/etc'",
     "'warehouse' = 'hdfs://h/w', 'hadoop.hadoop.security.key.provider.path' = 'x'",
 )
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelog.io.storage.delegating import CreateLock
+from lakelog.options import parts
 from lakelog.options.option import Options
 from lakelog.options.registry import Registry
-from lakelog.options.storage import STORAGE_LOCK, STORAGE_LOCK_ADDRESS
+from lakelog.options.storage import NO_LOCK, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 
-LOCKS: Registry[CreateLock] = Registry(
-    "lock",
-    {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},
-    {"sqlalchemy": "sql-catalog"},
-)
+LOCKS: Registry[CreateLock] = parts.LOCKS
 """Kind of lock → class, constructed with its address."""
 
 
@@ -21,4 +18,4 @@ def lock_of(options: Mapping[str, str]) -> CreateLock | None:
     """The lock in these storage options (canonical keys). Raises InvalidOption if it has no address."""
     typed = Options(options)
     kind = typed.need(STORAGE_LOCK)
-    return None if kind == "none" else LOCKS.create(kind, typed.need(STORAGE_LOCK_ADDRESS))
+    return None if kind == NO_LOCK else LOCKS.create(kind, typed.need(STORAGE_LOCK_ADDRESS))

@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
@@ -16,6 +17,8 @@ from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 @dataclass(frozen=True)
 class FileLock(CreateLock):
     """``flock`` on files of a local directory; the system releases it if the holder dies."""
+
+    is_local: ClassVar[bool] = True
 
     directory: str
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -30,6 +31,8 @@ class SqlLock(CreateLock):
     It ends with the connection, so that the database releases it if the holder dies. The table ``lakelog_locks`` is
     created if it is missing. ``url`` is SQLAlchemy's and may contain a password.
     """
+
+    is_local: ClassVar[bool] = False
 
     url: str = field(repr=False)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import pyarrow as pa
 
@@ -137,6 +137,9 @@ class CreateLock(ABC):
 
     It is released if its holder dies, without a lease that could expire for a slow holder.
     """
+
+    is_local: ClassVar[bool]
+    """Whether it writes files of this machine, which the statements of a user must not name."""
 
     @abstractmethod
     def held(self, path: str) -> AbstractContextManager[None]:

@@ -33,6 +33,9 @@ class LogFormat(ABC):
     changes_per_record: ClassVar[int] = 1
     """Maximum changes per record of ``messages``. A log counts, cuts and corrects records, never changes."""
 
+    spark_decodes: ClassVar[bool] = False
+    """Whether Spark's own operators decode it as JSON with ``before``, ``after`` and ``op`` (``spark/realtime``)."""
+
     def records_of(self, rows: int) -> int:
         """The number of records that contain at most this number of rows; at least one."""
         return max(1, rows // self.changes_per_record)

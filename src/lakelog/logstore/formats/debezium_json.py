@@ -16,7 +16,7 @@ Records of a Debezium connector are read, too, with or without its schema (``enc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import orjson
@@ -38,6 +38,8 @@ _UNKNOWN: Final = Encodings()
 
 class DebeziumJson(LogFormat):
     """See the module. ``encodings`` says how records of a connector without schemas are encoded."""
+
+    spark_decodes: ClassVar[bool] = True
 
     def __init__(self, encodings: Encodings = _UNKNOWN) -> None:
         self._encodings = encodings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.logstore.factory import VALUE, VALUE_OR_FILE, LogFactory
+from lakelog.logstore.factory import SERVER, VALUE, VALUE_OR_FILE, LogFactory
 
 PULSAR: Final = LogFactory(
     name="pulsar",
@@ -12,7 +12,7 @@ PULSAR: Final = LogFactory(
     address="the service URL, like 'pulsar://localhost:6650'",
     schemes=("pulsar", "pulsar+ssl"),
     properties={
-        "pulsar.admin.adminUrl": VALUE,
+        "pulsar.admin.adminUrl": SERVER,
         "pulsar.client.authPluginClassName": VALUE,
         "pulsar.client.authParams": VALUE_OR_FILE,
     },

@@ -32,6 +32,7 @@ from lakelog.options.log import (
     STARTUP_TIMESTAMP,
     parse_specific_offsets,
 )
+from lakelog.options.parts import LOG_FORMATS
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
@@ -64,10 +65,11 @@ def realtime_log(table: DynamicTable) -> LogLocation:
             f"'log-store.enabled'='true' and 'log-store.address', or use read_stream and write_stream"
         )
     form = table.options.need(DATA_FORMAT)
-    if form != "debezium-json":
+    if not LOG_FORMATS.load(form).spark_decodes:
+        decoded = [name for name, known in LOG_FORMATS.importable().items() if known.spark_decodes]
         raise UnsupportedFeature(
             f"the log of table {table.name} is '{form}', which Spark's own operators cannot decode: create the table "
-            f"with '{DATA_FORMAT.key}'='debezium-json', or use read_stream and write_stream"
+            f"with '{DATA_FORMAT.key}'='{decoded[0]}', or use read_stream and write_stream"
         )
     if table.options.need(LOG_ADOPT):
         raise UnsupportedFeature(

@@ -29,6 +29,8 @@ class ParsedStatement(ABC):
     """The required privilege; the part that Spark executes may need more (``spark/guard/plan_guard.py``)."""
     is_explained: ClassVar[bool] = False
     """Whether EXPLAIN runs it in an ``ExplainingSession`` (``sql/dml/explained.py``), which notes what it writes."""
+    explain_fault: ClassVar[str] = ""
+    """Why EXPLAIN of it is refused, and what to write instead; "" leaves a statement that is not explained to Spark."""
 
     source: SourceText
 

@@ -98,7 +98,7 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     if address is None and "://" in path and not factory.any_storage:
         raise InvalidOption(
             f"a log of type '{system}' cannot be in '{path}' because it needs a local disk: set '{LOG_TYPE.key}' = "
-            f"'files', or '{LOG_ADDRESS.key}' to the servers of another log system"
+            f"'{log_system_at(None, path)}', or '{LOG_ADDRESS.key}' to the servers of another log system"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
     return _location(options, system, address or factory.default_address(path), topic, max(1, schema.num_buckets))

@@ -46,7 +46,7 @@ def main() -> None:
     with control.makefile("rb", buffering=0) as first:
         config = orjson.loads(first.readline())
     for parts in (CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES):
-        parts.preload()
+        parts.importable()
     control.sendall(b"\n")
     gc.freeze()  # a collection in a child would copy the pages of all objects made so far
     children = 0

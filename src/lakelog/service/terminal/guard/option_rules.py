@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 from lakelog.catalog import CATALOGS
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
+from lakelog.io.locks import LOCKS
 from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
 from lakelog.logstore.factory import FILE, VALUE_OR_FILE
-from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI, PARTS_PREFIX
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
@@ -62,7 +63,7 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     if files:
         return
     for key in options:
-        if key.startswith(HADOOP_PREFIX):
+        if key.startswith((HADOOP_PREFIX, PARTS_PREFIX)):
             raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
     if CATALOG_EXTERNAL_PATHS.key in options:
         raise NotAllowed(f"'{CATALOG_EXTERNAL_PATHS.key}' of catalog '{name}' names directories of the server: {_WHY}")
@@ -85,8 +86,9 @@ def check_catalog_options(name: str, options: Mapping[str, str], files: bool) ->
     if lock is not None and urlsplit(lock).scheme.partition("+")[0] not in _REMOTE_DATABASES:
         raise NotAllowed(f"'{STORAGE_LOCK_ADDRESS.key}' of catalog '{name}' names a file of the server: {_WHY}")
     _check_database(name, STORAGE_LOCK_ADDRESS.key, lock or "")
-    if options.get(STORAGE_LOCK.key, "none").lower() == "file":
-        raise NotAllowed(f"'{STORAGE_LOCK.key}' = 'file' of catalog '{name}' writes files of the server: {_WHY}")
+    kind = options.get(STORAGE_LOCK.key, "").lower()
+    if kind in LOCKS and LOCKS.load(kind).is_local:
+        raise NotAllowed(f"'{STORAGE_LOCK.key}' = '{kind}' of catalog '{name}' writes files of the server: {_WHY}")
 
 
 def _check_database(name: str, key: str, url: str) -> None:

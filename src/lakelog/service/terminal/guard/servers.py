@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from lakelog.errors import NotAllowed
+from lakelog.logstore import client_properties
+from lakelog.logstore.factory import SERVER
 from lakelog.options.catalog import CATALOG_LOG_SERVERS, CATALOG_OPTIONS
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS
@@ -19,13 +21,13 @@ from lakelog.options.secrets import without_password
 from lakelog.table.model.log_options import ALL_OPTIONS
 
 _SCHEME: Final = re.compile(r"^[a-z][a-z0-9+]*://")
-_NAME_SERVERS: Final = (LOG_ADDRESS.key, f"{PROPERTIES_PREFIX}pulsar.admin.adminUrl")
 
 
 def servers_of(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(option, server) of every server that the options of a table name, in every spelling, as ``host:port``."""
+    properties = {f"{PROPERTIES_PREFIX}{name}" for name, sort in client_properties().items() if sort == SERVER}
     for spelling, value in options.items():
-        if (key := ALL_OPTIONS.canonical_key(spelling)) in _NAME_SERVERS:
+        if (key := ALL_OPTIONS.canonical_key(spelling)) == LOG_ADDRESS.key or key in properties:
             yield from ((key, server) for server in _split(value))
 
 

@@ -28,6 +28,7 @@ class Call(ParsedStatement):
     """
 
     needs: ClassVar[Privilege] = Privilege.ADMIN
+    explain_fault: ClassVar[str] = "EXPLAIN does not describe CALL: write the CALL without EXPLAIN"
 
     procedure: Name
     positional: tuple[Value, ...]

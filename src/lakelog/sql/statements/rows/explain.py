@@ -28,7 +28,7 @@ class Explain(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Explain | None:
-        """Reads the statement; None for EXPLAIN of another one."""
+        """Reads the statement; None for EXPLAIN of another one. Raises UnsupportedStatement for that of CALL."""
         cursor.expect_words("EXPLAIN")
         mode = next((mode for mode in _MODES if cursor.accept_words(mode)), None)
         first, tokens = cursor.peek(), cursor.tokens[cursor.at :]
@@ -36,10 +36,12 @@ class Explain(ParsedStatement):
             return None
         keywords = find_keywords(tokens, set(STATEMENTS)) or PASS_THROUGH
         explained: type[ParsedStatement] = STATEMENTS.load(keywords)
-        if not explained.is_explained:
+        if not explained.is_explained and not explained.explain_fault:
             return None
         inner = SourceText(cursor.source.script, first.start, cursor.source.end)
         change = explained.parse(TokenStream(inner, tokens))
+        if change is not None and explained.explain_fault:
+            raise inner.error(first.start, explained.explain_fault)
         head = "EXPLAIN " if mode is None else f"EXPLAIN {mode} "
         return None if change is None else cls(cursor.source, head, keywords.split()[0], change)
 
