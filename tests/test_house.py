@@ -28,6 +28,24 @@ PARTS = {"checks", "engines", "formats", "kinds", "locks", "statements"}
 """Names of the folders in which every file, also of a folder in them, is an interchangeable part."""
 
 
+SMALL_ROOMS = {
+    "io/locks": "a lock per file: parts",
+    "logstore/formats": "a log format per file: parts",
+    "service/dashboard/actions": "the list of actions, and the process that runs them",
+    "service/dashboard/views": "a page per file, of those that compute their rows",
+    "service/servers": "the only place of the demo's server and its jars, by import contract",
+    "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
+    "sql/ddl": "shared by statements and procedures, which are strangers",
+    "sql/local": "SQL without Spark, a stranger of the statements",
+    "state": "its own layer between table and filestore",
+}
+"""Folders with fewer than three files, each with the reason."""
+LARGE_ROOMS = {
+    "options": "a file per group of options, all declarations of one kind; parts and readers know only these"
+}
+"""Folders with more than twelve files, each with the reason."""
+
+
 def python_files() -> list[Path]:
     return [
         path for folder in ("src", "tests", "scripts", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
@@ -52,6 +70,16 @@ def registries(modules: dict[str, ModuleType]) -> Iterator[tuple[str, Registry[A
 def test_a_file_has_at_most_400_lines() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in python_files()}
     assert {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > 400} == {}
+
+
+def test_a_room_has_3_to_12_files() -> None:
+    rooms = {path.parent for path in SOURCE.rglob("*.py")}
+    files = {room: [path for path in room.glob("*.py") if path.name != "__init__.py"] for room in rooms}
+    inner = {room: [other for other in rooms if other.parent == room] for room in rooms}
+    small = {str(room.relative_to(SOURCE)) for room in rooms if files[room] and len(files[room] + inner[room]) < 3}
+    large = {str(room.relative_to(SOURCE)) for room in rooms if len(files[room]) > 12}
+    assert small == set(SMALL_ROOMS)  # a room that has grown leaves the list
+    assert large == set(LARGE_ROOMS)
 
 
 def test_every_folder_of_the_package_is_a_package() -> None:

@@ -36,7 +36,6 @@ _OPTIONS = (
     "data-file.prefix",
     "changelog-file.prefix",
     "partition.default-name",
-    "commit.user-prefix",
     "consumer-id",
     "log-store.address",
     "log-store.topic",

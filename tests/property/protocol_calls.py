@@ -94,7 +94,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
-    yield late_rows, "_REOPENED", {}
+    yield late_rows, "_FOUND_LATE", {}
     yield bucket_count, "_CHANGED", {}
     yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from lakelog.errors import NotFound
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.schema.changes import SchemaChange
@@ -117,3 +119,14 @@ class Catalog(ABC):
         Raises NotFound (the table, or the database of the new name), AlreadyExists, InvalidRequest for an invalid
         name, UnsupportedFeature if the storage has no atomic rename.
         """
+
+    def _no_database(self, name: str) -> NotFound:
+        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
+
+
+def near_or_all(name: str, known: Sequence[str]) -> str:
+    """The suffix of an error about an unknown name: the closest known name, or all known names."""
+    near = difflib.get_close_matches(name, known, 1)
+    if near:
+        return f", did you mean '{near[0]}'?"
+    return f"; there are: {', '.join(known)}" if known else "; none exists yet"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
 from lakelog.errors import (
     AlreadyExists,
     CommitConflict,
@@ -288,9 +287,6 @@ class Directories(Catalog):
         found = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
         return sorted(int(match[1]) for match in found if match)
 
-    def _no_database(self, name: str) -> NotFound:
-        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
-
     def _no_table(self, identifier: Identifier) -> NotFound:
         if identifier.database not in (DEFAULT_DATABASE, *self.list_databases()):
             return self._no_database(identifier.database)
@@ -328,14 +324,6 @@ def check_new_name(what: str, name: str) -> None:
     """Raises InvalidRequest for an invalid name of a new database or table; existing names stay valid."""
     if fault := sql_name_fault(name):
         raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
-
-
-def near_or_all(name: str, known: Sequence[str]) -> str:
-    """The suffix of an error about an unknown name: the closest known name, or all known names."""
-    near = difflib.get_close_matches(name, known, 1)
-    if near:
-        return f", did you mean '{near[0]}'?"
-    return f"; there are: {', '.join(known)}" if known else "; none exists yet"
 
 
 def bare_path(path: str) -> str:

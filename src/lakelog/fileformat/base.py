@@ -61,7 +61,7 @@ class FileFormat(ABC):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
-        """Writes a new file and returns its bytes; ``schema`` may carry field ids (``spec.arrow.file_schema``).
+        """Writes a new file and returns its bytes; ``schema`` may carry field ids (``paimon.types.arrow.file_schema``).
 
         Batches have the columns of ``schema`` in its order. If the write fails, it leaves no file. Raises
         UnsupportedFeature for a compression or a type that the format does not support.

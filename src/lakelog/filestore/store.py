@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.commit.commit import TableCommit, counted_commit
-from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
+from lakelog.filestore.commit.renumber import SequenceRewriter, highest_sequences
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.compaction.compactor import Compactor
 from lakelog.filestore.compaction.planner import CompactionResult, pick_compaction
@@ -222,7 +222,7 @@ class FileStore:
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
-        commit = TableCommit(self.snapshots, self.manifests, Renumbering(self.files), self.name, self.identity)
+        commit = TableCommit(self.snapshots, self.manifests, SequenceRewriter(self.files), self.name, self.identity)
         return counted_commit(commit, request, self.name)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
@@ -247,7 +247,7 @@ class FileStore:
         self, partition: bytes, bucket: int, file: DataFileMeta, shift: int, is_changelog: bool = False
     ) -> DataFileMeta:
         """A copy of a data or changelog file with ``shift`` added to its sequence numbers; the original stays."""
-        return Renumbering(self.files).shift(partition, bucket, file, shift, is_changelog)
+        return SequenceRewriter(self.files).shift(partition, bucket, file, shift, is_changelog)
 
     def file_rows(
         self,

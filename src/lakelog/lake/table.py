@@ -15,7 +15,6 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.lake.async_batches import AsyncTail
 from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.describe import describe, table_html
 from lakelog.lake.history import TableHistory
@@ -40,6 +39,7 @@ from lakelog.table.open import hints_of, scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
+from lakelog.table.tail.async_tail import AsyncTail
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer

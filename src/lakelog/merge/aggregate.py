@@ -1,4 +1,4 @@
-"""The contract of an aggregate function, which folds the values of a column key by key (format sheet 8)."""
+"""Aggregate functions, which fold the values of a column key by key, and merge engines of them (format sheet 8)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import InternalError, InvalidOption, InvalidSchema
-from lakelog.merge.base import Indices, Mask
+from lakelog.merge.base import Indices, Mask, MergeEngine
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import IGNORE_RETRACT, FieldOptions
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
 
 
@@ -126,3 +127,26 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, float) and value == 0:
         return ("zero", str(value))
     return value  # type: ignore[no-any-return]
+
+
+class ColumnEngine(MergeEngine):
+    """A merge engine that folds each column by an aggregate function."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        super().__init__(schema)
+        self._functions: dict[str, Aggregate] = {}
+
+    def check_options(self) -> None:
+        super().check_options()
+        for name in self.schema.field_names:
+            self._function(name)
+
+    def _function(self, column: str) -> Aggregate:
+        """The function of a column, made once."""
+        if column not in self._functions:
+            self._functions[column] = self._new_function(column)
+        return self._functions[column]
+
+    @abstractmethod
+    def _new_function(self, column: str) -> Aggregate:
+        """Makes the function of a column. Raises InvalidOption if it contradicts other options."""

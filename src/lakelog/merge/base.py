@@ -136,7 +136,7 @@ class MergeEngine(ABC):
     UPDATE and MERGE then change rows by rewriting them, and a log may hold the rows as they are written.
     """
     oldest_wins: ClassVar[bool] = False
-    """True if the first row of a key stays for ever.
+    """True if later rows never replace the first row of a key.
 
     Batch reads then skip level 0. Compactions look up the keys of new rows and drop the rows of known keys.
     """

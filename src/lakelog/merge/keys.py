@@ -82,6 +82,11 @@ def concat_parts(parts: Sequence[Part]) -> Part:
     return pa.concat_arrays(parts)
 
 
+def taken(part: Part, rows: Indices) -> Part:
+    """Some values of a key column."""
+    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))
+
+
 def _part(name: str, array: pa.Array) -> Part:
     if array.null_count:
         raise InvalidSchema(f"key column '{name}' has {array.null_count} NULL values: a key column must not be NULL")

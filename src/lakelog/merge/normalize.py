@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelog.merge.base import KIND_COLUMN, Indices, Mask
 from lakelog.merge.changes import same_rows
-from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
+from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 Find = Callable[[Sequence[Part]], tuple[Indices, pa.Table]]
@@ -53,11 +53,6 @@ def normalize(rows: pa.RecordBatch, keys: Sequence[str], compared: Sequence[str]
         _changes(every, *_in_order_of_rows(order, before, after), compared),
         _state(every, known, after[ends], compared),
     )
-
-
-def taken(part: Part, rows: Indices) -> Part:
-    """Some values of a key column."""
-    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))
 
 
 def _in_order_of_rows(order: Indices, before: Indices, after: Indices) -> tuple[Indices, Indices]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.options.option import Declared, Option
+from lakelog.options.option import Declared, Option, options_in
 from lakelog.options.parts import CATALOGS
 
 CATALOG_TYPE: Final = Option(
@@ -74,15 +74,4 @@ PARTS_PREFIX: Final = "fields."
 FOR_CALLERS: Final = (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key, CATALOG_LOG_SERVERS.key)
 """Options that are read before a catalog is opened, or by what guards it; no kind of catalog knows them."""
 
-CATALOG_OPTIONS: Final = Declared(
-    [
-        CATALOG_TYPE,
-        CATALOG_URI,
-        CATALOG_KEY,
-        CATALOG_TOKEN,
-        CATALOG_WAREHOUSE,
-        CATALOG_EXTERNAL_PATHS,
-        CATALOG_LOG_SERVERS,
-    ],
-    [PARTS_PREFIX],
-)
+CATALOG_OPTIONS: Final = Declared(options_in(globals()), [PARTS_PREFIX])

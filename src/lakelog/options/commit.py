@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from lakelog.options.names import name_part_fault
-from lakelog.options.option import MemorySize, Option
+from lakelog.options.option import MemorySize, Option, options_in
 
 _MiB: Final = 1 << 20
 _WRITE: Final = ("table", "write")
@@ -59,10 +58,5 @@ COMMIT_MAX_WAIT: Final = Option(
     "Maximum delay between retries of a commit after a lost race.",
     _WRITE,
 )
-COMMIT_USER_PREFIX: Final = Option(
-    "commit.user-prefix", str, None, "Prefix of the commit user's name.", _WRITE, fault=name_part_fault
-)
 
-COMMIT_OPTIONS: Final[tuple[Option[Any], ...]] = tuple(
-    value for value in list(globals().values()) if isinstance(value, Option)
-)
+COMMIT_OPTIONS: Final = options_in(globals())

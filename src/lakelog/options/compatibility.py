@@ -1,4 +1,4 @@
-"""Words of Arctic, Amoro and Flink Table Store: options without effect here, each with the reason; other spellings."""
+"""Words of Arctic, Amoro, Flink Table Store and Paimon: other spellings, and options without effect with the reason."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ INERT: Final[tuple[Option[Any], ...]] = (
     _without_effect("log.system.replication", "the servers of the log decide how often they replicate a topic."),
     _without_effect("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
     _without_effect("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),
+    _without_effect("commit.user-prefix", "a commit user is the identity of its writer, also in the log."),
     _without_effect("streaming", "read.mode decides: a read of the log is a stream, one of files is not."),
     _without_effect("monitor-interval", "the trigger of the query decides how often new files are read."),
     _without_effect("source.parallelism", "a read has one task per partition of the log, or per split of files."),

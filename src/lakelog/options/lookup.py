@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.options.names import file_name_fault
-from lakelog.options.option import Declared, MemorySize, Option
+from lakelog.options.option import Declared, MemorySize, Option, options_in
 
 _READ: Final = ("table", "read")
 
@@ -83,17 +83,5 @@ PROCTIME_COLUMNS: Final = Option(
     "not have them.",
 )
 
-LOOKUP_OPTIONS: Final = Declared(
-    [
-        LOOKUP_ASYNC,
-        LOOKUP_REFRESH,
-        LOOKUP_SOURCE,
-        LOOKUP_SHUFFLE,
-        LOOKUP_MEMORY,
-        LOOKUP_RETRIES,
-        LOOKUP_RETRY_DELAY,
-        LOOKUP_NAME,
-        PROCTIME_COLUMNS,
-    ]
-)
+LOOKUP_OPTIONS: Final = Declared(options_in(globals()))
 """Every option of this page."""

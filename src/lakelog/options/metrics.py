@@ -52,7 +52,7 @@ SEAL_DURATION: Final = Metric(
     DURATIONS,
 )
 COMPENSATIONS: Final = Metric(
-    "compensations", COUNTER, "Records appended to the log to retract redundant rows of failed attempts."
+    "compensations", COUNTER, "Corrections: records appended to the log to take redundant rows of failed attempts back."
 )
 COMPACTIONS: Final = Metric("compactions", COUNTER, "Compaction runs that changed files.")
 COMPACTION_DURATION: Final = Metric(

@@ -136,6 +136,11 @@ class Options(Mapping[str, str]):
         return Options(out)
 
 
+def options_in(module: Mapping[str, Any]) -> tuple[Option[Any], ...]:
+    """The options among the names of a module (``globals()``), in the order of its file."""
+    return tuple(value for value in module.values() if isinstance(value, Option))
+
+
 class Declared:
     """A set of declared options: canonical names for aliases, and errors for unknown keys.
 

@@ -27,7 +27,8 @@ INCREMENTAL_SIZE_THRESHOLD: Final = Option(
     "compaction.incremental-size-threshold",
     MemorySize,
     None,
-    "Total size of a bucket's files below the highest level that starts a full compaction.",
+    "Maximum total size of a bucket's files outside the highest level. If they are larger, the next compaction "
+    "is full.",
     _WRITE,
 )
 FORCE_UP_LEVEL_ZERO: Final = Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lakelog.options.names import file_name_fault
-from lakelog.options.option import Declared, Option
+from lakelog.options.option import Declared, Option, options_in
 
 _READ: Final = ("table", "read")
 
@@ -105,21 +105,5 @@ CONSUMER_IGNORE_PROGRESS: Final = Option(
     "consumer.ignore-progress", bool, False, "Whether to ignore the recorded position of this consumer.", _READ
 )
 
-SCAN_OPTIONS: Final = Declared(
-    [
-        SCAN_MODE,
-        SCAN_SNAPSHOT,
-        SCAN_TIMESTAMP,
-        SCAN_TIMESTAMP_MILLIS,
-        SCAN_TAG,
-        SCAN_WATERMARK,
-        SCAN_VERSION,
-        INCREMENTAL_BETWEEN,
-        INCREMENTAL_BETWEEN_TIMESTAMP,
-        INCREMENTAL_MODE,
-        STREAM_OVERWRITE,
-        CONSUMER_ID,
-        CONSUMER_IGNORE_PROGRESS,
-    ]
-)
+SCAN_OPTIONS: Final = Declared(options_in(globals()))
 """Every option of this page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lakelog.options.option import Declared, Option
+from lakelog.options.option import Declared, Option, options_in
 from lakelog.options.parts import LOCKS
 
 HADOOP_PREFIX: Final = "hadoop."
@@ -83,19 +83,7 @@ STORAGE_LOCK_ADDRESS: Final = Option(
     secret=True,
 )
 
-STORAGE_OPTIONS: Final = Declared(
-    [
-        S3_ENDPOINT,
-        S3_ACCESS_KEY,
-        S3_SECRET_KEY,
-        S3_SESSION_TOKEN,
-        S3_REGION,
-        S3_PATH_STYLE,
-        STORAGE_LOCK,
-        STORAGE_LOCK_ADDRESS,
-    ],
-    [HADOOP_PREFIX],
-)
+STORAGE_OPTIONS: Final = Declared(options_in(globals()), [HADOOP_PREFIX])
 
 
 _SECRETS: Final = frozenset(

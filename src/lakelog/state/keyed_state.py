@@ -22,8 +22,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
-from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
-from lakelog.merge.normalize import taken
+from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import INSERT

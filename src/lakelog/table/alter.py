@@ -37,7 +37,7 @@ from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.paimon.types.types import DataType
+from lakelog.paimon.types.types import type_keyword
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once
@@ -114,8 +114,8 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
             new = now.get(old.id)
             if new is not None and not can_read_as(old.type, new.type):
                 raise UnsupportedFeature(
-                    f"column '{new.name}' was {_word(old.type)} in schema {schema.id}, and lakelog cannot read those "
-                    f"files as {_word(new.type)}: add a new column of the other type"
+                    f"column '{new.name}' was {type_keyword(old.type)} in schema {schema.id}, and lakelog cannot read "
+                    f"those files as {type_keyword(new.type)}: add a new column of the other type"
                 )
 
 
@@ -181,8 +181,3 @@ def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[st
 def _refused_option(key: str, value: str | None, why: str) -> InvalidOption:
     done = "reset" if value is None else f"set to '{value}'"
     return InvalidOption(f"option '{key}' cannot be {done} for this table: {why}")
-
-
-def _word(kind: DataType) -> str:
-    text = kind.to_json()
-    return text if isinstance(text, str) else str(text["type"])

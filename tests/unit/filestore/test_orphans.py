@@ -77,7 +77,7 @@ def test_a_snapshot_above_a_gap_is_no_part_of_the_history_and_is_cleaned(make_ta
     paths, io = table.store.paths, table.store.io
     stray = io.read(paths.snapshot(4))
     table.store.rollback.to_snapshot(2)
-    # a process that was about to find out that its number was free for the wrong reason dies
+    # a process that was about to find out that expiry had freed its number dies
     io.create(paths.snapshot(4), stray)
     assert table.store.snapshots.chain_ids() == [1, 2]
     table.store.expire_snapshots(Retention(1, 1, timedelta(0), 50))

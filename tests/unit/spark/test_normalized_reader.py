@@ -80,7 +80,7 @@ def history(seed: int, start: str, form: str, path: Path, patch: pytest.MonkeyPa
         patch.setattr(stream_reader, "_PREFETCH_AT_LEAST", 0)
     patch.setattr(normalizer, "_SAVE_ROWS", dice.choice([1, 10, 1000]))
     patch.setattr(normalizer, "_LOOKUP_ROWS", dice.choice([1, 3, 100]))
-    patch.setattr(normalizer, "_TIDY_S", dice.choice([-1.0, 1000.0]))
+    patch.setattr(normalizer, "_DELETE_INTERVAL_S", dice.choice([-1.0, 1000.0]))
     patch.setattr(keyed_state, "_MOST_IN_MEMORY", dice.choice([1, 1 << 20]))
     options = {"scan.startup.mode": start, "read.max-rows-per-trigger": str(dice.choice([1, 5, 1000]))}
     table = make(path, f", 'log-store.data-format' = '{form}'")

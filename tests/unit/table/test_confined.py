@@ -25,7 +25,6 @@ OUTWARDS = {
     "data-file.prefix": ("../../../../tmp/x-", "/x", "a/b-", "x\ny"),
     "changelog-file.prefix": ("../x-", "a/b"),
     "partition.default-name": ("../x", "/"),
-    "commit.user-prefix": ("../../x",),
     "consumer-id": ("../x", "..", "a/b"),
 }
 

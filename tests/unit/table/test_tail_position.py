@@ -326,7 +326,7 @@ def test_the_state_of_whole_changes_is_saved_in_the_table_after_the_first_positi
 
 
 def test_states_that_no_position_needs_any_more_go(tmp_path, monkeypatch) -> None:
-    for name in ("normalizer._SAVE_ROWS", "normalizer._TIDY_S", "subscribe._TIDY_S"):
+    for name in ("normalizer._SAVE_ROWS", "normalizer._DELETE_INTERVAL_S", "subscribe._DELETE_INTERVAL_S"):
         monkeypatch.setattr(f"lakelog.table.tail.{name}", 0)
     table = make(tmp_path)
     tail = table.tail("earliest", options=WHOLE)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name, near_or_all
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.catalog.rest_changes import change_json, schema_json
 from lakelog.catalog.rest_owner import RestOwner
@@ -328,9 +328,6 @@ class RestCatalog(Catalog):
         return (
             None if found is None else sorted(set(filter(_is_name, found)))
         )  # a table with branches may be listed twice
-
-    def _no_database(self, name: str) -> NotFound:
-        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
 
     def _no_table(self, identifier: Identifier) -> NotFound:
         tables = self._tables(identifier.database)

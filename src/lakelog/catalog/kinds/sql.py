@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, bare_path, check_new_name, near_or_all
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, check_new_name
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.database import database_errors, engine_of
 from lakelog.io.storage.file_io import FileIO
@@ -141,9 +141,6 @@ class SqlCatalog(Catalog):
             # completes a rename that failed between the directory and the row
             if self._files.has_table(identifier) or not self._files.has_table(new):
                 self._files.rename_table(identifier, new)
-
-    def _no_database(self, name: str) -> NotFound:
-        return NotFound(f"database '{name}' does not exist{near_or_all(name, self._rows.databases())}")
 
     def _no_table(self, identifier: Identifier) -> NotFound:
         if identifier.database not in (DEFAULT_DATABASE, *self._rows.databases()):

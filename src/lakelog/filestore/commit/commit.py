@@ -10,7 +10,7 @@ from typing import Final
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, TableReplaced
 from lakelog.filestore.commit.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
-from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
+from lakelog.filestore.commit.renumber import SequenceRewriter, highest_sequences
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.commit.snapshot_builder import NextSnapshot
 from lakelog.filestore.metadata.identity import Identity
@@ -64,7 +64,7 @@ class TableCommit:
 
     snapshots: Snapshots
     manifests: Manifests
-    renumbering: Renumbering
+    renumbering: SequenceRewriter
     table: str = ""
     identity: Identity | None = None
 

@@ -29,7 +29,7 @@ def highest_sequences(live: Iterable[ManifestEntry]) -> dict[BucketKey, int]:
 
 
 @dataclass(frozen=True)
-class Renumbering:
+class SequenceRewriter:
     """Rewrites level-0 files with shifted sequence numbers."""
 
     files: DataFileReader

@@ -14,7 +14,7 @@ from lakelog.filestore.compaction.lookup_cache import process_cache
 from lakelog.filestore.metadata.levels import KeyRange, SortedRun, sorted_runs
 from lakelog.filestore.read.data_file_reader import DataFileReader
 from lakelog.merge.base import Indices
-from lakelog.merge.keys import Key, Part, find_keys, key_at, key_parts
+from lakelog.merge.keys import Key, Part, find_keys, key_at, key_parts, taken
 from lakelog.options.option import Options
 from lakelog.paimon.index.deletion_vector import Positions
 from lakelog.paimon.metadata.data_file import DataFileMeta
@@ -92,7 +92,7 @@ class UpperLevels:
         for level in self._levels:
             if not len(left):
                 return
-            wanted = [_taken(part, left) for part in keys]
+            wanted = [taken(part, left) for part in keys]
             low, high = key_at(wanted, 0), key_at(wanted, len(left) - 1)
             seen = np.zeros(len(left), dtype=np.bool_)
             for stretch in level.between(low, high):
@@ -186,7 +186,3 @@ def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.array(values, pa.timestamp("ns")).cast(kind)
     return pa.array(values, kind)
-
-
-def _taken(part: Part, rows: Indices) -> Part:
-    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))

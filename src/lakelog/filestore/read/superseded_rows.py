@@ -22,7 +22,7 @@ from lakelog.filestore.read.deletion_vectors import read_vector, vector_of
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.read.split_reader import engine_of, inline_rows
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.merge.keys import Part, concat_parts, key_parts
+from lakelog.merge.keys import Part, concat_parts, key_parts, taken
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema, file_fields
@@ -76,7 +76,7 @@ def superseded_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) ->
     hidden |= absent
     taking_part = None if not absent.any() else np.flatnonzero(~absent)
     if taking_part is not None:
-        parts = [_taken(part, taking_part) for part in parts]
+        parts = [taken(part, taking_part) for part in parts]
         numbers = None if numbers is None else numbers[taking_part]
     replaced = ~_newest(parts, numbers)
     if taking_part is None:
@@ -147,10 +147,6 @@ def _keyed_rows(
 def _numbers(files: Sequence[KeyedRows]) -> npt.NDArray[np.int64] | None:
     given = [file.numbers for file in files if file.numbers is not None]
     return np.concatenate(given) if given else None
-
-
-def _taken(part: Part, rows: npt.NDArray[np.int64]) -> Part:
-    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))
 
 
 def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mask:

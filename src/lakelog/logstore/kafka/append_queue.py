@@ -1,4 +1,4 @@
-"""Batches of one bucket that wait for their acknowledgement, in order."""
+"""Queue of one bucket: makes record batches of appended records, and holds them in order until the acknowledgement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Appender that makes record batches by columns and produces them whole, as an idempotent producer.
+"""Idempotent producer that sends whole record batches (``append_queue`` makes them).
 
 The broker numbers the records of a producer by partition (producer id, sequence), so that a batch that is sent again is
 stored once. A batch is sent again after an error that says that it may help, in order: while an earlier batch of a

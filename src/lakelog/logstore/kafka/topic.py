@@ -176,7 +176,9 @@ class KafkaTopic:
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
-                f"{location.buckets} buckets, and each bucket has one partition: the topic was changed"
+                f"{location.buckets} buckets, and each bucket needs one partition. For a new table, set 'bucket' = "
+                f"'{len(found.partitions)}'. For an existing table, copy the rows "
+                "into a new one"
             )
 
     def check_same(self) -> TopicDescription:

@@ -117,7 +117,9 @@ class PulsarTopic:
         if found["partitions"] != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {found['partitions']} partitions, but the table has "
-                f"{location.buckets} buckets, and each bucket has one partition: the topic was changed"
+                f"{location.buckets} buckets, and each bucket needs one partition. For a new table, set 'bucket' = "
+                f"'{found['partitions']}'. For an existing table, copy the rows "
+                "into a new one"
             )
 
     def set_retention(self) -> None:

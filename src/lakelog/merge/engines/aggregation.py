@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption
-from lakelog.merge.aggregate import Aggregate
+from lakelog.merge.aggregate import Aggregate, ColumnEngine
 from lakelog.merge.aggregates import make_aggregate
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Piece
 from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Option, Options
@@ -19,7 +19,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
 
 
-class Aggregation(MergeEngine):
+class Aggregation(ColumnEngine):
     """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default.
 
     Without either it keeps the newest value that is not NULL. Rows of kind -U and -D are taken back. With
@@ -33,12 +33,6 @@ class Aggregation(MergeEngine):
         super().__init__(schema)
         self._options = Options(schema.options)
         self._remove_on_delete = self._options.need(AGGREGATION_REMOVE_ON_DELETE)
-        self._functions: dict[str, Aggregate] = {}
-
-    def check_options(self) -> None:
-        super().check_options()
-        for name in self.schema.field_names:
-            self._function(name)
 
     def fold(self, piece: Piece) -> pa.Table:
         contested = Contested.of(piece)
@@ -55,17 +49,14 @@ class Aggregation(MergeEngine):
                 folded[name] = self._function(name).apply(contested.column(name), steps)
         return contested.folded(folded)
 
-    def _function(self, column: str) -> Aggregate:
-        found = self._functions.get(column)
-        if found is None:
-            found = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
-            if self._remove_on_delete and found.ignore_retract:
-                raise InvalidOption(
-                    f"options 'fields.{column}.ignore-retract' and '{AGGREGATION_REMOVE_ON_DELETE.key}' contradict "
-                    f"each other: set one of them"
-                )
-            self._functions[column] = found
-        return found
+    def _new_function(self, column: str) -> Aggregate:
+        made = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
+        if self._remove_on_delete and made.ignore_retract:
+            raise InvalidOption(
+                f"options 'fields.{column}.ignore-retract' and '{AGGREGATION_REMOVE_ON_DELETE.key}' contradict "
+                f"each other: set one of them"
+            )
+        return made
 
     def _function_name(self, column: str) -> str:
         if column in self.sequence_fields:

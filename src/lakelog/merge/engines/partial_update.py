@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, InvalidSchema
-from lakelog.merge.aggregate import Aggregate
+from lakelog.merge.aggregate import Aggregate, ColumnEngine
 from lakelog.merge.aggregates import make_aggregate
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask, Piece
 from lakelog.merge.keys import Numbers
 from lakelog.merge.sequence_groups import SequenceGroup, groups_of, is_newer, removals
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
@@ -30,7 +30,7 @@ _NEWEST = "primary-key"
 """The function of columns that follow the newest row of any kind."""
 
 
-class PartialUpdate(MergeEngine):
+class PartialUpdate(ColumnEngine):
     """Each non-NULL value replaces the one before it; columns of a sequence group follow its newest row.
 
     Rows of kind -U and -D are dropped (``ignore-delete``), delete the key (``partial-update.remove-record-on-delete``,
@@ -47,7 +47,6 @@ class PartialUpdate(MergeEngine):
         self._remove_on_delete = self._options.need(PARTIAL_REMOVE_ON_DELETE)
         self._groups = groups_of(schema, remove_on)
         self._group_of = {name: group for group in self._groups for name in group.columns}
-        self._functions: dict[str, Aggregate] = {}
         for option, given in (
             (IGNORE_DELETE, self.ignore_delete and self._remove_on_delete),
             (IGNORE_DELETE, self.ignore_delete and bool(remove_on)),
@@ -62,11 +61,6 @@ class PartialUpdate(MergeEngine):
     @property
     def takes_retractions(self) -> bool:
         return self.ignore_delete or self._remove_on_delete or bool(self._groups)
-
-    def check_options(self) -> None:
-        super().check_options()
-        for name in self.schema.field_names:
-            self._function(name)
 
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         wanted = set(wanted)
@@ -112,12 +106,8 @@ class PartialUpdate(MergeEngine):
         removing = [numbers for group, numbers in ages.items() if group.removes]
         return removals(removing, is_delete, rows.contested.starts) if removing else np.zeros_like(is_delete)
 
-    def _function(self, column: str) -> Aggregate:
-        found = self._functions.get(column)
-        if found is None:
-            name = self._function_name(column)
-            found = self._functions[column] = make_aggregate(name, self.schema.field(column), self.schema.options)
-        return found
+    def _new_function(self, column: str) -> Aggregate:
+        return make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
 
     def _function_name(self, column: str) -> str:
         group = self._group_of.get(column)

@@ -68,19 +68,19 @@ def column_words(column: pa.Array, kind: DataType) -> ColumnWords | None:
         return None
     precision = kind.precision or 0
     if kind.root == "BOOLEAN":
-        return _NarrowWords(column, column.cast(pa.uint8()), np.uint8)
+        return _IntWords(column, column.cast(pa.uint8()), np.uint8)
     if kind.root == "DECIMAL" and precision <= COMPACT_DECIMAL:
-        return _WideWords(column, _values(column, np.uint64, 2)[::2])
+        return _LongWords(column, _values(column, np.uint64, 2)[::2])
     if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         if precision <= COMPACT_TIMESTAMP:
-            return _WideWords(column, _values(column, np.uint64))
-        return _StampWords(column, kind)
+            return _LongWords(column, _values(column, np.uint64))
+        return _TimestampWords(column, kind)
     if kind.root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
-        return _TextWords(column)
+        return _VariableLengthWords(column)
     dtype = _FIXED.get(kind.root)
     if dtype is None:
         return None
-    return _WideWords(column, _values(column, np.uint64)) if dtype is np.uint64 else _NarrowWords(column, column, dtype)
+    return _LongWords(column, _values(column, np.uint64)) if dtype is np.uint64 else _IntWords(column, column, dtype)
 
 
 def _values(column: pa.Array, dtype: type[np.unsignedinteger], per_row: int = 1) -> npt.NDArray[np.uint64]:
@@ -103,7 +103,7 @@ class _FieldWords(ColumnWords):
         return
 
 
-class _NarrowWords(_FieldWords):
+class _IntWords(_FieldWords):
     """Values of up to 4 bytes: the second word is 0."""
 
     def __init__(self, column: pa.Array, values: pa.Array, dtype: type[np.unsignedinteger]) -> None:
@@ -116,7 +116,7 @@ class _NarrowWords(_FieldWords):
         return position
 
 
-class _WideWords(_FieldWords):
+class _LongWords(_FieldWords):
     """Values of 8 bytes."""
 
     def __init__(self, column: pa.Array, numbers: Longs) -> None:
@@ -130,7 +130,7 @@ class _WideWords(_FieldWords):
         return position
 
 
-class _StampWords(ColumnWords):
+class _TimestampWords(ColumnWords):
     """Timestamps finer than milliseconds: nanoseconds in the field, milliseconds in the variable part."""
 
     def __init__(self, column: pa.Array, kind: AtomicType) -> None:
@@ -150,7 +150,7 @@ class _StampWords(ColumnWords):
         mix(None, self._without_nulls(halves[1::2].copy(), start, stop))
 
 
-class _TextWords(ColumnWords):
+class _VariableLengthWords(ColumnWords):
     """Text and bytes: up to 7 bytes in the field, more in the variable part, padded to 8."""
 
     def __init__(self, column: pa.Array) -> None:

@@ -36,7 +36,7 @@ from lakelog.paimon.schema.option_changes import (
 from lakelog.paimon.schema.schema import SCHEMA_VERSION, TableSchema, check_schema, renumbered
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.evolution import can_change_type, types_after
-from lakelog.paimon.types.types import AtomicType, DataField, DataType
+from lakelog.paimon.types.types import AtomicType, DataField, DataType, type_keyword
 
 
 class SchemaChange(ABC):
@@ -218,7 +218,7 @@ class ChangeType(SchemaChange):
 
     def _refused(self, old: DataType, explicit: bool) -> str:
         text = (
-            f"column '{path_text(self.path)}' of type {_type_keyword(old)} cannot become {_type_keyword(self.type)}: "
+            f"column '{path_text(self.path)}' of type {type_keyword(old)} cannot become {type_keyword(self.type)}: "
             "existing files would be unreadable"
         )
         if not explicit and can_change_type(old, self.type, explicit=True):
@@ -355,12 +355,6 @@ def _as_newest_version(schema: TableSchema) -> TableSchema:
     if schema.version <= 2:
         options.setdefault(FILE_FORMAT.key, "orc")
     return replace(schema, options=options, version=SCHEMA_VERSION)
-
-
-def _type_keyword(kind: DataType) -> str:
-    """The type for messages; only the keyword of a nested one."""
-    text = kind.to_json()
-    return text if isinstance(text, str) else str(text["type"])
 
 
 def _with_checked_default(field: DataField) -> DataField:

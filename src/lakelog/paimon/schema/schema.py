@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
+from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
 from lakelog.paimon.types.types import (
     ArrayType,
@@ -118,7 +119,7 @@ class TableSchema:
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """Columns that decide the bucket: ``bucket-key``, else the trimmed primary key, else none (sheet 5.1)."""
-        given = _names(self.options.get("bucket-key"))
+        given = split_names(self.options.get("bucket-key"))
         return given or self.trimmed_primary_keys
 
     @cached_property
@@ -189,7 +190,9 @@ def _whole_row(schema: TableSchema) -> list[str]:
     return [
         field.name
         for field in schema.fields
-        if field.name not in schema.partition_keys and _may_be_key(field.type) and _names(field.name) == (field.name,)
+        if field.name not in schema.partition_keys
+        and _may_be_key(field.type)
+        and split_names(field.name) == (field.name,)
     ]
 
 
@@ -238,17 +241,13 @@ class _Numbers:
         return DataField(number, part.name, self.renumber(part.type), part.description)
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
 def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:
     text = kept.pop(option, None)
     if text is not None and given:
         raise InvalidSchema(
             f"option '{option}' = '{text}' repeats the keys ({', '.join(given)}): give only one of the two"
         )
-    return tuple(given) or _names(text)
+    return tuple(given) or split_names(text)
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:

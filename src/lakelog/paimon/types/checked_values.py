@@ -19,14 +19,14 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 """What parsing raises for bytes that are something else; Arrow's errors are among them."""
 
 
-class Readable(Protocol):
+class FileSource(Protocol):
     """Source of files."""
 
     def read(self, path: str) -> bytes:
         """All bytes of a file. Raises NotFound."""
 
 
-def read_as(io: Readable, path: str, parse: Callable[[bytes], T]) -> T:
+def read_as(io: FileSource, path: str, parse: Callable[[bytes], T]) -> T:
     """The value of a file. Raises NotFound, Corrupt naming the file, and the errors of the storage."""
     data = io.read(path)
     with parsing(path):

@@ -256,6 +256,12 @@ def _parse_text(text: str) -> AtomicType:
     return AtomicType(root, nullable)
 
 
+def type_keyword(kind: DataType) -> str:
+    """The type for messages; only the keyword of a nested one."""
+    text = kind.to_json()
+    return text if isinstance(text, str) else str(text["type"])
+
+
 def type_text(kind: DataType) -> str:
     """``INT NOT NULL``, ``MAP<STRING, INT>``, ``ROW<`a` INT>``."""
     suffix = "" if kind.nullable else " NOT NULL"

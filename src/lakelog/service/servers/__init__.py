@@ -1,4 +1,4 @@
-"""Local servers: a Kafka broker and a Pulsar server from their jars."""
+"""Local servers of the demo: a Kafka broker from its jars."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class NormalizedStreamReader(LakelogStreamReader):
         super().commit(end)
         position = self._from_json(end)
         if position.full is None:
-            self._states_of(end).tidy(position.offsets)
+            self._states_of(end).delete_old_saves(position.offsets)
 
     def stop(self) -> None:
         if self._states is not None:

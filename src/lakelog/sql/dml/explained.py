@@ -98,7 +98,7 @@ class ExplainingEngine:
 
     def run_query(self, plan: QueryPlan) -> object:
         """Spark explains a statement about its own table, from lakelog's tables."""
-        return self._engine.run_query(plan.behind(self._head))
+        return self._engine.run_query(plan.with_prefix(self._head))
 
     def insert(
         self,

@@ -79,8 +79,11 @@ class QueryPlan:
         """True if the plan reads lakelog tables."""
         return bool(self.sources or self.lookups)
 
-    def behind(self, head: str, write: str | None = None) -> QueryPlan:
-        """The same plan after the head of a statement, such as ``EXPLAIN ``; ``write`` is what happens to the rows."""
+    def with_prefix(self, head: str, write: str | None = None) -> QueryPlan:
+        """The same plan with the start of a statement before it, such as ``EXPLAIN ``.
+
+        ``write`` says what the statement does with the rows.
+        """
         return replace(self, text=head + self.text, write=write)
 
     @property

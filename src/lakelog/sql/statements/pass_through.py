@@ -56,7 +56,7 @@ class PassThrough(ParsedStatement):
             makes_view = bool({"VIEW", "CACHE"} & set(head.upper().split()))
             plan = plan_query(session, self.query, strict=False, persistent=makes_view)
             if plan.reads_tables:
-                return session.run_query(plan.behind(head))
+                return session.run_query(plan.with_prefix(head))
         return session.engine.pass_through(self.source.text)
 
 

@@ -26,7 +26,7 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 _LOG: Final = logging.getLogger("lakelog.heal")
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
-_REOPENED: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
+_FOUND_LATE: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
 """Table, bucket, attempt and its last offset: the late rows that this process has found.
 
 In a log in ``upsert`` mode no correction follows rows whose keys another writer has written since.
@@ -80,9 +80,9 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
         is_judged = last < max(found.state.offsets.get(bucket, 0), settled.get(bucket, 0))
         is_awaited = known is not None and known.is_open
         seen = table.identity.key, bucket, attempt, last
-        if is_judged or is_awaited or (decision is not None and attempt in decision.accepted) or seen in _REOPENED:
+        if is_judged or is_awaited or (decision is not None and attempt in decision.accepted) or seen in _FOUND_LATE:
             continue
-        _REOPENED[seen] = None
+        _FOUND_LATE[seen] = None
         if known is not None:
             table.registered.write_lease(writer, replace(known.lease, settled=None))
         elif table.log is not None:

@@ -46,15 +46,6 @@ class TableHealth:
         """Number of records that only the log has; None without a log, and if unknown."""
         return None if self.figures is None or self.figures.log is None else self.figures.log.lag
 
-    @property
-    def newest_write_ms(self) -> int | None:
-        """The write time of the newest row of either store; None if there is none, or it is unknown."""
-        if self.figures is None:
-            return None
-        log = self.figures.log
-        times = (self.figures.snapshots.last_write_ms, None if log is None else log.newest_ms)
-        return max((time for time in times if time is not None), default=None)
-
     def to_json(self) -> dict[str, Any]:
         """Plain values, including the sums of the statistics."""
         out, stats = asdict(self), self.figures

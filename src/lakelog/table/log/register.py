@@ -53,7 +53,10 @@ def register_follower(table: DynamicTable) -> None:
 
 @dataclass(frozen=True)
 class NamedReader:
-    """A named reader: its next offset in each bucket, and the time of its last report (ms since 1970)."""
+    """A reader with a ``consumer-id``: its next offset in each bucket, and the time of its last report.
+
+    ``moved_ms`` is in ms since 1970.
+    """
 
     name: str
     offsets: Mapping[int, int]

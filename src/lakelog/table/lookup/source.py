@@ -16,8 +16,7 @@ from lakelog.filestore.read.plan import Split, skips_level_zero
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.base import Indices, Mask
-from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
-from lakelog.merge.normalize import taken
+from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.options.log import CHANGELOG_MODES, CONSISTENCY_GUARANTEE
 from lakelog.options.lookup import LOOKUP_SHUFFLE, LOOKUP_SOURCE
 from lakelog.options.retention import RECORD_EXPIRE_TIME

@@ -37,7 +37,7 @@ _SAVE_S: Final = 10.0
 """Limits, in rows or seconds, after which state in memory is saved."""
 _LOOKUP_ROWS: Final = 100_000
 """Number of rows per lookup in the state."""
-_TIDY_S: Final = 30.0
+_DELETE_INTERVAL_S: Final = 30.0
 _ALIVE: Final = "alive"
 _ALIVE_S: Final = 3600.0
 STATE_KEPT_MS: Final = 30 * 24 * 3_600_000
@@ -159,7 +159,7 @@ class StreamStates:
         self._durable_root = f"{self._table.path}/lakelog/normalize/{origin.id}"
         self._local = local
         self._held: dict[int, tuple[KeyedState, int, float]] = {}
-        self._tidied = self._reported = float("-inf")
+        self._deleted_at = self._reported = float("-inf")
 
     def changes(self, bucket: int, start: int, end: int, saves: bool = False) -> Iterator[pa.RecordBatch]:
         """The changes of the records with start ≤ offset < end, deterministic; ``saves`` the state after them.
@@ -253,10 +253,10 @@ class StreamStates:
                 state.save()
         self.close()
 
-    def tidy(self, offsets: Mapping[int, int]) -> None:
+    def delete_old_saves(self, offsets: Mapping[int, int]) -> None:
         """At intervals, deletes saves that a stream at these offsets never reads again."""
-        if monotonic_s() > self._tidied + _TIDY_S:
-            self._tidied = monotonic_s()
+        if monotonic_s() > self._deleted_at + _DELETE_INTERVAL_S:
+            self._deleted_at = monotonic_s()
             for bucket, offset in offsets.items():
                 forget_old(self._table.io, self._directory(bucket), offset)
 

@@ -30,7 +30,7 @@ Stop = str | threading.Event | None
 
 _WAIT_S: Final = 0.5
 """Maximum sleep of a tail between two polls; a record wakes it at once."""
-_TIDY_S: Final = 60.0
+_DELETE_INTERVAL_S: Final = 60.0
 """Minimum time after which an older requested position is dropped for a newer one."""
 
 
@@ -152,7 +152,7 @@ class _LogSteps:
         self._scan = replace(read, switch=position.log.switch)
         self._position, self._states, self._asked = position, states, asked
         self._offsets = dict(position.log.offsets)
-        self._tidied, self._droppable = monotonic_s(), asked.offsets
+        self._deleted_at, self._droppable = monotonic_s(), asked.offsets
 
     def steps(self, stop: Stop) -> Iterator[Step]:
         """The steps up to the current end, until an event, or without end. Raises as ``follow``."""
@@ -250,10 +250,10 @@ class _LogSteps:
             return
         self._states.keep()
         self._states.save_old()
-        if monotonic_s() > self._tidied + _TIDY_S:
-            self._tidied = monotonic_s()
+        if monotonic_s() > self._deleted_at + _DELETE_INTERVAL_S:
+            self._deleted_at = monotonic_s()
             if self._droppable is not None:
-                self._states.tidy(self._droppable)
+                self._states.delete_old_saves(self._droppable)
             self._droppable = self._asked.offsets
 
 

@@ -130,9 +130,9 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCo
     others = sorted(condition.columns - set(keys))
     if others:
         raise UnsupportedFeature(
-            f"DELETE removes whole partitions of table {table.name}, its partition columns are "
-            f"{', '.join(keys) or 'none'}: a condition on {', '.join(others)} is not supported; rows of a table with a "
-            f"primary key are deleted by writing them with the row kind '-D'"
+            f"cannot delete by {', '.join(others)} from table {table.name}: only whole partitions can be deleted, and "
+            f"the partition columns are {', '.join(keys) or 'none'}. If the table has a primary key, write the rows "
+            "with the row kind '-D'"
         )
     check_overwritable(table)
     seal_decided(table)

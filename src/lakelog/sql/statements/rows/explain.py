@@ -54,4 +54,4 @@ class Explain(ParsedStatement):
             return of_spark
         if found.plan is None:
             return text_rows(["plan"], [[f"== Write ==\n{found.text}"]])
-        return session.run_query(found.plan.behind(self.head, found.text))
+        return session.run_query(found.plan.with_prefix(self.head, found.text))

@@ -154,7 +154,7 @@ class Insert(ParsedStatement):
         if self.query.script is not source.script:  # the query is not a part of the text
             plan = plan_query(session, source)
         else:
-            plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
+            plan = plan_query(session, self.query).with_prefix(source.script[source.start : self.query.start])
         return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
 
     def _check_free(self, columns: tuple[str, ...], values: Mapping[str, str | None]) -> None:

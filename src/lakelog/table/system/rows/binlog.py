@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.read.changes import ChangeSplit, DiffSplit
+from lakelog.merge.base import one_array
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import ArrayType
 from lakelog.table.read.base import TableScan, chosen
@@ -69,12 +70,9 @@ def packed(rows: pa.Table, packs: bool) -> pa.Table:
     offsets = np.append(np.flatnonzero(~follows), len(kinds)).astype(np.int32)
     last = pa.array(offsets[1:] - 1)
     arrays = [
-        _one(column).take(last) if name == ROWKIND.name else pa.ListArray.from_arrays(pa.array(offsets), _one(column))
+        one_array(column).take(last)
+        if name == ROWKIND.name
+        else pa.ListArray.from_arrays(pa.array(offsets), one_array(column))
         for name, column in zip(rows.column_names, rows.columns, strict=True)
     ]
     return pa.table(arrays, rows.column_names)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

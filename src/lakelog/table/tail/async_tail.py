@@ -1,4 +1,4 @@
-"""Batches of an endless iterator for ``async`` code; a dedicated thread waits for them."""
+"""A tail of the log for ``async`` code; a dedicated thread waits for its batches."""
 
 from __future__ import annotations
 
