@@ -31,6 +31,7 @@ from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write import materializer
 from rejected_tables import KEY, LOG, append, given, ids, inserted, make, rejected, reopened
 
 FILES = "'write-only' = 'true'"
@@ -259,6 +260,17 @@ def test_a_record_that_names_a_schema_that_does_not_exist_is_one_rejected_row(tm
         and row["schema_id"] == 999
         and "names schema 999, which table db.t does not have" in str(row["reason"])
     )
+
+
+def test_a_follower_commits_after_a_time_whatever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed each minute behind much garbage, it would else never come to a commit."""
+    table = make(tmp_path, JSON)
+    register_follower(table.logical)
+    append(table, 0, *(inserted(number) for number in range(3_000)))
+    clock = iter(range(0, 1_000_000, 6))
+    monkeypatch.setattr(materializer, "monotonic_s", lambda: float(next(clock)))
+    made = list(table.follow(stop="latest"))
+    assert len(made) > 1 and ids(table) == list(range(3_000))
 
 
 @pytest.mark.parametrize("options", [LOG, FILES])

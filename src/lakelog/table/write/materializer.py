@@ -50,6 +50,8 @@ _READ_BYTES: Final = 32 << 20
 """Size of the records that are read at a time, if bad ones are rejected: both are then in memory."""
 _FIRST_RECORDS: Final = 1_000
 """Number of records of the first of these reads; the size of each is an estimate for the next one."""
+_LONGEST_READ_S: Final = 10.0
+"""Time after which a step commits what it has read, so that a follower that is killed again and again gets on."""
 _WAIT_S: Final = 0.5
 """Maximum sleep of the follower between two polls; a record wakes it at once."""
 
@@ -153,7 +155,7 @@ class LogMaterializer:
 
     def _read(self, table: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
         """Stages the writerless rows, up to the record limit; advances ``_offsets``."""
-        scan, left = LogScan(table), _MOST_RECORDS
+        scan, left, until_s = LogScan(table), _MOST_RECORDS, monotonic_s() + _LONGEST_READ_S
         epoch = 0 if self._base is None else self._base.epoch + 1
         rejects, offsets = Rejects.of(table, FOLLOWER, epoch, 0), dict(self._offsets)
         most_records = _MOST_RECORDS if rejects is None else _FIRST_RECORDS
@@ -161,7 +163,7 @@ class LogMaterializer:
         try:
             for bucket, end in ends.items():
                 offsets[bucket] = self._next_available(bucket, offsets[bucket], end)
-                while offsets[bucket] < end and left > 0:
+                while offsets[bucket] < end and left > 0 and monotonic_s() < until_s:
                     most = min(left, scan.most_records, most_records)
                     records = self._reader.read(bucket, offsets[bucket], end, most)
                     if records.num_rows == 0:  # the offsets below the end have a gap
