@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.io.locks import lock_of
@@ -31,6 +32,8 @@ STORAGES: Registry[FileIO] = Registry(
     {"obstore": "s3", "hdfs_native": "hdfs"},
 )
 """URI scheme → storage class, constructed with storage options with canonical keys."""
+SPARK_SCHEMES: Final = ("file", "hdfs", "viewfs")
+"""Schemes whose files Spark itself reads and writes without further settings."""
 
 
 def scheme_of(path: str) -> str:

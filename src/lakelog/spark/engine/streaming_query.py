@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lakelog.errors import InvalidRequest
-from lakelog.io import scheme_of
+from lakelog.io import SPARK_SCHEMES, scheme_of
 from lakelog.io.clock import monotonic_s
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -101,7 +101,7 @@ def _text(failure: Any) -> str | None:
 
 def default_checkpoint(table: DynamicTable, name: str) -> str:
     """A checkpoint in the table's directory, accessible to Spark. Raises InvalidRequest for an object store."""
-    if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
+    if scheme_of(table.path) not in SPARK_SCHEMES:
         raise InvalidRequest(
             f"Spark cannot write a checkpoint below '{table.path}': start the stream with lake.write_stream(frame, "
             f"'{table.name}', checkpoint=…) and a directory that Spark can write to"

@@ -25,7 +25,7 @@ from pyspark.sql.utils import is_remote
 from lakelog.filestore.read.native_files import NativeFile, NativePlan, Sources, is_float, pick_native
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import equal_values
-from lakelog.io import scheme_of
+from lakelog.io import SPARK_SCHEMES, scheme_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.native.cached_tables import CachedTables, counted, counted_splits
@@ -49,8 +49,6 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import TailSplit
 
 _LOG: Final = logging.getLogger(__name__)
-_SCHEMES: Final = ("file", "hdfs", "viewfs")
-"""Schemes for which Spark finds files without further settings."""
 _PATTERN_SIGNS: Final = frozenset("{}[]*?\\")
 """Signs in a path that make Spark read it once per such path of a scan, even if it is declared a name."""
 _FEW_ROWS: Final = 32_768
@@ -151,7 +149,7 @@ class BatchScanPlanner:
 
     def report(self, scan: TableScan, source: Source, is_read_first: bool) -> str | None:
         """The EXPLAIN report for the read of a table."""
-        return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_read_first)
+        return report(scan, source, SPARK_SCHEMES, is_small, self.cached.frame(scan) is not None, is_read_first)
 
     def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, is_live: bool) -> DataFrame:
         """The row count of a scan for each value of partition columns: current, or, if it ``is_live``, on each run."""
@@ -221,7 +219,7 @@ def native_frame(
     filter as text, is for the splits that Python workers read.
     """
     table = scan.table
-    if scheme_of(table.path) not in _SCHEMES:
+    if scheme_of(table.path) not in SPARK_SCHEMES:
         return None
     store = table.store
     plan = pick_native(splits, scan.schema.names, store.schemas, store.paths)
@@ -246,7 +244,7 @@ def native_frame(
 
 def spark_can_list(path: str) -> bool:
     """True if Spark's Parquet scan reads the file of this path exactly once."""
-    return scheme_of(path) in _SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
+    return scheme_of(path) in SPARK_SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
 
 
 def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: SupersededRowsCache) -> list[DataFrame]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 import pyarrow as pa
@@ -28,9 +28,11 @@ from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.grid import Grid, RecordsRequest, RowsRequest
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
+from lakelog.service.dashboard.previews.reads import LISTED_TABLES
+from lakelog.service.dashboard.routes.tables import Kind
 from lakelog.service.terminal.execution import Execution
 from lakelog.service.terminal.protocol.config import Limits
+from lakelog.table.system import SYSTEM_TABLES
 
 WIDE = 5_000
 LOG = "'log-store.enabled' = 'true'"
@@ -142,7 +144,7 @@ def test_a_wide_table_is_shown_page_by_page(dashboard: RunningDashboard) -> None
         assert (len(found["columns"]), found["column_count"]) == (1_000, WIDE)
 
 
-@pytest.mark.parametrize("kind", SYSTEM_TABLES)
+@pytest.mark.parametrize("kind", LISTED_TABLES)
 def test_every_system_table_is_shown(dashboard: RunningDashboard, kind: str) -> None:
     with dashboard.client(accept="text/html") as client:
         page = client.get(f"/tables/d.log/files?kind={kind}")
@@ -331,3 +333,8 @@ def test_sixty_streams_do_not_slow_pages(tmp_path: Path, users_file: Path, monke
         # a session that ends takes its streams along
         sessions[0].post("/logout", headers={"x-csrf-token": csrf_of(sessions[0].get("/"))})
         assert list(lines[0])[-1] == ""
+
+
+def test_pages_list_system_tables_that_exist_and_their_address_takes_each() -> None:
+    assert get_args(Kind) == tuple(LISTED_TABLES)
+    assert set(LISTED_TABLES) <= set(SYSTEM_TABLES)

@@ -18,7 +18,7 @@ from lakelog.service.dashboard.previews.grid import (
 )
 from lakelog.service.dashboard.previews.records import RecordLines
 
-SYSTEM_TABLES: Final[dict[str, tuple[str, ...] | None]] = {
+LISTED_TABLES: Final[dict[str, tuple[str, ...] | None]] = {
     "files": (
         "partition",
         "bucket",
@@ -45,7 +45,7 @@ def read_grid(lake: Lake, request: Request) -> Grid:
     if isinstance(request, RowsRequest):
         return _rows(lake, request)
     if isinstance(request, SystemRequest):
-        scan = lake.table(f"{request.table}${request.kind}").scan(columns=SYSTEM_TABLES[request.kind])
+        scan = lake.table(f"{request.table}${request.kind}").scan(columns=LISTED_TABLES[request.kind])
         return grid_of(_tables(scan.to_batches()), request.limit)
     return RecordLines(lake.table(request.table).logical, request).read()
 

@@ -16,7 +16,7 @@ from lakelog.io.clock import now_ms
 from lakelog.lake import Table
 from lakelog.service.dashboard.previews.grid import COLUMNS, Grid, RecordsRequest, RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.grid import Request as PreviewRequest
-from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
+from lakelog.service.dashboard.previews.reads import LISTED_TABLES
 from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import identity_of, needs
@@ -106,7 +106,7 @@ def _tab(request: Request, name: str, tab: Tab, asked: TabQuery) -> dict[str, An
     if tab == "snapshots":
         return {"grid": history_grid(table, asked.before, _LINES)}
     if tab == "files":
-        return {"kind": asked.kind, "kinds": list(SYSTEM_TABLES)}
+        return {"kind": asked.kind, "kinds": list(LISTED_TABLES)}
     if tab == "log":
         return {"page": log_page(_watched(request, name)[1])}
     if tab == "rows":
