@@ -106,8 +106,8 @@ def test_a_compaction_is_started_and_seen_from_the_overview(overview: RunningDas
     expect(line).to_have_count(0, timeout=120_000)  # it was needed no longer
 
 
-def test_the_script_of_the_pages_writes_figures_as_everything_else_does(
-    overview: RunningDashboard, open_page: Open
+def test_the_script_of_the_pages_writes_quantities_as_everything_else_does(
+    dashboard: RunningDashboard, open_page: Open
 ) -> None:
     near = [0, *(10**power * first for power in range(18) for first in (1, 1.05, 1.25, 4.5, 9.94, 9.95, 9.996))]
     times = [
@@ -115,7 +115,7 @@ def test_the_script_of_the_pages_writes_figures_as_everything_else_does(
         *(end + by for end in (1e3, 1e4, 6e4, 12e4, 6e5, 72e5, 36e6, 1728e5, 864e6) for by in (-600, -1, 0, 450)),
     ]
     page = open_page()
-    page.goto(overview.address)
+    page.goto(dashboard.address)
     written = page.evaluate(
         "async ([sizes, times]) => { const words = await import('/static/words.js');"
         " return [sizes.map(words.size), times.map(words.duration)] }",
