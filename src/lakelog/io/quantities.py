@@ -1,4 +1,4 @@
-"""Figures as people read them: counts, bytes and durations.
+"""Quantities as people read them: counts, bytes and durations.
 
 The dashboard's pages have the same rules in ``service/dashboard/static/words.js``.
 """

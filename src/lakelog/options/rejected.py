@@ -1,4 +1,4 @@
-"""Options of what a write does with rows that it cannot take, and for how long it keeps them."""
+"""Options for rejected rows: whether a write fails, skips or keeps them, and for how long."""
 
 from __future__ import annotations
 

@@ -108,6 +108,8 @@ def test_a_writer_commits_beside_a_record_of_an_unknown_schema(lake: Lake) -> No
 def test_a_schema_id_that_is_no_id_is_refused() -> None:
     with pytest.raises(Corrupt, match="offset 3 has a header of version 2 without a schema id"):
         decode_header(encode_header(DATA, "", 0, "", schema=10**25), 3)
+    with pytest.raises(Corrupt, match="offset 3 has a header of version 2 without a schema id"):
+        decode_header(b"2|d||0||||00000000001" + b"9" * 20, 3)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -91,7 +91,7 @@ def decode_header(data: bytes | None, offset: int) -> Header:
         )
     fields += [""] * (8 - len(fields))
     has_schema = fields[0] == _WITH_SCHEMA
-    if has_schema and not (fields[7].isdigit() and int(fields[7][:11]) <= _LARGEST_ID):
+    if has_schema and not (fields[7].isdigit() and len(fields[7]) <= 10 and int(fields[7]) <= _LARGEST_ID):
         raise Corrupt(
             f"log record at offset {offset} has a header of version {_WITH_SCHEMA} without a schema id: check that the "
             "topic is lakelog's alone"

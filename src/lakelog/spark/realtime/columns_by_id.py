@@ -1,6 +1,6 @@
 """The changes in records of several schemas with Spark's own expressions: columns are found by id, as in ``LogScan``.
 
-An ALTER TABLE may change what a name in a record means (RFC 17). A query knows the schemas that the table had when it
+An ALTER TABLE may change the meaning of a name (RFC 17). A query knows the schemas that the table had when it
 started. A record of a newer one stops it with a sentence that says how to go on.
 """
 

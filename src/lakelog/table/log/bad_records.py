@@ -41,20 +41,15 @@ class RecordDecoder:
 
         With ``scan.on-bad-record`` = ``skip`` it skips bad records instead; None if it skips all of them.
         """
-        try:
-            return self.decode(values)
-        except InvalidSchema:
-            raise  # the reader is older than the record
-        except MALFORMED:
-            parts = list(self._good(values, offsets))
-            return pa.concat_tables(parts) if parts else None
+        parts = list(self._good(values, offsets))
+        return pa.concat_tables(parts) if parts else None
 
     def _good(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> Iterator[pa.Table]:
         """The rows of the readable records, found by bisection."""
         try:
             yield self.decode(values)
         except InvalidSchema:
-            raise
+            raise  # the reader is older than the record
         except MALFORMED as why:
             middle = len(values) // 2
             if middle:

@@ -1,4 +1,4 @@
-"""The schema of a log record's columns: values name them, and ALTER TABLE may change what a name means (RFC 17).
+"""The schema of a log record's columns: values name them, and ALTER TABLE may change the meaning of a name (RFC 17).
 
 A record without a schema id has the *first names*: those that columns had before the first change of a meaning. Only
 writers whose schema has other names write its id. So records of a table without such a change are as they always were.
@@ -71,16 +71,17 @@ class RecordSchemas:
     def runs(self, headers: pa.ChunkedArray) -> Iterator[tuple[int | None, int, int]]:
         """The records by schema: (its id, first, end) of consecutive ones. Nearly always one run."""
         ids = schema_ids(headers)
-        if ids is None:
-            yield None, 0, len(headers)
-            return
-        cuts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        for start, end in pairwise(cuts):
-            yield None if ids[start] < 0 else int(ids[start]), start, end
+        return iter([(None, 0, len(headers))]) if ids is None else runs_of(ids)
 
     @property
     def _schemas(self) -> Schemas:
         return self.table.store.schemas
+
+
+def runs_of(ids: np.ndarray) -> Iterator[tuple[int | None, int, int]]:
+    """The runs of equal schema ids (-1: None): (id, first, end) of consecutive records."""
+    for start, end in pairwise([0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]):
+        yield None if ids[start] < 0 else int(ids[start]), start, end
 
 
 def first_names(chain: Sequence[TableSchema]) -> TableSchema:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, InvalidSchema
 from lakelog.logstore.protocol.header import decode_header
@@ -17,7 +18,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.log.bad_records import MALFORMED
-from lakelog.table.log.record_schemas import RecordSchemas
+from lakelog.table.log.record_schemas import RecordSchemas, runs_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import REJECTED_SCHEMA, ROW_FORMAT, Rejects
@@ -32,14 +33,23 @@ BEFORE, _AFTER = NAMES[UPDATE_BEFORE], (NAMES[UPDATE_AFTER], NAMES[INSERT])
 
 
 class Source(ABC):
-    """Rows or records by number, from 0 to ``count``. A *unit* is one of them, or the two rows of an update."""
+    """Rows or records by number, from 0 to ``count``. A *unit* is one of them, or the two rows of an update.
 
-    count: int
+    ``batch`` holds them; ``kinds`` are their row kinds, None if a row may be alone.
+    """
+
+    batch: pa.RecordBatch | pa.Table
+    kinds: Sequence[str] | None
 
     @property
-    @abstractmethod
+    def count(self) -> int:
+        """Their number."""
+        return int(self.batch.num_rows)
+
+    @property
     def nbytes(self) -> int:
-        """Its size in memory."""
+        """Their size in memory."""
+        return int(self.batch.nbytes)
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
@@ -51,7 +61,8 @@ class Source(ABC):
 
     def may_part(self, at: int) -> bool:
         """False if a row and the one before it are the two of an update."""
-        return True
+        kinds = self.kinds
+        return kinds is None or kinds[at - 1] != BEFORE or kinds[at] not in _AFTER
 
     def cut(self, start: int, stop: int) -> int:
         """A number between them at which to part them; ``stop`` if they are one unit."""
@@ -109,16 +120,6 @@ class GivenRows(Source):
         batch = without_views(batch)
         return GivenRows(batch, _kinds(batch, table), first, table.schema.id)
 
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """The number of rows."""
-        return int(self.batch.num_rows)
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the batch."""
-        return int(self.batch.nbytes)
-
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """A slice of the batch."""
         return self.batch.slice(start, stop - start)
@@ -129,39 +130,26 @@ class GivenRows(Source):
             value = _to_ipc(self.batch.slice(number, 1))
             yield {"row": self.first + number, "format": ROW_FORMAT, "value": value, "schema_id": self.schema_id}
 
-    def may_part(self, at: int) -> bool:
-        """False between the rows of an update."""
-        return _may_part(self.kinds, at)
-
 
 @dataclass(frozen=True)
 class LogRecords(Source):
     """Records of one bucket (RECORDS_SCHEMA), all with values."""
 
     table: DynamicTable
-    records: pa.Table
+    batch: pa.Table
     bucket: int
-
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """The number of records."""
-        return int(self.records.num_rows)
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the records."""
-        return int(self.records.nbytes)
+    kinds: Sequence[str] | None = None
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of records."""
-        records = self.records.slice(start, stop - start)
+        records = self.batch.slice(start, stop - start)
         return _decoded(self.table, records.column("value"), RecordSchemas(self.table).runs(records.column("header")))
 
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """The place of each record in the log, and its bytes."""
         log, form = self.table.log, self.table.options.need(DATA_FORMAT)
         place = {"task": None, "topic": None if log is None else log.topic, "bucket": self.bucket, "format": form}
-        for record in self.records.slice(start, stop - start).to_pylist():
+        for record in self.batch.slice(start, stop - start).to_pylist():
             schema_id = decode_header(record["header"], record["offset"]).schema
             yield {**place, **{name: record[name] for name in ("offset", "key", "value")}, "schema_id": schema_id}
 
@@ -188,24 +176,14 @@ class RejectedBefore(Source):
         if held.num_rows:
             yield RejectedBefore(table, held, [BEFORE])
 
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """The number of rejected rows."""
-        return int(self.batch.num_rows)
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the rejected rows."""
-        return int(self.batch.nbytes)
-
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """The rows of some, read again."""
         part = self.batch.slice(start, stop - start)
-        values, ids = part.column("value"), part.column("schema_id").to_pylist()
+        values, ids = part.column("value"), part.column("schema_id")
         if self.kinds is None:
-            return _decoded(self.table, values, ((number, at, at + 1) for at, number in enumerate(ids)))
+            return _decoded(self.table, values, runs_of(pc.fill_null(ids, -1).to_numpy()))
         try:
-            both = zip(values.to_pylist(), ids, strict=True)
+            both = zip(values.to_pylist(), ids.to_pylist(), strict=True)
             batches = [_renamed(_from_ipc(value), number, self.table) for value, number in both]
         except _NO_VALUE:
             raise
@@ -218,10 +196,6 @@ class RejectedBefore(Source):
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
         """The rows as they were stored before."""
         yield from self.batch.slice(start, stop - start).drop_columns(["reason"]).to_pylist()
-
-    def may_part(self, at: int) -> bool:
-        """False between the rows of an update."""
-        return _may_part(self.kinds, at)
 
 
 def text_of(rows: pa.Table) -> pa.StringArray:
@@ -250,10 +224,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _utf8(value: bytes) -> str:
     return value.decode(errors="replace")
-
-
-def _may_part(kinds: Sequence[str] | None, at: int) -> bool:
-    return kinds is None or kinds[at - 1] != BEFORE or kinds[at] not in _AFTER
 
 
 def _kinds(batch: pa.RecordBatch, table: DynamicTable) -> Sequence[str] | None:

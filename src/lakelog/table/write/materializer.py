@@ -51,7 +51,7 @@ _READ_BYTES: Final = 32 << 20
 _FIRST_RECORDS: Final = 1_000
 """Number of records of the first of these reads; the size of each is an estimate for the next one."""
 _LONGEST_READ_S: Final = 10.0
-"""Time after which a step commits what it has read, so that a follower that is killed again and again gets on."""
+"""Time after which a step commits what it has read, so that a follower that is killed often makes progress."""
 _WAIT_S: Final = 0.5
 """Maximum sleep of the follower between two polls; a record wakes it at once."""
 

@@ -47,7 +47,7 @@ class ExtrasCheck(Check):
 def _needed(around: CheckContext) -> Iterator[Callable[[], Any]]:
     """What this warehouse, catalog and log need; each call raises NotInstalled if its extra is missing."""
     scheme = scheme_of(around.warehouse)
-    if scheme in STORAGES:  # of another one the check of the storage tells
+    if scheme in STORAGES:  # the check of the storage reports an unknown one
         yield lambda: STORAGES.load(scheme)
     kind = Options(CATALOG_OPTIONS.canonical(around.catalog_options)).need(CATALOG_TYPE)
     yield lambda: CATALOGS.load(kind)
