@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,6 +48,19 @@ def test_a_good_server_creates_once_and_the_check_leaves_nothing(server: FakeS3)
     assert server.objects == {"t/snapshot-1": b"1"}
     probes = [key for method, key in server.requests if method == "PUT" and key.endswith(".probe")]
     assert len(probes) == 2, "once a process and bucket"
+
+
+def test_threads_that_begin_together_check_once(server: FakeS3) -> None:
+    io, together = opened(server), threading.Barrier(8)
+
+    def rival(number: int) -> bool:
+        together.wait()
+        return io.create(PATH, b"%d" % number)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(rival, range(8))) == 1
+    probes = [key for method, key in server.requests if method == "PUT" and key.endswith(".probe")]
+    assert len(probes) == 2, "the last probe's deletion must not meet another thread's first put"
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,13 @@ class ObjectStoreFileIO(FileIO):
         checked = (os.getpid(), split_uri(path)[0], self.options)
         if checked in _CHECKED:
             return
+        with _CHECK_LOCK:
+            if checked not in _CHECKED:
+                self._probe_conditions(path)
+                _CHECKED.add(checked)
+
+    def _probe_conditions(self, path: str) -> None:
+        """Puts one hidden object twice beside ``path``. Raises UnsupportedFeature if the store accepts the second."""
         directory, _, name = path.rpartition("/")
         probe = f"{directory}/.{name}.{new_attempt()}.probe"
         try:
@@ -194,7 +201,6 @@ class ObjectStoreFileIO(FileIO):
                 self.delete(probe)
         if not refused:
             raise _needs_lock(path, "overwrites an object in spite of If-None-Match")
-        _CHECKED.add(checked)
 
     @contextlib.contextmanager
     def _errors(self, path: str, changes: bool = False) -> Iterator[None]:
@@ -262,6 +268,7 @@ class _Output(io.RawIOBase):
 
 _CLIENTS: dict[tuple[object, ...], Any] = {}
 _CHECKED: set[tuple[object, ...]] = set()
+_CHECK_LOCK = threading.Lock()
 _LOCK = threading.Lock()
 
 
