@@ -18,6 +18,7 @@ from lakelog.logstore.protocol.header import (
     are_unowned,
     decode_header,
     encode_header,
+    of_kinds,
     parse_kinds,
     schema_ids,
 )
@@ -110,3 +111,20 @@ def test_the_rows_of_an_attempt_are_found_whatever_schema_they_have() -> None:
     headers = pa.array([b"1|d|w|0|a", b"2|d|w|0|a|||5", b"2|d|w|1|a|||5", b"2|x|w|0|a|3|-1|5", None], pa.binary())
     assert are_of_attempts(headers, {("w", 0, "a")}).tolist() == [True, True, False, False, False]
     assert are_of_attempts(headers[:1], {("w", 0, "a")}).tolist() == [True]
+
+
+@pytest.mark.parametrize("repeated", [1, 100])
+@pytest.mark.parametrize("last", [None, b"1|", b"1|d|w|1|a", b"2|x|w|1|a|5|-1|3"])
+def test_records_of_kinds_are_the_same_for_few_and_many(last: bytes | None, repeated: int) -> None:
+    headers = [b"1|b|w|1|a", b"1|d|w|1|a", b"1|x|w|1|a|5|-1", b"1|c|w|1|", last] * repeated
+    records = pa.table({"offset": pa.array(range(len(headers))), "header": pa.array(headers, pa.binary())})
+    expected = [n for n, kind in enumerate(parse_kinds(records["header"]).to_pylist()) if kind in ("d", "x")]
+    assert of_kinds(records, (DATA, CORRECTION))["offset"].to_pylist() == expected
+    assert of_kinds(records.slice(0, 0), (DATA,)).num_rows == 0
+
+
+@pytest.mark.parametrize("repeated", [1, 100])
+def test_an_unknown_version_is_refused_whatever_the_kind(repeated: int) -> None:
+    headers = pa.array([b"1|b|w|1|a"] * repeated + [b"3|d|w|1|a"], pa.binary())
+    with pytest.raises(Corrupt, match="upgrade lakelog"):
+        of_kinds(pa.table({"header": headers}), (COMMIT,))

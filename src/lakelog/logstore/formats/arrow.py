@@ -264,8 +264,9 @@ def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         if index < 0:
             columns.append(pa.chunked_array([pa.nulls(rows.num_rows, field.type)]))
             continue
+        column = rows.column(index)
         try:
-            columns.append(rows.column(index).cast(field.type))
+            columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowException as wrong:
             raise Corrupt(f"column '{field.name}' of a log value is not {field.type}: {wrong}") from wrong
     kinds = pa.chunked_array(

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, decode_header, encode_header, parse_kinds
+from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, decode_header, encode_header, of_kinds
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def commit_record(writer: str, epoch: int, accepted: Sequence[str], first_offset
 
 def commits_in(records: pa.Table) -> list[Commit]:
     """The commit records among records (RECORDS_SCHEMA), in order. Raises Corrupt for an unreadable one."""
-    found = records.select(["offset", "header"]).filter(pc.equal(parse_kinds(records.column("header")), COMMIT))
+    found = of_kinds(records.select(["offset", "header"]), (COMMIT,))
     out = []
     for offset, header in zip(*(column.to_pylist() for column in found.columns), strict=True):
         head = decode_header(header, offset)

@@ -30,6 +30,7 @@ LOG_ONLY: Final = "log-"
 """Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
 _WITH_SCHEMA: Final = "2"
+_KNOWN: Final = (f"{_VERSION}|".encode(), f"{_WITH_SCHEMA}|".encode())
 _FEW: Final = 50
 """Number of headers that are faster to look at one by one."""
 
@@ -112,9 +113,9 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     """The kind of each record (one letter); data if it has no header. Raises Corrupt for an unknown version."""
     headers = pc.fill_null(headers, UNOWNED_HEADER)
     start = pc.binary_slice(headers, 0, 2)
-    known = pc.equal(start, f"{_VERSION}|".encode())
+    known = pc.equal(start, _KNOWN[0])
     if not pc.all(known, min_count=0).as_py():
-        known = pc.or_(known, pc.equal(start, f"{_WITH_SCHEMA}|".encode()))
+        known = pc.or_(known, pc.equal(start, _KNOWN[1]))
     if not pc.all(known, min_count=0).as_py():
         bad = pc.index(known, pa.scalar(False)).as_py()
         raise Corrupt(
@@ -122,6 +123,18 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
             f"and {_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
         )
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
+
+
+def of_kinds(records: pa.Table, kinds: Collection[str]) -> pa.Table:
+    """The records (RECORDS_SCHEMA) of these kinds, in their order. Raises as ``parse_kinds``."""
+    headers = records.column("header")
+    if records.num_rows <= _FEW and not headers.null_count:  # a tail mostly has one record, and Arrow's calls cost more
+        texts = headers.to_pylist()
+        if all(text[:2] in _KNOWN and len(text) > 2 for text in texts):
+            wanted = [chr(text[2]) in kinds for text in texts]
+            return records if all(wanted) else records.filter(pa.array(wanted))
+    found = pc.is_in(parse_kinds(headers), pa.array(sorted(kinds), pa.string()))
+    return records if pc.all(found).as_py() else records.filter(found)
 
 
 def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +21,9 @@ _SMALL: Final = 1024
 
 _USUAL_RATIO: Final = 16
 """Records of a batch mostly take less than this times their compressed size, so that one read has them all."""
+
+_PLENTY: Final = 1 << 16
+"""Bytes that are allocated for any frame, whatever its length."""
 
 _LZ4_BEGIN: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
 """Magic number and descriptor of an LZ4 frame: independent blocks of up to 64 KB, no checksum of the content. Kafka's
@@ -65,6 +69,23 @@ def _lz4_frame(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _zstd(data: bytes) -> bytes:
+    """A frame that states its size at once, because a stream costs a small batch more than all else; others as streams.
+
+    Source: RFC 8878, section 3.1.1. A frame in one segment states its size in 1, 2, 4 or 8 bytes.
+    """
+    flag, is_single = data[4] >> 6, data[4] & 0x20
+    has_dictionary = data[4] & 3
+    if is_single and not has_dictionary:
+        width = 1 << flag
+        size = int.from_bytes(data[5 : 5 + width], "little") + (256 if width == 2 else 0)
+        if size <= max(_PLENTY, len(data) * _USUAL_RATIO):
+            with contextlib.suppress(pa.ArrowException, OSError):  # more frames may follow
+                plain: bytes = pa.Codec("zstd").decompress(data, size, asbytes=True)
+                return plain
+    return _ZSTD_STREAM(data)
+
+
 def _streamed(name: str) -> Callable[[bytes], bytes]:
     def read(data: bytes) -> bytes:
         size = max(_SMALL, len(data) * _USUAL_RATIO)  # Arrow allocates what a read asks for
@@ -102,4 +123,5 @@ def _snappy_block(data: bytes) -> bytes:
     return plain
 
 
-_READERS: Final = {GZIP: _streamed("gzip"), SNAPPY: _snappy, LZ4: _streamed("lz4"), ZSTD: _streamed("zstd")}
+_ZSTD_STREAM: Final = _streamed("zstd")
+_READERS: Final = {GZIP: _streamed("gzip"), SNAPPY: _snappy, LZ4: _streamed("lz4"), ZSTD: _zstd}

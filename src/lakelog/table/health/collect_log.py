@@ -6,12 +6,9 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from lakelog.errors import NotFound, OffsetExpired
 from lakelog.logstore.base import LogReader
-from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
+from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
 from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketStats, LogStats, ReaderStats, WriterStats
 from lakelog.table.log.bad_records import noted_bad_records
 from lakelog.table.log.register import NamedReader, NamedReaders
@@ -24,7 +21,7 @@ from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, captu
 
 _FIRST_RECORDS: Final = 64
 """Number of records after the files' offset, plus the control records there, that are searched for the first row."""
-_ROWS: Final = pa.array([DATA, CORRECTION])
+_ROWS: Final = (DATA, CORRECTION)
 
 
 def collect_log_stats(table: DynamicTable) -> LogStats:
@@ -114,8 +111,7 @@ def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, markers:
     """The append time of the first record after the files' offset that may be a row, among the first ones."""
     with contextlib.suppress(OffsetExpired):
         found = reader.read(bucket, start, end, markers + _FIRST_RECORDS)
-        kinds = parse_kinds(found.column("header"))
-        rows = found.filter(pc.fill_null(pc.is_in(kinds, _ROWS), True))
+        rows = of_kinds(found, _ROWS)
         if rows.num_rows:
             return int(rows.column("timestamp_ms")[0].as_py())
     return None

@@ -14,7 +14,7 @@ from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, InvalidSchema
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
+from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
 from lakelog.options.log import (
     CHANGELOG_MODES,
     CONSISTENCY_GUARANTEE,
@@ -213,12 +213,10 @@ class LogScan:
 
         Raises Corrupt as ``RecordDecoder``.
         """
-        kinds = parse_kinds(records.column("header"))
-        wanted = pc.equal(kinds, DATA)
-        if self.emits_corrections:
-            wanted = pc.or_(wanted, pc.equal(kinds, CORRECTION))
-        wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # tombstone of another producer
-        chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
+        kinds = (DATA, CORRECTION) if self.emits_corrections else (DATA,)
+        chosen = of_kinds(records, kinds)
+        if chosen.column("value").null_count:  # a tombstone of another producer
+            chosen = chosen.filter(pc.is_valid(chosen.column("value")))
         if chosen.num_rows == 0:
             return self.schema.empty_table()
         rows = self.rows(chosen, bucket)

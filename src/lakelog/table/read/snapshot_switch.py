@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.filestore.read.plan import Split
-from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
+from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
@@ -20,7 +19,7 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.log_view import capture, check_not_expired
 from lakelog.table.read.union_scan import merged_on_read
 
-_ROWS: Final = pa.array([DATA, CORRECTION])
+_ROWS: Final = (DATA, CORRECTION)
 
 
 def latest_full(table: DynamicTable) -> LogPosition:
@@ -66,7 +65,7 @@ def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Sn
     for bucket, end in switch.ends.items():
         for records in scan.records_between(bucket, offsets.get(bucket, end), end):
             kept = switch.kept(bucket, records)
-            rows = kept.filter(pc.is_in(parse_kinds(kept.column("header")), _ROWS))
+            rows = of_kinds(kept, _ROWS)
             if rows.num_rows:
                 ends[bucket] = rows.column("offset")[0].as_py()
                 break
