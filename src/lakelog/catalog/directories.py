@@ -222,15 +222,24 @@ class Directories(Catalog):
                 try:
                     self._check_same(before)
                 except TableReplaced:
-                    # skipped by the table that is there now; a gap in its numbers would be worse
-                    if self._schema_ids(path)[-1:] == [schema.id]:
-                        self._io.delete(f"{path}/schema/schema-{schema.id}")
+                    self._remove_own(path, schema)
                     raise
                 return TableLocation(identifier, path, schema, io)
             taken = schema.id
         raise CommitConflict(
             f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
         )
+
+    def _remove_own(self, path: str, schema: TableSchema) -> None:
+        """Deletes a schema that was created in the directory of another table, which skips it in any case.
+
+        Only while it is the newest, because a gap in the numbers would be worse, and only if it still is there: after
+        another DROP and CREATE, the file of its name is an acknowledged change of a table.
+        """
+        file = f"{path}/schema/schema-{schema.id}"
+        with contextlib.suppress(NotFound):
+            if self._schema_ids(path)[-1:] == [schema.id] and self._io.read(file) == schema.to_json():
+                self._io.delete(file)
 
     def _has_schema(self, before: TableLocation, path: str) -> bool:
         """True if the table in a directory has the loaded schema."""

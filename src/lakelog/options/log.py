@@ -68,6 +68,9 @@ LOG_ADOPT: Final = Option(
     "log-first rows. Needs one partition, so 'bucket' = '1'. DROP TABLE leaves such a topic.",
     immutable=True,
 )
+LINGER: Final = Option(
+    "log-store.linger", timedelta, timedelta(0), "Time for which rows of `Table.writer()` wait to be appended together."
+)
 LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
@@ -308,6 +311,7 @@ LOG_OPTIONS: Final = Declared(
         LOG_ADDRESS,
         LOG_TOPIC,
         DATA_FORMAT,
+        LINGER,
         LOG_ADOPT,
         DECIMAL_MODE,
         TIME_MODE,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lakelog.catalog.base import Identifier, TableLocation
@@ -52,6 +53,32 @@ def test_an_alter_that_began_before_rename_and_create_leaves_the_new_table_alone
     assert stores(owner.table("db.y")) == [(1, "before")]
     owner.sql("alter table db.x add column u int")
     assert owner.table("db.x").schema.names == ["id", "v", "u"]
+
+
+def test_an_alter_that_wakes_up_leaves_the_schema_of_the_table_that_took_its_place(lakes, monkeypatch) -> None:
+    """It has created schema 1, and is suspended while another table of its name gets a schema 1, too."""
+    opened(lakes, _LOG)
+    service, owner = lakes
+    check = Directories._check_same
+    calls: list[TableLocation] = []
+
+    def suspended(self: Directories, before: TableLocation) -> None:
+        calls.append(before)
+        if len(calls) == 2:
+            owner.sql("drop table db.x")
+            owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+            owner.sql("alter table db.x rename column v to u")
+            with owner.table("db.x").writer() as writer:
+                writer.write(pa.table({"id": pa.array([5], pa.int32()), "u": ["new"]}))
+        check(self, before)
+
+    monkeypatch.setattr(Directories, "_check_same", suspended)
+    with pytest.raises(TableReplaced, match=r"db\.x was dropped or renamed while it was changed"):
+        service.sql("alter table db.x add column w int")
+    assert owner.table("db.x").schema.names == ["id", "u"]
+    assert owner.table("db.x").scan().to_arrow().to_pylist() == [{"id": 5, "u": "new"}]
+    (change,) = owner.table("db.x").tail(start="earliest", stop="latest")
+    assert change.to_pylist() == [{"id": 5, "u": "new", "_row_kind": "+I"}]
 
 
 def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monkeypatch) -> None:

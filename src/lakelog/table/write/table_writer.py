@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,6 +12,8 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError, after_decision
 from lakelog.io.names import new_uuid
+from lakelog.logstore.clients import close_clients
+from lakelog.options.log import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
@@ -23,6 +27,7 @@ from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts, sum_of
 from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.lingering_task import LingeringTask
 
 
 class TableWriter:
@@ -39,7 +44,9 @@ class TableWriter:
         self._table, self._may_reject = table, may_reject
         self._writer = new_uuid()
         self._epoch = 0
-        self._task: TaskWriter | None = None
+        self._task: TaskWriter | LingeringTask | None = None
+        self._linger_s = table.options.need(LINGER).total_seconds() if table.emits_log else 0.0
+        self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
         is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._failed = False
@@ -53,7 +60,8 @@ class TableWriter:
     def write(self, rows: Any) -> None:
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
 
-        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an
+        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. With ``log-store.linger``, rows wait for
+        others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable; after an
         error the writer accepts no more rows.
         """
         self._check_failed()
@@ -63,7 +71,7 @@ class TableWriter:
                     take_over_best_effort(self._table)
                     self._committer.origin = register_writer(self._table, self._writer, BATCH)
                     begin_use(self._table, self._writer)  # until close, regardless of the time between writes
-                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
+                self._task = self._new_task()
             for batch in batches_of(rows):
                 self._task.write(batch)
         except BaseException:
@@ -125,6 +133,9 @@ class TableWriter:
         """
         self.abort()
         self._failed = True
+        if self._thread is not None:
+            self._thread.submit(close_clients)
+            self._thread.shutdown()
         if self._committer is None:
             return
         if self._has_rows():
@@ -133,6 +144,10 @@ class TableWriter:
         drop_lease(self._table, self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)
+
+    def _new_task(self) -> TaskWriter | LingeringTask:
+        make = partial(TaskWriter, self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
+        return make() if self._thread is None else LingeringTask(self._thread, make, self._linger_s)
 
     def _rejects(self) -> Rejects | None:
         return Rejects.of(self._table, self._writer, self._epoch, 0) if self._may_reject else None
