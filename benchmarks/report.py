@@ -68,6 +68,7 @@ def plot(measurements: dict[str, Any], path: str) -> None:
     """
     import matplotlib.pyplot as plt
     import numpy as np
+    from matplotlib.ticker import LogFormatter
 
     there = [name for name, found in measurements.items() if found["steps"] and not name.startswith("parquet")]
     steps = [step for step in STEPS if any(_ratio(measurements, name, step, "wall") for name in there)]
@@ -81,7 +82,8 @@ def plot(measurements: dict[str, Any], path: str) -> None:
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+        axes.yaxis.set_tick_params(which="minor", labelsize=7)
         axes.set_ylabel(f"{clock} time / that of plain Parquet")
     panels[0].legend(ncols=4)
     panels[1].set_xticks(range(len(steps)), steps, rotation=30, ha="right")

@@ -31,6 +31,11 @@ What the benchmarks of this repository measured ([how](../benchmarks.md)). `make
 into this directory, and this page from all of them. On a loaded machine, trust CPU time and ratios, not the clock. CPU
 is user and system time of all processes.
 """
+_CELLS: Final = """Seconds by the clock / CPU seconds, and both as ratios to plain Parquet of the same Spark. Lower is
+better. Scans of plain Parquet return every version of a row, because it merges nothing. See
+[workload W](../benchmarks.md#workload-w) for the steps and the versions.
+
+"""
 _PARTS: Final = re.compile(r"_cpu_us$")
 
 
@@ -50,12 +55,17 @@ def machine(load: float) -> dict[str, Any]:
     }
 
 
+def file_name(benchmark: str) -> str:
+    """The name of the JSON file of a benchmark."""
+    return f"{re.sub('[^a-z0-9]+', '-', benchmark.lower())}.json"
+
+
 def write_results(directory: Path, measurements: Mapping[str, Any], load: float) -> None:
     """Writes a JSON file per benchmark, name → measurements, and the page again."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, found in measurements.items():
         text = json.dumps({"benchmark": name, "machine": machine(load), "figures": found}, indent=1)
-        (directory / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json").write_text(text + "\n", encoding="utf-8")
+        (directory / file_name(name)).write_text(text + "\n", encoding="utf-8")
     write_page(directory)
 
 
@@ -71,7 +81,7 @@ def page(directory: Path) -> str:
         found = json.loads(path.read_text(encoding="utf-8"))
         title = found["benchmark"][0].upper() + found["benchmark"][1:]
         is_workload = any("steps" in one for one in found["figures"].values() if isinstance(one, Mapping))
-        tables = table_of(found["figures"]) if is_workload else _tables(found["figures"])
+        tables = _CELLS + table_of(found["figures"]) if is_workload else _tables(found["figures"])
         drawn = path.with_suffix(".svg").name
         picture = f"![{title}]({drawn})\n\n" if (directory / drawn).exists() else ""
         sections.append(f"## {title}\n\n{_machine_line(found['machine'])}\n\n{picture}{tables}\n")

@@ -23,7 +23,7 @@ from latency import spark_to_spark
 from planning import plans
 from realtime import realtime
 from report import plot, table_of
-from results import write_page, write_results
+from results import file_name, write_page, write_results
 from small_commits import small_commits
 from tail import writer_to_tail
 from throughput import double_write
@@ -63,8 +63,9 @@ def main() -> None:
         "pyspark": pyspark.__version__,
     }
     measurements |= _workloads(chosen, given.systems.split(","), given.scale, given.rounds)
-    if given.plot and "workload" in measurements:
-        plot(measurements["workload"], given.plot)
+    workload = _workload_name(given.scale)
+    if given.plot and workload in measurements:
+        plot(measurements[workload], given.plot)
     if "small commits" in chosen:
         measurements["small commits"] = small_commits(given.commits)
     for log in given.log.split(","):
@@ -93,20 +94,25 @@ def main() -> None:
     if given.results:
         place = Path(given.results)
         write_results(place, {name: found for name, found in measurements.items() if isinstance(found, dict)}, load)
-        if "workload" in measurements and find_spec("matplotlib") is not None:
-            plot(measurements["workload"], str(place / "workload.svg"))
+        if workload in measurements and find_spec("matplotlib") is not None:
+            plot(measurements[workload], str((place / file_name(workload)).with_suffix(".svg")))
             write_page(place)
     if given.json:
         Path(given.json).write_text(json.dumps(measurements, indent=2) + "\n", encoding="utf-8")
+
+
+def _workload_name(scale: float) -> str:
+    return "workload" if scale == 1 else f"workload x{scale:g}"
 
 
 def _workloads(chosen: list[str], systems: list[str], scale: float, rounds: int) -> dict[str, Any]:
     """The measurements of the parts that compare systems; prints a table of each."""
     out: dict[str, Any] = {}
     if "workload" in chosen:
-        for out["workload"] in run_rounds(with_floors(systems), Shape.at_scale(scale), rounds):
+        name = _workload_name(scale)
+        for out[name] in run_rounds(with_floors(systems), Shape.at_scale(scale), rounds):
             pass
-        print(f"workload x{scale:g}\n{table_of(out['workload'])}\n", flush=True)
+        print(f"{name}\n{table_of(out[name])}\n", flush=True)
     if "sizes" in chosen:
         for name, found in at_sizes(with_floors(systems), scale, rounds):
             out[name] = found
