@@ -28,7 +28,7 @@ from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots, is_em
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
-from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable
+from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable, check_row_ids
 from lakelog.filestore.refs.branches import Branches
 from lakelog.filestore.refs.rollback import Rollback
 from lakelog.filestore.refs.tags import Tags
@@ -40,6 +40,7 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.merge.table_rules import is_evolving
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
@@ -167,6 +168,8 @@ class FileStore:
         live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
         live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
         check_files(live, self.schemas)
+        if is_evolving(self.schema.options):
+            check_row_ids(self.live_entries(snapshot))
         seen = None if snapshot is None else snapshot.id
         vectors = vector_refs(IndexManifests(self.manifests).entries(snapshot), self.paths)
         splits = plan_splits(live, self.schema, pruning, seen, vectors)

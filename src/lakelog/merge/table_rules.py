@@ -15,6 +15,12 @@ from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, 
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
+_OTHER_ORDERS: Final = {
+    "primary-key.nullable": "a key may be NULL",
+    "sequence.snapshot-ordering": "rows of a key are in the order of snapshots",
+    "pk-clustering-override": "files are not sorted by the primary key",
+}
+"""Flags of tables with a primary key, by which another engine merges rows in another way (Paimon 2)."""
 
 
 def engine_class(options: Options) -> type[MergeEngine]:
@@ -36,6 +42,24 @@ def needs_lookup(options: Options) -> bool:
     )
 
 
+def is_evolving(given: Mapping[str, str]) -> bool:
+    """True for a table whose rows may be joined from several files (data evolution)."""
+    return _is_set(given, "data-evolution.enabled")
+
+
+def check_mergeable(given: Mapping[str, str]) -> None:
+    """Refuses a table with a primary key whose rows lakelog would merge wrongly.
+
+    Called before a plan and before a write. Raises UnsupportedFeature with key and value.
+    """
+    for key, meaning in _OTHER_ORDERS.items():
+        if _is_set(given, key):
+            raise UnsupportedFeature(
+                f"option '{key}' = '{given[key]}' is not supported: {meaning}, which lakelog cannot merge; read and "
+                "write this table with another engine"
+            )
+
+
 def check_writable(given: Mapping[str, str]) -> None:
     """Refuses to write a table whose options lakelog would not honour.
 
@@ -44,8 +68,9 @@ def check_writable(given: Mapping[str, str]) -> None:
     """
     options = Options(given)
     for key in _UNKNOWN_FLAGS:
-        if given.get(key, "false").strip().lower() != "false":
+        if _is_set(given, key):
             raise _refused(key, given[key], "lakelog writes only tables where it is false")
+    check_mergeable(given)
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(
             f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = "
@@ -89,6 +114,10 @@ def check_log_content(options: Options) -> None:
                 f"option '{option.key}' = '{options.get(option.key, '')}' does not go with '{LOG_CONTENT.key}' = "
                 f"'{CHANGES}': the log follows the files, so a write fills both. Leave it out"
             )
+
+
+def _is_set(given: Mapping[str, str], key: str) -> bool:
+    return given.get(key, "false").strip().lower() != "false"
 
 
 def _refused(key: str, value: str, what: str) -> UnsupportedFeature:

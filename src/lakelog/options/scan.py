@@ -104,6 +104,14 @@ CONSUMER_ID: Final = Option(
 CONSUMER_IGNORE_PROGRESS: Final = Option(
     "consumer.ignore-progress", bool, False, "Whether to ignore the recorded position of this consumer.", _READ
 )
+SCAN_METADATA_COLUMNS: Final = Option(
+    "scan.metadata-columns",
+    str,
+    None,
+    "Metadata columns that a batch read adds, as comma-separated names: __paimon_file_path, __paimon_row_index, "
+    "__paimon_partition, __paimon_bucket, _metadata. SQL adds those that a query names.",
+    ("read",),
+)
 
 SCAN_OPTIONS: Final = Declared(options_in(globals()))
 """Every option of this page."""

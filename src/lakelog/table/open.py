@@ -29,6 +29,7 @@ from lakelog.table.model.log_options import canonical_options
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.changes_scan import changes_of_options
 from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.located_scan import located_scan
 from lakelog.table.read.time_travel import as_of, millis_of, travel_to
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
@@ -137,8 +138,12 @@ def open_by_path(
 def scan_of(table: DynamicTable) -> TableScan:
     """The batch read of a table, branch or system table, according to the options of this use.
 
-    Time travel shows the columns of that time. Raises NotFound, InvalidOption.
+    Time travel shows the columns of that time. Raises NotFound, InvalidOption, and the errors of ``located_scan``.
     """
+    return located_scan(_plain_scan(table))
+
+
+def _plain_scan(table: DynamicTable) -> TableScan:
     if table.view is not None:
         return SYSTEM_TABLES.create(table.view, table)
     changes = changes_of_options(table)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lakelog.fileformat.parquet import ParquetFormat
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
@@ -22,6 +23,7 @@ from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import parse_type
 
+_PARQUET = ParquetFormat()
 COLUMNS = (("id", "INT NOT NULL"), ("name", "STRING"), ("amount", "DOUBLE"))
 
 
@@ -62,6 +64,22 @@ class TestTable:
         files = self.staged(*rows)
         user = request.pop("user", None) or new_uuid()
         return self.store.commit(CommitRequest(user, request.pop("identifier", 1), "APPEND", files, **request))
+
+    def rewritten(
+        self, files: BucketFiles, change: Callable[[pa.Table], pa.Table], name: str | None = None, **meta: Any
+    ) -> BucketFiles:
+        """The same rows in a Parquet file with other columns, under another name."""
+        (file,) = files.new_files
+        path = self.store.paths.data_file(files.partition, files.bucket, file)
+        rows = change(pa.Table.from_batches(_PARQUET.read(self.store.io, path)))
+        new = replace(file, file_name=name or f"data-{new_uuid()}-0.parquet", **meta)
+        path = self.store.paths.data_file(files.partition, files.bucket, new)
+        _PARQUET.write(self.store.io, path, rows.to_batches(), rows.schema)
+        return replace(files, new_files=(new,))
+
+    def commit_files(self, *files: BucketFiles) -> None:
+        """Commits staged files."""
+        self.store.commit(CommitRequest(new_uuid(), 1, "APPEND", files))
 
     def read(self, columns: Sequence[str] | None = None, filter: Any = None, **plan: Any) -> list[dict[str, Any]]:
         """All rows, by id."""

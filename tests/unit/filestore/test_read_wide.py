@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +11,6 @@ import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.fileformat.parquet import ParquetFormat
-from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.read.changes import DELTA, Changes
 from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.skipping.pruning import Pruning
@@ -30,28 +27,11 @@ I, D = 0, 3  # noqa: E741 - row kinds
 FORMAT = ParquetFormat()
 
 
-def rewritten(
-    table: Any, files: BucketFiles, change: Callable[[pa.Table], pa.Table], name: str | None = None, **meta: Any
-) -> BucketFiles:
-    """The same rows in a file with other columns, under another name."""
-    store: FileStore = table.store
-    (file,) = files.new_files
-    path = store.paths.data_file(files.partition, files.bucket, file)
-    rows = change(pa.Table.from_batches(FORMAT.read(store.io, path)))
-    new = replace(file, file_name=name or f"data-{new_uuid()}-0.parquet", **meta)
-    FORMAT.write(store.io, store.paths.data_file(files.partition, files.bucket, new), rows.to_batches(), rows.schema)
-    return replace(files, new_files=(new,))
-
-
-def commit(table: Any, *files: BucketFiles) -> None:
-    table.store.commit(CommitRequest(new_uuid(), 1, "APPEND", files))
-
-
 def test_files_in_thin_mode_have_no_key_columns_and_merge_all_the_same(make_table) -> None:
     table = make_table()
     for rows in (((I, 1, "a", 1.0), (I, 2, "b", 2.0)), ((I, 2, "c", 3.0), (D, 1, None, None), (I, 3, "d", 4.0))):
         (files,) = table.staged(*rows)
-        commit(table, rewritten(table, files, lambda t: t.drop_columns(["_KEY_id"])))
+        table.commit_files(table.rewritten(files, lambda t: t.drop_columns(["_KEY_id"])))
     assert [(r["id"], r["name"]) for r in table.read()] == [(2, "c"), (3, "d")]
     assert table.read(["name"], Compare("id", "=", 3)) == [{"name": "d"}]
 
@@ -64,7 +44,7 @@ def test_columns_that_the_schema_does_not_name_are_left_aside(make_table) -> Non
         numbers = pa.array(range(100, 102), pa.int64())
         return rows.append_column("_ROW_ID", numbers).append_column("_SEQUENCE_NUMBER", pc.add(numbers, 7))
 
-    commit(table, rewritten(table, files, tracked, first_row_id=100))
+    table.commit_files(table.rewritten(files, tracked, first_row_id=100))
     assert [r["id"] for r in table.read()] == [1, 2]
     (entry,) = table.store.live_entries(table.store.latest_snapshot())
     rows = table.store.file_rows(NONE, 0, entry.file)
@@ -75,7 +55,7 @@ def test_columns_that_the_schema_does_not_name_are_left_aside(make_table) -> Non
 def test_only_the_last_extension_determines_the_format(make_table, name) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
-    commit(table, rewritten(table, files, lambda t: t, name))
+    table.commit_files(table.rewritten(files, lambda t: t, name))
     assert table.ids() == [1]
 
 
@@ -83,7 +63,7 @@ def test_only_the_last_extension_determines_the_format(make_table, name) -> None
 def test_a_format_that_is_not_known_is_named(make_table, name) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
-    commit(table, rewritten(table, files, lambda t: t, name))
+    table.commit_files(table.rewritten(files, lambda t: t, name))
     with pytest.raises(UnsupportedFeature, match=name):
         table.ids()
 
@@ -92,7 +72,9 @@ def test_an_external_path_wins(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
     own = table.store.paths.data_file(NONE, 0, files.new_files[0])
-    commit(table, BucketFiles(NONE, 0, 1, (replace(files.new_files[0], external_path="/far/away/data-x.parquet"),)))
+    table.commit_files(
+        BucketFiles(NONE, 0, 1, (replace(files.new_files[0], external_path="/far/away/data-x.parquet"),))
+    )
     inner = table.store.io.inner
     inner.write("/far/away/data-x.parquet", inner.read(own))
     with pytest.raises(Corrupt, match="catalog.external-paths"):
@@ -117,7 +99,7 @@ def test_an_external_path_wins(make_table) -> None:
 def test_files_that_say_little_are_read_with_any_filter(make_table, filter, meta) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", None), (I, 2, "b", 2.0))
-    commit(table, rewritten(table, files, lambda t: t, **meta))
+    table.commit_files(table.rewritten(files, lambda t: t, **meta))
     assert table.ids(filter) == [1]
 
 
@@ -133,7 +115,7 @@ def test_statistics_of_some_columns_prune_by_those_only(make_table) -> None:
     (described,) = writer.finish()
     assert len(schema.fields) == 1
     meta = replace(file, value_stats=described.value_stats, value_stats_cols=("name",))
-    commit(table, replace(files, new_files=(meta,)))
+    table.commit_files(replace(files, new_files=(meta,)))
     assert table.ids(Compare("id", ">", 1)) == [2]
     assert table.ids(Compare("name", "=", "b")) == [2]
     assert table.store.plan(filter=Compare("name", "=", "z")) == []
@@ -150,7 +132,7 @@ def test_partition_columns_come_from_the_partition_when_files_lack_them(make_tab
         rows = pa.table({"id": pa.array([days], pa.int32())})
         path = f"{table.store.paths.bucket_dir(place, 0)}/{name}"
         size = FORMAT.write(table.store.io, path, rows.to_batches(), rows.schema)
-        commit(table, BucketFiles(place, 0, -1, new_files=(DataFileMeta(name, size, 1),)))
+        table.commit_files(BucketFiles(place, 0, -1, new_files=(DataFileMeta(name, size, 1),)))
     found = sorted((str(r["day"]), r["id"], r["area"]) for r in table.store.read_table(table.store.plan()).to_pylist())
     assert found == [("1969-07-20", -165, None), ("2024-02-29", 19782, "eu")]
     only = table.store.read_table(table.store.plan(), ["area"], None)
@@ -163,7 +145,7 @@ def test_postponed_files_are_not_visible(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
     late = replace(files, bucket=POSTPONE_BUCKET, total_buckets=POSTPONE_BUCKET)
-    commit(table, late, *table.staged((I, 2, "b", 2.0)))
+    table.commit_files(late, *table.staged((I, 2, "b", 2.0)))
     assert len(table.store.live_entries(table.store.latest_snapshot())) == 2
     assert table.ids() == [2]
     changes = Changes(table.store.manifests, table.store.schema, Pruning(table.store.schemas, None))
@@ -175,11 +157,11 @@ def test_keyed_tables_without_fixed_buckets_read_each_bucket(make_table, bucket)
     table = make_table()
     (first,) = table.staged((I, 1, "a", 1.0), (I, 2, "b", 2.0))
     (second,) = table.staged((I, 7, "c", 1.0))
-    commit(table, replace(first, total_buckets=-1))
+    table.commit_files(replace(first, total_buckets=-1))
     moved = replace(second, bucket=1, total_buckets=-1)
     old = table.store.paths.data_file(NONE, 0, second.new_files[0])
     table.store.io.write(table.store.paths.data_file(NONE, 1, second.new_files[0]), table.store.io.read(old))
-    commit(table, moved)
+    table.commit_files(moved)
     schema = table.store.schema
     table.store = FileStore(table.store.io, "/t", replace(schema, options={**schema.options, "bucket": bucket}))
     assert table.ids() == [1, 2, 7]
@@ -203,7 +185,7 @@ def test_a_schema_of_the_first_version_has_one_bucket_and_reads(make_table) -> N
 def test_files_with_some_of_the_columns_are_refused_in_the_plan(make_table) -> None:
     table = make_table(primary_keys=())
     (files,) = table.staged((I, 1, "a", 1.0))
-    commit(table, rewritten(table, files, lambda t: t.select(["id"]), write_cols=("id",), first_row_id=0))
+    table.commit_files(table.rewritten(files, lambda t: t.select(["id"]), write_cols=("id",), first_row_id=0))
     with pytest.raises(UnsupportedFeature, match="data evolution"):
         table.store.plan()
 
@@ -211,7 +193,7 @@ def test_files_with_some_of_the_columns_are_refused_in_the_plan(make_table) -> N
 def test_files_that_name_all_their_columns_are_whole(make_table) -> None:
     table = make_table(primary_keys=())
     (files,) = table.staged((I, 1, "a", 1.0))
-    commit(table, rewritten(table, files, lambda t: t, write_cols=("id", "name", "amount", "_ROW_ID")))
+    table.commit_files(table.rewritten(files, lambda t: t, write_cols=("id", "name", "amount", "_ROW_ID")))
     assert table.ids() == [1]
 
 

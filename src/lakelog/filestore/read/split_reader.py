@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.levels import Key, KeyRange, key_value, sorted_runs
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.read.data_file_reader import (
@@ -31,7 +32,7 @@ from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Pickin
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.output import Output, in_age_order
 from lakelog.merge.runs import fold_rows, merge_runs
-from lakelog.merge.table_rules import needs_lookup
+from lakelog.merge.table_rules import check_mergeable, needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.table import MERGE_ENGINE
 from lakelog.paimon.metadata.data_file import DataFileMeta
@@ -207,8 +208,12 @@ def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatc
 
 
 def check_readable(schema: TableSchema) -> None:
-    """Raises InvalidRequest for options that do not define how rows of one key are merged. Called before a plan."""
+    """Raises InvalidRequest for options that do not define how rows of one key are merged. Called before a plan.
+
+    Raises UnsupportedFeature for options by which they are merged in a way that lakelog does not know.
+    """
     if schema.is_keyed:
+        check_mergeable(schema.options)
         engine_of(schema)
 
 
@@ -217,6 +222,22 @@ def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
     for entry in entries:
         if entry.file.write_cols is not None:
             check_complete(entry.file, schemas.get(entry.file.schema_id))
+
+
+def check_row_ids(entries: Iterable[ManifestEntry]) -> None:
+    """Raises UnsupportedFeature for files with the same rows (data evolution): the newer one replaces their columns.
+
+    Called in the plan of a table that may have such files, with all live files, whatever is read.
+    """
+    held = [e for e in entries if e.file.first_row_id is not None]
+    ordered = sorted(held, key=lambda e: (e.partition, e.bucket, e.file.first_row_id or 0))
+    for older, newer in itertools.pairwise(ordered):
+        is_same = (older.partition, older.bucket) == (newer.partition, newer.bucket)
+        if is_same and (newer.file.first_row_id or 0) < (older.file.first_row_id or 0) + older.file.row_count:
+            raise UnsupportedFeature(
+                f"data files '{older.file.file_name}' and '{newer.file.file_name}' hold the same rows (data "
+                "evolution), which lakelog cannot join: rewrite the table with another engine"
+            )
 
 
 def attach_runs(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt
-from lakelog.paimon.types.checked_values import checked
+from lakelog.paimon.types.checked_values import check_version, checked
 
 APPEND: Final = "APPEND"
 COMPACT: Final = "COMPACT"
@@ -69,9 +69,10 @@ class Snapshot:
 
     @staticmethod
     def from_json(data: bytes) -> Snapshot:
-        """Reads a snapshot file; unknown properties are ignored. Raises Corrupt."""
+        """Reads a snapshot file; unknown properties are ignored. Raises Corrupt, UnsupportedFeature (version)."""
         try:
             found: dict[str, Any] = orjson.loads(data)
+            check_version(found.get("version"), SNAPSHOT_VERSION, "snapshot")
             given: dict[str, Any] = {key: found[name] for name, key in _KEYS.items() if found.get(name) is not None}
             return checked(Snapshot(**{**_COUNTS, **given}))
         except (orjson.JSONDecodeError, TypeError, AttributeError) as why:

@@ -14,6 +14,7 @@ import orjson
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
 from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
+from lakelog.paimon.types.checked_values import check_version
 from lakelog.paimon.types.types import (
     ArrayType,
     AtomicType,
@@ -76,9 +77,10 @@ class TableSchema:
 
     @staticmethod
     def from_json(data: bytes) -> TableSchema:
-        """Reads a schema file of any version. Raises Corrupt, or UnsupportedFeature for an unknown column type."""
+        """Reads a schema file. Raises Corrupt, or UnsupportedFeature for an unknown column type or a newer version."""
         try:
             found: dict[str, Any] = orjson.loads(data)
+            check_version(found.get("version"), SCHEMA_VERSION, "schema")
             return TableSchema(
                 id=int(found["id"]),
                 fields=tuple(parse_field(f) for f in found["fields"]),

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type
 
 import orjson
 
-from lakelog.errors import Corrupt, LakelogError
+from lakelog.errors import Corrupt, LakelogError, UnsupportedFeature
 
 T = TypeVar("T")
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
@@ -49,6 +49,14 @@ def parsing(path: str) -> Iterator[None]:
 def offsets_of(data: bytes) -> dict[int, int]:
     """A map bucket → offset from JSON. Raises errors that ``parsing`` turns into Corrupt."""
     return {int(bucket): int(offset) for bucket, offset in orjson.loads(data).items()}
+
+
+def check_version(found: object, newest: int, what: str) -> None:
+    """Raises UnsupportedFeature for the version of a newer format."""
+    if isinstance(found, int) and found > newest:
+        raise UnsupportedFeature(
+            f"{what} of version {found}: lakelog reads versions up to {newest}; upgrade lakelog, or use another engine"
+        )
 
 
 def checked(value: T) -> T:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.sql.dml.row_changes import DELETE, FILE, INSERT, ROW, UPDATE, Clause, RowChange, text_of
+from lakelog.sql.dml.row_changes import DELETE, INSERT, ROW, UPDATE, Clause, RowChange, text_of
+from lakelog.sql.runtime.query_plan import FILE
 from lakelog.sql.syntax.lexer import quoted_name
 
 _ACTION = "_lakelog_action"

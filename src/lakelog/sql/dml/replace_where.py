@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.sql.dml.row_changes import FILE, RowChange, text_of
+from lakelog.sql.dml.row_changes import RowChange, text_of
+from lakelog.sql.runtime.query_plan import FILE
 from lakelog.sql.syntax.lexer import quoted_name
 
 _FIRST = "_lakelog_first"

@@ -19,14 +19,13 @@ from sqlglot.errors import SqlglotError
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.sql.runtime.query_plan import FILE, QueryPlan, Source
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.model.row_counts import RowCounts
 
 UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 INSERT: Final = "INSERT"
-FILE: Final = "_lakelog_file"
 ROW: Final = "_lakelog_row"
 _MET: Final = "_lakelog_met"
 

@@ -103,6 +103,15 @@ class ColumnUse:
             names |= found
         return frozenset(names)
 
+    def named(self, relation: exp.Expr) -> frozenset[str]:
+        """The lower-case names in the text that may be columns of this relation; stars do not count."""
+        select = _select_of(relation)
+        names: frozenset[str] = frozenset()
+        for node in () if select is None else select.walk():
+            if select is not None and isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                names |= self._by_column(node, relation, select)
+        return names
+
     def _is_plain(self, relation: exp.Expr, select: exp.Select) -> bool:
         """Returns whether this SELECT uses the columns of the relation by name only."""
         if not any(r is relation for r in relations_of(select)) or _alias_columns(relation):

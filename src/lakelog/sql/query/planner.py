@@ -13,13 +13,14 @@ from sqlglot import exp
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
 from lakelog.options.option import Options
-from lakelog.options.scan import SCAN_OPTIONS
+from lakelog.options.scan import SCAN_METADATA_COLUMNS, SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.column_pruning import ColumnUse
 from lakelog.sql.query.join_pruning import join_keys
 from lakelog.sql.query.lookup.for_system_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.query.lookup.rewrite import LookupJoins, LookupRead
+from lakelog.sql.query.metadata_columns import metadata_use
 from lakelog.sql.query.metadata_queries import counted_read, limit_of
 from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
@@ -55,6 +56,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     reads = _find_reads(session, query, strict and query.tree is not None)
     _check_hints(query, reads)
     needed = _needed_columns(query, reads)
+    metadata = metadata_use(query, [read for read in reads if read.lookup is None and "$" not in read.table.table])
     sources: list[Source] = []
     edits: list[Edit] = []
     lookups, signed = [], list[SignedAggregates]()
@@ -62,6 +64,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
         if read.lookup is not None:
             lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
+        read, columns = _with_metadata(query, read, columns, metadata.of(read))
         read, found = _with_signs(query, read)
         if found is not None:
             signed.append(found)
@@ -79,6 +82,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
         edits += _edits(query, read, view)
     sources = _with_joins(query, reads, sources)
     edits += _column_edits(session, query, reads)
+    edits += metadata.edits
     if reads:
         edits += _dollar_edits(query, edits)
         edits += proctime_edits(query.tokens)
@@ -88,6 +92,22 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
     text = edited(source.script, joins.rewrite(), source.start, source.end)
     syntax_error = query.syntax_error if reads else None
     return QueryPlan(text, tuple(sources), syntax_error, persistent and bool(reads), tuple(joins.lookups))
+
+
+def _with_metadata(
+    query: QueryText, read: _TableRead, columns: tuple[str, ...] | None, added: tuple[str, ...]
+) -> tuple[_TableRead, tuple[str, ...] | None]:
+    """A read with metadata columns. Raises UnsupportedStatement for a read of a log, whose rows are in no file."""
+    if not added:
+        return read, columns
+    if not _is_of_files(read):
+        raise query.source.error(
+            read.reference.name.start,
+            f"'{added[0]}' is a column of rows in files, and this reads the log: use the hint "
+            f"OPTIONS('{READ_MODE.key}' = '{READ_MODE.default}')",
+        )
+    options = {**read.options, SCAN_METADATA_COLUMNS.key: ",".join(added)}
+    return replace(read, options=options), None if columns is None else (*columns, *added)
 
 
 def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:

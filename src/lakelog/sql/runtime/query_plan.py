@@ -15,6 +15,8 @@ LOOKUP_KEY: Final = "_lakelog_key_"
 """Name prefix of the lookup key columns, numbered from 0."""
 LOOKUP_FOUND: Final = "_lakelog_found"
 COUNTED: Final = "_lakelog_rows"
+FILE: Final = "_lakelog_file"
+"""Column of lakelog's own queries with the file of a row, by Spark's function; empty if Spark does not read it."""
 
 
 @dataclass(frozen=True)
