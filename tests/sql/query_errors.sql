@@ -59,3 +59,15 @@ select id from db.t lateral view explode(tags) e as z, lateral (select 1 from ot
 -->   v1 = db.t [*]
 -->   v2 = other.t [*]
 -->   v3 = db.u [*]
+
+--# a view that Spark would store
+create or replace view db.v (a comment 'temporary') as select id from db.t
+--> UnsupportedStatement:
+-->   line 1, column 1: a view of lakelog tables lives as long as its session: write CREATE TEMPORARY VIEW, and a name without a database
+-->   create or replace view db.v (a comment 'temporary') as select id from db.t
+-->   ^
+
+--# a view of Spark's tables alone is Spark's to judge
+create view v as select id from spark_t
+--> spark:
+-->   create view v as select id from spark_t

@@ -146,6 +146,15 @@ def test_start_up_messages_of_spark_are_not_shown() -> None:
     assert list(relevant_lines(lines)) == ["ERROR a real one\n", *other, *end, "KeyError: 1\n", *end]
 
 
+def test_the_mixed_tracebacks_of_two_workers_that_end_are_not_shown() -> None:
+    start, file = "Traceback (most recent call last):\n", '  File "/x/pyspark/daemon.py", line 1, in f\n'
+    broken, other = "BrokenPipeError: [Errno 32] Broken pipe\n", "ValueError: x\n"
+    assert list(relevant_lines([start, start, file, file, broken, file, broken, "after\n"])) == ["after\n"]
+    assert list(relevant_lines([start, file, start, file, broken, broken, "after\n"])) == ["after\n"]
+    mixed = [start, start, file, file, broken, other]
+    assert list(relevant_lines(mixed)) == mixed
+
+
 def test_without_java_every_way_to_spark_says_how_to_install_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")

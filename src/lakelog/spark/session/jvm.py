@@ -66,19 +66,25 @@ def _forward(lines: IO[bytes]) -> None:
 def relevant_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines of Spark's stderr that a user needs, as they arrive.
 
-    Without start-up messages, and without the traceback of a Python worker whose JVM has ended (BrokenPipeError).
+    Without start-up messages, and without the traceback of a Python worker whose JVM has ended (BrokenPipeError). The
+    lines of several workers may be mixed.
     """
     held: list[str] = []
+    tracebacks, ends = 0, list[str]()
     for line in lines:
-        if held:
-            held.append(line)
-            if line[:1].isspace() and len(held) < _HELD:
-                continue
-            if not (line.startswith("BrokenPipeError") and any(map(_DAEMON.search, held))):
-                yield from held
-            held = []
-        elif line.startswith(_TRACEBACK):
-            held = [line]
-        elif not _NOISE.match(line):
-            yield line
+        starts = line.startswith(_TRACEBACK)
+        if not held and not starts:
+            if not _NOISE.match(line):
+                yield line
+            continue
+        held.append(line)
+        tracebacks += starts
+        if not starts and not line[:1].isspace():
+            ends.append(line)
+        if len(ends) < tracebacks and len(held) < _HELD:
+            continue
+        is_end = all(end.startswith("BrokenPipeError") for end in ends) and any(map(_DAEMON.search, held))
+        if not (ends and is_end):
+            yield from held
+        held, tracebacks, ends = [], 0, []
     yield from held

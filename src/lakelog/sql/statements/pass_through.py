@@ -14,6 +14,7 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 # Statements with a table name after these words; Spark does not know lakelog's tables.
 _ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)
+_TEMPORARY = frozenset(("TEMP", "TEMPORARY"))
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 
@@ -44,7 +45,10 @@ class PassThrough(ParsedStatement):
         return cls(cursor.source, verb, table, _query_inside(cursor))
 
     def run(self, session: SessionContext) -> object:
-        """The engine's result. Raises UnsupportedStatement for a statement about a lakelog table."""
+        """The engine's result.
+
+        Raises UnsupportedStatement for a statement about a lakelog table, and for a view of one that Spark would store.
+        """
         if self.table is not None and self.query is None and len(self.table.parts) <= 3:
             identifier = session.find(self.table)
             if identifier is not None and session.exists(identifier):
@@ -53,9 +57,15 @@ class PassThrough(ParsedStatement):
                 )
         if self.query is not None:
             head = self.source.script[self.source.start : self.query.start]
-            makes_view = bool({"VIEW", "CACHE"} & set(head.upper().split()))
-            plan = plan_query(session, self.query, strict=False, persistent=makes_view)
+            words = head.upper().split()
+            plan = plan_query(session, self.query, strict=False, persistent=bool({"VIEW", "CACHE"} & set(words)))
             if plan.reads_tables:
+                if "VIEW" in words and not _TEMPORARY & set(words[: words.index("VIEW")]):
+                    raise self.source.error(
+                        self.source.start,
+                        "a view of lakelog tables lives as long as its session: write CREATE TEMPORARY VIEW, and a "
+                        "name without a database",
+                    )
                 return session.run_query(plan.with_prefix(head))
         return session.engine.pass_through(self.source.text)
 
