@@ -13,6 +13,7 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.factory import FILE
 from lakelog.options.compatibility import COMPATIBILITY_OPTIONS, KEY_PREFIXES, PROPERTIES_PREFIX, TABLE_STORAGE
 from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE
+from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
@@ -101,7 +102,7 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
             f"'{log_system_at(None, path)}', or '{LOG_ADDRESS.key}' to the servers of another log system"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
-    return _location(options, system, address or factory.default_address(path), topic, max(1, schema.num_buckets))
+    return _location(options, system, address or factory.default_address(path), topic, log_partitions(schema))
 
 
 def _is_path(address: str) -> bool:
@@ -128,6 +129,11 @@ def check_log(log: LogLocation, io: FileIO) -> None:
             )
 
 
+def log_partitions(schema: TableSchema) -> int:
+    """The number of partitions of a table's log: ``log-store.partitions``, else the number of buckets, else 1."""
+    return Options(schema.options).get_typed(LOG_PARTITIONS) or max(1, schema.num_buckets)
+
+
 def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
     """The options that locate the table's log later; the default address is derived from the table's path."""
     kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
@@ -146,7 +152,7 @@ def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
     options = Options(schema.options)
     system = options.need(LOG_TYPE)
     address = options.get_typed(LOG_ADDRESS) or log_factory(system).default_address(path)
-    return _location(options, system, address, options.need(LOG_TOPIC), max(1, schema.num_buckets))
+    return _location(options, system, address, options.need(LOG_TOPIC), log_partitions(schema))
 
 
 def _location(options: Options, system: str, address: str, topic: str, buckets: int) -> LogLocation:
