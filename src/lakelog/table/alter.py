@@ -41,7 +41,13 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import type_keyword
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once, log_partitions
+from lakelog.table.model.log_options import (
+    ALL_OPTIONS,
+    by_canonical_key,
+    check_log_partitions,
+    check_spelled_once,
+    log_partitions,
+)
 
 _KEPT_BY_LAKELOG = "lakelog."
 _FIXED = (DEFAULTS.key, LOG_PARTITIONS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
@@ -71,6 +77,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
+            check_log_partitions(after)
             _ = DynamicTable(replace(location, schema=after)).log  # refuses forbidden client options
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):

@@ -16,7 +16,6 @@ from lakelog.errors import (
     LakelogError,
     NotFound,
     Unavailable,
-    UnsupportedFeature,
 )
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
@@ -42,10 +41,17 @@ from lakelog.options.log import (
 from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
-from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import canonical_options, check_log, log_id_in, planned_log, stored_log_options
+from lakelog.table.model.log_options import (
+    canonical_options,
+    check_log,
+    check_log_partitions,
+    log_id_in,
+    planned_log,
+    stored_log_options,
+)
 from lakelog.table.model.log_state import FOLLOWER
 
 
@@ -81,7 +87,7 @@ def create_table(
         if if_not_exists:
             return location
         raise AlreadyExists(f"table {identifier} exists: choose another name, or write CREATE TABLE IF NOT EXISTS")
-    _check_log_partitions(schema, has_log)
+    check_log_partitions(schema)
     if not has_log:
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
@@ -132,23 +138,6 @@ def create_table(
     if adopts:  # the follower does the same if this process ends here
         DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
     return made
-
-
-def _check_log_partitions(schema: TableSchema, has_log: bool) -> None:
-    """Raises UnsupportedFeature for buckets, and InvalidOption for log partitions, that a table cannot have."""
-    buckets, partitions = schema.num_buckets, Options(schema.options).get_typed(LOG_PARTITIONS)
-    if partitions is not None and not has_log:
-        raise InvalidOption(f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs '{LOG_ENABLED.key}' = 'true'")
-    if has_log and buckets == POSTPONE_BUCKET:
-        raise UnsupportedFeature(
-            f"option '{BUCKET.key}' = '{buckets}' of a table with a log is not supported: give a number of buckets, or "
-            f"{DYNAMIC_BUCKET} for dynamic ones"
-        )
-    if partitions not in (None, 1) and buckets < 1 and not schema.is_keyed:
-        raise InvalidOption(
-            f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs rows with a bucket or a primary key: set "
-            f"'{BUCKET.key}' to a number"
-        )
 
 
 def _exists(log: LogLocation) -> bool:

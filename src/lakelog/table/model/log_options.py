@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
@@ -18,8 +18,8 @@ from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
-from lakelog.options.table import TABLE_ID, TABLE_OPTIONS
-from lakelog.paimon.schema.schema import TableSchema
+from lakelog.options.table import BUCKET, TABLE_ID, TABLE_OPTIONS
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
@@ -132,6 +132,24 @@ def check_log(log: LogLocation, io: FileIO) -> None:
 def log_partitions(schema: TableSchema) -> int:
     """The number of partitions of a table's log: ``log-store.partitions``, else the number of buckets, else 1."""
     return Options(schema.options).get_typed(LOG_PARTITIONS) or max(1, schema.num_buckets)
+
+
+def check_log_partitions(schema: TableSchema) -> None:
+    """Raises UnsupportedFeature for buckets, and InvalidOption for log partitions, that a table cannot have."""
+    options, buckets = Options(schema.options), schema.num_buckets
+    has_log, partitions = options.need(LOG_ENABLED), options.get_typed(LOG_PARTITIONS)
+    if partitions is not None and not has_log:
+        raise InvalidOption(f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs '{LOG_ENABLED.key}' = 'true'")
+    if has_log and buckets == POSTPONE_BUCKET:
+        raise UnsupportedFeature(
+            f"option '{BUCKET.key}' = '{buckets}' of a table with a log is not supported: give a number of buckets, or "
+            f"{DYNAMIC_BUCKET} for dynamic ones"
+        )
+    if partitions not in (None, 1) and buckets < 1 and not schema.is_keyed:
+        raise InvalidOption(
+            f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs rows with a bucket or a primary key: set "
+            f"'{BUCKET.key}' to a number"
+        )
 
 
 def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:

@@ -75,10 +75,10 @@ class Numbering:
     """
 
     table: DynamicTable
-    is_aligned: bool = True
-    """False if the rows of a bucket come from several log partitions, so that a later run may have smaller orders."""
     _highest: dict[BucketKey, int] = field(default_factory=dict)
     _deltas: dict[BucketKey, int] = field(default_factory=dict)
+    is_aligned: bool = True
+    """False if the rows of a bucket come from several log partitions, so that a later run may have smaller orders."""
 
     def delta(self, bucket_key: BucketKey, lowest: int, buckets: Collection[int]) -> int:
         """The delta of a bucket, the same one for all runs; ``lowest`` is the smallest order of the first run.

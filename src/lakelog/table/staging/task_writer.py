@@ -100,7 +100,7 @@ class TaskWriter:
         self._next_order = lane << _LANE_BITS
         self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
         self._is_aligned = is_aligned(table.schema)
-        self._numbering = Numbering(table, self._is_aligned)
+        self._numbering = Numbering(table, is_aligned=self._is_aligned)
         self._lock = threading.Lock()
         self._rows: dict[int, BucketRows] = {}
         self._firsts: dict[int, PendingAppend] = {}
