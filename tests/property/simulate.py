@@ -6,7 +6,8 @@ Each seed is one schedule of streaming queries, batch jobs, changes of rows, mai
 who alter, rename, drop and create the table. All of them run the real code on storage, log and file store in memory,
 with deaths, pauses and lost answers; when all have ended, their history must have an order and all readings must be one
 table. ``--seed`` replays one and prints what each process did. ``--plant`` puts a bug into the protocol, which must be
-found. Seeds from 1,000,000 on (``--first 1000000``) have a log in files, which is the real one.
+found. Seeds from 1,000,000 on (``--first 1000000``) have a log in files, which is the real one. Seeds from 2,000,000 on
+have other log partitions than buckets.
 """
 
 from __future__ import annotations

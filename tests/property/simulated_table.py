@@ -47,10 +47,13 @@ class Case:
     format: str = "debezium-json"
     buckets: int = 1
     system: str = "embedded"
+    partitions: int | None = None
 
     def __str__(self) -> str:
         key = "with" if self.keyed else "without"
-        return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets, {self.system}"
+        return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets, {self.system}" + (
+            "" if self.partitions is None else f", {self.partitions} log partitions"
+        )
 
 
 CASES = (
@@ -72,13 +75,22 @@ _FILE_CASES = (
     Case("all", False, system="files"),
     Case("upsert", True, "arrow", system="files"),
 )
+_UNALIGNED_CASES = (
+    Case("upsert", True, buckets=2, partitions=1),
+    Case("all", True, buckets=3, partitions=2),
+    Case("upsert", True, "arrow", partitions=2),
+    Case("all", False, buckets=2, partitions=3),
+    Case("upsert", True, buckets=2, partitions=3, system="files"),
+)
+FIRST_UNALIGNED = 2_000_000
+"""The first seed whose table has other log partitions than buckets (RFC 18)."""
 FIRST_WITH_FILES = 1_000_000
 """The first seed whose table has a log in files."""
 
 
 def case_of(seed: int) -> Case:
     """The kind of table of a schedule; seeds cycle through the kinds."""
-    cases = CASES if seed < FIRST_WITH_FILES else _FILE_CASES
+    cases = CASES if seed < FIRST_WITH_FILES else _FILE_CASES if seed < FIRST_UNALIGNED else _UNALIGNED_CASES
     return cases[seed % len(cases)]
 
 
@@ -95,11 +107,12 @@ def _schema(case: Case) -> TableSchema:
         "write.concurrent-writers": "true",
         "write-only": "true",
         **({} if case.keyed else {"bucket-key": "id"}),
+        **({} if case.partitions is None else {"log-store.partitions": str(case.partitions)}),
     }
     return TableSchema(0, fields, 2, primary_keys=("id",) if case.keyed else (), options=options)
 
 
-_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES)}
+_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES)}
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from simulate import replay, run_part, search
 from simulated_log import Record
-from simulated_table import Case, case_of
+from simulated_table import FIRST_UNALIGNED, Case, case_of
 
 from depth import Depth
 
@@ -58,6 +58,10 @@ def test_all_readings_are_one_table_whatever_dies(first: int, depth: Depth) -> N
     found = run_part(range(first, first + schedules), None)
     assert found.wrong == ()
     assert schedules < 200 or {name for name, times in found.events.items() if times} >= EVENTS
+
+
+def test_buckets_that_are_no_log_partitions_change_nothing(depth: Depth) -> None:
+    assert run_part(range(FIRST_UNALIGNED, FIRST_UNALIGNED + depth.cases(100)), None).wrong == ()
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in SOON else SLOW) for name in BUGS])

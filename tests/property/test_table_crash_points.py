@@ -12,8 +12,10 @@ import pytest
 from depth import Depth
 from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.lake import CatalogTables
+from lakelog.paimon.schema.changes import SetOption
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
+from lakelog.table.alter import alter_table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
@@ -25,7 +27,9 @@ from lakelog.table.model.log_state import state_at
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.open import identifier_of
 from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.union_scan import union_scan
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.overwrite import rescale
 
 EPOCHS = [
     [(1, "a", "+I"), (2, "b", "+I"), (3, "c", "+I")],
@@ -36,9 +40,17 @@ EPOCHS = [
 WANT = {1: "AA", 2: "B", 3: "C"}
 
 
-def make_table(tmp_path, mode: str, form: str) -> DynamicTable:
+PLACES = {
+    "one bucket": {"bucket": "1"},
+    "more buckets than log partitions": {"bucket": "3", "log-store.partitions": "2"},
+    "dynamic buckets": {"bucket": "-1", "log-store.partitions": "2", "dynamic-bucket.target-row-num": "2"},
+    "a rescale": {"bucket": "2"},
+}
+
+
+def make_table(tmp_path, mode: str, form: str, places: str) -> DynamicTable:
     options = {
-        "bucket": "1",
+        **PLACES[places],
         "log-store.enabled": "true",
         "log.writer-timeout": "1 h",  # no lease is renewed meanwhile: the calls of the storage are numbered
         "log.changelog-mode": mode,
@@ -52,11 +64,24 @@ def make_table(tmp_path, mode: str, form: str) -> DynamicTable:
     return DynamicTable(create_table(tables.catalog, identifier_of("db.t"), schema))
 
 
-def run(table: DynamicTable, position: Iterator[int] | None = None, first: int = 0) -> Iterator[int]:
-    """One process: writes epochs from ``first`` on and yields each that Spark would count as done."""
+def rescale_to(table: DynamicTable, number: int) -> None:
+    """ALTER TABLE and a rescale by another process."""
+    catalog = CatalogTables(table.path.split("/db.db")[0]).catalog
+    alter_table(catalog, identifier_of("db.t"), [SetOption("bucket", str(number))])
+    location = catalog.load_table(identifier_of("db.t"))
+    rescale(DynamicTable(replace(location, io=table.io)))
+
+
+def run(table: DynamicTable, first: int = 0, rescales: bool = False) -> Iterator[int]:
+    """One process: writes epochs from ``first`` on and yields each that Spark would count as done.
+
+    With ``rescales`` the number of buckets changes before two of them.
+    """
     committer = Committer(table, "w")
     register_writer(table, "w")
     for epoch in range(first, len(EPOCHS)):
+        if rescales and epoch in (1, 3):
+            rescale_to(table, 5 - epoch)
         sealed = state_at(table.store, table.store.latest_snapshot()).sealed_epoch("w")
         results = []
         if epoch > sealed and waiting_epochs(table).find("w", epoch) is None:
@@ -74,11 +99,13 @@ def run(table: DynamicTable, position: Iterator[int] | None = None, first: int =
 def fold(table: DynamicTable) -> dict[int, str]:
     state: dict[int, str] = {}
     scan = LogScan(table)
-    for batch in scan.read(0, scan.reader.first_offsets()[0], scan.reader.end_offsets()[0]):
-        for change in batch.to_pylist():
-            state.pop(change["id"], None)
-            if change["_row_kind"][0] == "+":
-                state[change["id"]] = change["name"]
+    ends = scan.reader.end_offsets()
+    for partition, start in scan.reader.first_offsets().items():
+        for batch in scan.read(partition, start, ends[partition]):
+            for change in batch.to_pylist():
+                state.pop(change["id"], None)
+                if change["_row_kind"][0] == "+":
+                    state[change["id"]] = change["name"]
     return state
 
 
@@ -88,20 +115,21 @@ def files(table: DynamicTable) -> dict[int, str]:
     return {r["id"]: r["name"] for r in rows}
 
 
-def check(tmp_path, mode: str, form: str, plan: FaultPlan) -> None:
+def check(tmp_path, mode: str, form: str, plan: FaultPlan, places: str = "one bucket") -> None:
     """Runs the job as planned, with a restart after a death."""
-    table = make_table(tmp_path, mode, form)
+    table, rescales = make_table(tmp_path, mode, form, places), places == "a rescale"
     dying = DynamicTable(replace(table.location, io=FaultyFileIO(table.io, plan)))
     done = -1
     try:
-        for epoch in run(dying):
+        for epoch in run(dying, rescales=rescales):
             done = epoch
     except Died:
-        for epoch in run(table, first=done + 1):
+        for epoch in run(table, done + 1, rescales):
             done = epoch
     assert done == len(EPOCHS) - 1
     assert files(table) == WANT, "files"
     assert fold(table) == WANT, "log"
+    assert {r["id"]: r["name"] for r in union_scan(table).to_arrow().to_pylist()} == WANT, "union"
 
 
 @pytest.mark.parametrize("death", DEATHS)
@@ -113,4 +141,15 @@ def test_a_death_at_any_storage_call_loses_and_repeats_nothing(tmp_path, mode, f
     for call in depth.some(whole.calls):
         plan = FaultPlan({call.number: death})
         check(tmp_path / str(call.number), mode, form, plan)
+        assert plan.hit
+
+
+@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("places", [name for name in PLACES if name != "one bucket"])
+def test_buckets_that_are_no_log_partitions_lose_and_repeat_nothing(tmp_path, places, death, depth: Depth) -> None:
+    whole = FaultPlan()
+    check(tmp_path / "whole", "upsert", "debezium-json", whole, places)
+    for call in depth.some(whole.calls):
+        plan = FaultPlan({call.number: death})
+        check(tmp_path / str(call.number), "upsert", "debezium-json", plan, places)
         assert plan.hit

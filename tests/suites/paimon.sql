@@ -375,7 +375,7 @@ select * from t
 --> 1 | 7 | x | 2024-01-31
 
 --# postponed buckets
---? with a log: a bucket is one partition of the log
+--? with a log: give a number of buckets
 create table t (k int, v int, primary key (k)) tblproperties ('bucket' = '-2');
 select count(*) from t
 --> 0
@@ -483,7 +483,6 @@ select * from t
 --> 1
 
 --# rescale to another number of buckets
---? with a log: its log has one partition for each bucket
 create table t (id int, v string, primary key (id)) tblproperties ('bucket' = '2');
 insert into t values (1, 'a'), (2, 'b'), (3, 'c');
 call sys.rescale(table => 't', bucket_num => 4);

@@ -241,7 +241,7 @@ class LogSystem(ABC):
 
     @abstractmethod
     def create(self, location: LogLocation, adopt: bool = False) -> LogLocation:
-        """Creates the log (a topic with one partition per bucket and the retention) and returns its final location.
+        """Creates the log (a topic with its partitions and the retention) and returns its final location.
 
         CREATE TABLE calls it before it writes the table's schema. An existing empty log of the same shape is adopted;
         with ``adopt`` also one that contains records of another producer. Raises AlreadyExists (it contains records, or

@@ -46,7 +46,7 @@ INERT: Final[tuple[Option[Any], ...]] = (
         "a read of an upsert log has no normalizer without log.consumer.normalize.",
         aliases=("log.scan.remove-normalize",),
     ),
-    _without_effect("log.system.partitions", "a log has one partition per bucket."),
+    _without_effect("log.system.partitions", "'log-store.partitions' sets the partitions of a log."),
     _without_effect("log.system.replication", "the servers of the log decide how often they replicate a topic."),
     _without_effect("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
     _without_effect("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),

@@ -10,6 +10,7 @@ from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
 from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
+from lakelog.options.log_partitions import LINGER, LOG_PARTITIONS
 from lakelog.options.option import Declared, Option
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
@@ -65,11 +66,9 @@ LOG_ADOPT: Final = Option(
     bool,
     False,
     "Whether CREATE TABLE takes a topic that holds records of another producer, such as a Debezium connector. They are "
-    "log-first rows. Needs one partition, so 'bucket' = '1'. DROP TABLE leaves such a topic.",
+    "log-first rows. Needs one partition, so 'bucket' or 'log-store.partitions' = '1'. DROP TABLE leaves such a "
+    "topic.",
     immutable=True,
-)
-LINGER: Final = Option(
-    "log-store.linger", timedelta, timedelta(0), "Time for which rows of `Table.writer()` wait to be appended together."
 )
 LOG_RETENTION: Final = Option(
     "log-store.retention",
@@ -310,6 +309,7 @@ LOG_OPTIONS: Final = Declared(
         LOG_TYPE,
         LOG_ADDRESS,
         LOG_TOPIC,
+        LOG_PARTITIONS,
         DATA_FORMAT,
         LINGER,
         LOG_ADOPT,

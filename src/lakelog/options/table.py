@@ -45,7 +45,7 @@ BUCKET: Final = Option(
     int,
     -1,
     "Number of buckets. -1 means dynamic buckets with a primary key, and no buckets without. A table with a primary "
-    "key that is created without this option gets 1. A bucket is one LSM tree and one log partition.",
+    "key that is created without this option gets 1. A bucket is one LSM tree and, by default, one log partition.",
 )
 DYNAMIC_TARGET_ROWS: Final = Option(
     "dynamic-bucket.target-row-num",

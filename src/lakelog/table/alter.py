@@ -31,6 +31,7 @@ from lakelog.options.log import (
     names_log_server,
     shown_value,
 )
+from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.secrets import HIDDEN, looks_secret
 from lakelog.options.table import BUCKET
@@ -40,10 +41,16 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import type_keyword
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, check_spelled_once
+from lakelog.table.model.log_options import (
+    ALL_OPTIONS,
+    by_canonical_key,
+    check_log_partitions,
+    check_spelled_once,
+    log_partitions,
+)
 
 _KEPT_BY_LAKELOG = "lakelog."
-_FIXED = (DEFAULTS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
+_FIXED = (DEFAULTS.key, LOG_PARTITIONS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
 
 
 def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
@@ -56,7 +63,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     """
     check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
     location = catalog.load_table(identifier)
-    wanted = [_canonical(c) for c in changes]
+    wanted = with_log_partitions([_canonical(c) for c in changes], location.schema)
     given = {change.key for change in wanted if isinstance(change, SetOption)}
     passed: list[TableSchema] = []
 
@@ -70,6 +77,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
+            check_log_partitions(after)
             _ = DynamicTable(replace(location, schema=after)).log  # refuses forbidden client options
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
@@ -122,17 +130,35 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
 def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None:
     """Checks that the log of a table can follow a change. ``former`` are the earlier schemas, the oldest first.
 
-    Raises InvalidOption for another number of buckets, because the log has one partition for each. The records of other
-    producers have no schema id (``log-store.adopt``): raises InvalidSchema for a change of what a name in them means.
+    Raises InvalidOption for another number of log partitions, which never changes. The records of other producers have
+    no schema id (``log-store.adopt``): raises InvalidSchema for a change of what a name in them means.
     """
-    if former[-1].num_buckets != after.num_buckets:
-        raise _refused_option(BUCKET.key, str(after.num_buckets), "its log has one partition for each bucket")
+    if log_partitions(former[-1]) != log_partitions(after):
+        raise _refused_option(
+            BUCKET.key,
+            str(after.num_buckets),
+            f"its log would get another number of partitions ('{LOG_PARTITIONS.key}')",
+        )
     if Options(after.options).need(LOG_ADOPT):
         for column, done, why in changed_meanings(after, former):
             raise InvalidSchema(
                 f"column '{column}' cannot be {done} in a table with the log of another producer: {why}; add a column "
                 "with an unused name, or create a new table and copy the rows"
             )
+
+
+def with_log_partitions(changes: Sequence[SchemaChange], schema: TableSchema) -> list[SchemaChange]:
+    """The changes, and before them the number of log partitions if they set ``bucket`` of a table with a log.
+
+    It is that of CREATE TABLE, so two ALTER TABLE at once store the same number (RFC 18).
+    """
+    options = Options(schema.options)
+    sets_buckets = any(
+        isinstance(c, SetOption) and c.key == BUCKET.key and c.value != options.get(c.key) for c in changes
+    )
+    if not sets_buckets or not options.need(LOG_ENABLED) or options.get_typed(LOG_PARTITIONS) is not None:
+        return list(changes)
+    return [SetOption(LOG_PARTITIONS.key, str(log_partitions(schema))), *changes]
 
 
 def _canonical(change: SchemaChange) -> SchemaChange:
@@ -152,6 +178,8 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
             continue
         if key.startswith(_KEPT_BY_LAKELOG) and key != DEFAULTS.key:
             raise _refused_option(key, new, "it is reserved for lakelog")
+        if key == LOG_PARTITIONS.key and old is None and new == str(log_partitions(before)):
+            continue
         moved = key == LOG_ADDRESS.key and log_factory(before.options.get(LOG_TYPE.key) or log_system_at(None)).is_local
         if key in _FIXED or moved:
             why = (

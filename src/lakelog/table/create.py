@@ -16,7 +16,6 @@ from lakelog.errors import (
     LakelogError,
     NotFound,
     Unavailable,
-    UnsupportedFeature,
 )
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
@@ -39,12 +38,20 @@ from lakelog.options.log import (
     LOG_ENABLED,
     LOG_TOPIC,
 )
+from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import canonical_options, check_log, log_id_in, planned_log, stored_log_options
+from lakelog.table.model.log_options import (
+    canonical_options,
+    check_log,
+    check_log_partitions,
+    log_id_in,
+    planned_log,
+    stored_log_options,
+)
 from lakelog.table.model.log_state import FOLLOWER
 
 
@@ -53,7 +60,7 @@ def create_table(
 ) -> TableLocation:
     """Creates a table with a unique identity, its log first, so that no table is visible without its log.
 
-    1 check options and names · 2 create the log (a topic with one partition per bucket), or adopt the empty one at its
+    1 check options and names · 2 create the log (a topic with its partitions), or adopt the empty one at its
     address · 3 create the schema file if absent; if that fails, drop the log again if no other CREATE can have adopted
     it. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the broker), and leaves at most an empty
     log, which the next CREATE adopts; CommitConflict if its directory was moved meanwhile; CommitUnknown if the table
@@ -80,11 +87,7 @@ def create_table(
         if if_not_exists:
             return location
         raise AlreadyExists(f"table {identifier} exists: choose another name, or write CREATE TABLE IF NOT EXISTS")
-    if has_log and schema.is_keyed and schema.num_buckets < 1:
-        raise UnsupportedFeature(
-            f"option '{BUCKET.key}' = '{schema.num_buckets}' of a table with a log is not supported: a bucket is one "
-            f"partition of the log, give their number"
-        )
+    check_log_partitions(schema)
     if not has_log:
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
@@ -200,11 +203,11 @@ def _check_adoption(options: Mapping[str, str]) -> None:
             f"option '{LOG_ADOPT.key}' = 'true' needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
             f"'merge-engine', 'sequence.field' and '{LOG_CONTENT.key}'"
         )
-    if options.get(BUCKET.key) != "1":
+    if options.get(LOG_PARTITIONS.key, options.get(BUCKET.key)) != "1":
         raise InvalidOption(
             f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with '{LOG_ADOPT.key}' = 'true': the rows of "
             "another producer are not in the partition of their bucket. Take a topic with one partition, and set "
-            f"'{BUCKET.key}' = '1'"
+            f"'{LOG_PARTITIONS.key}' = '1'"
         )
 
 

@@ -220,7 +220,10 @@ def test_a_column_with_the_name_of_a_dropped_one_is_a_new_column(table: Table) -
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (SetOption("bucket", "3"), "'bucket' cannot be set to '3'.*one partition for each bucket"),
+        (
+            SetOption("log-store.partitions", "3"),
+            "'log-store.partitions' cannot be set to '3' for this table: a log is ",
+        ),
         (SetOption("log-store.topic", "x"), "'log-store.topic' cannot be set to 'x' for this table: a log is "),
         (SetOption("log-store.address", "x"), "'log-store.address' cannot be set to 'x' for this table: a log is "),
         (RemoveOption("log-store.enabled"), "'log-store.enabled' cannot be reset for this table: a log is "),

@@ -154,8 +154,6 @@ def test_an_overwrite_begins_with_new_buckets(lake) -> None:
 
 
 def test_what_dynamic_buckets_cannot_do_is_refused(lake) -> None:
-    with pytest.raises(UnsupportedFeature, match="log"):
-        make(lake, **{"log-store.enabled": "true"})
     lake.sql("create table db.p (id int, primary key (id)) using lakelog tblproperties ('bucket' = '-2')")
     with pytest.raises(UnsupportedFeature, match="postponed"):
         write(lake.table("db.p"), pa.table({"id": pa.array([1], pa.int32())}))

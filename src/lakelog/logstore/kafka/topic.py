@@ -176,7 +176,7 @@ class KafkaTopic:
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
-                f"{location.buckets} buckets, and each bucket needs one partition. For a new table, set 'bucket' = "
+                f"{location.buckets} log partitions. For a new table, set 'log-store.partitions' = "
                 f"'{len(found.partitions)}'. For an existing table, copy the rows "
                 "into a new one"
             )
@@ -229,7 +229,7 @@ class KafkaTopic:
         if found != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
-                f"buckets: choose another 'log-store.topic', or set 'bucket' = '{found}'"
+                f"buckets: choose another 'log-store.topic', or set 'log-store.partitions' = '{found}'"
             )
         return found
 

@@ -117,7 +117,7 @@ class PulsarTopic:
         if found["partitions"] != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {found['partitions']} partitions, but the table has "
-                f"{location.buckets} buckets, and each bucket needs one partition. For a new table, set 'bucket' = "
+                f"{location.buckets} log partitions. For a new table, set 'log-store.partitions' = "
                 f"'{found['partitions']}'. For an existing table, copy the rows "
                 "into a new one"
             )
@@ -175,7 +175,7 @@ class PulsarTopic:
         if count != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {count} partitions, the table has {location.buckets} "
-                f"buckets: choose another '{LOG_TOPIC.key}', or set 'bucket' = '{max(count, 1)}'"
+                f"buckets: choose another '{LOG_TOPIC.key}', or set 'log-store.partitions' = '{max(count, 1)}'"
             )
         # a partition that was never used does not exist
         held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]

@@ -14,6 +14,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.spark.read.log_stream_reader import PARTITION_ROWS, FullRange, LakelogStreamReader, LogRange, Offsets
 from lakelog.spark.runtime.types import conform
 from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.table.log.partitions import may_hold
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates
@@ -22,7 +23,7 @@ _STATE = "state"
 
 
 class StateRange(InputPartition):
-    """Rows of a bucket of a reader's first snapshot; they become its state, and yield no rows."""
+    """Rows of a log partition in a reader's first snapshot; they become its state, and yield no rows."""
 
     def __init__(self, bucket: int, splits: Sequence[Split], origin: StreamOrigin) -> None:
         super().__init__(bucket)
@@ -76,10 +77,10 @@ class NormalizedStreamReader(LakelogStreamReader):
         if begin.full is None or not begin.full[0] or stop.full is not None:
             return parts
         splits = self._parts_of(begin.full[0])  # last parts of the snapshot, all of it is the state from here on
-        origin = _origin_of(end)
+        origin, schema = _origin_of(end), self._scan.table.schema
         return [
             *(part for part in parts if isinstance(part, FullRange)),
-            *(StateRange(b, [s for s in splits if s.bucket == b], origin) for b in stop.offsets),
+            *(StateRange(b, [s for s in splits if may_hold(schema, s, b)], origin) for b in stop.offsets),
         ]
 
     def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:

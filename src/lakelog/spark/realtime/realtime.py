@@ -41,6 +41,7 @@ from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
 from lakelog.spark.runtime.types import arrow_for_spark, column_of
+from lakelog.table.log.partitions import partitioned_schema
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan, retraction_refused
@@ -229,7 +230,7 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
         (_object(keys) if keys else sf.lit(None).cast("string")).alias("key"),
         value.alias("value"),
         sf.array(header).alias("headers"),
-        bucket_column(columns, schema).alias("partition"),
+        bucket_column(columns, partitioned_schema(schema)).alias("partition"),
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lakelog.errors import LakelogError
+from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import sleep
 from lakelog.io.logs import fields
@@ -140,6 +140,11 @@ def seal(committer: Committer) -> Snapshot | None:
             continue
         except IndexReplaced:
             ready.made.delete(table)
+            continue
+        except CommitConflict:
+            # A rescale has changed the buckets of a partition. Large runs must stay: they are read again.
+            if bucket_totals(table, records, table.store.latest_snapshot()) == ready.totals:
+                raise
             continue
         _count(table, records, snapshot, span.seconds)
         forget_unassigned(table, ready.runs)
@@ -274,11 +279,15 @@ def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[in
 
 @dataclass(frozen=True)
 class ReadyFiles:
-    """Level-0 files of some epochs, their runs, and the table with a schema that has all their columns."""
+    """Level-0 files of some epochs, their runs, and the table with a schema that has all their columns.
+
+    ``totals`` are the numbers of buckets that differ from the table's (``bucket_totals``).
+    """
 
     table: DynamicTable
     runs: Mapping[BucketKey, SequencedRuns]
     made: AssignedFiles
+    totals: Mapping[bytes, int]
 
 
 def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:
@@ -290,7 +299,7 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
     totals = bucket_totals(table, records, latest)
     fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
     runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
-    return ReadyFiles(table, runs, level0_files(table, runs, latest, totals))
+    return ReadyFiles(table, runs, level0_files(table, runs, latest, totals), totals)
 
 
 def level0_files(

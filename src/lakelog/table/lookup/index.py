@@ -23,6 +23,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.state.keyed_state import KeyedState
 from lakelog.state.sorted_run import BlockCache
+from lakelog.table.log.partitions import is_aligned
 from lakelog.table.lookup.source import LookupSource, source_of
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -97,7 +98,9 @@ class LookupSpec:
     def determines_bucket(self) -> bool:
         """True if the columns of the join determine the bucket of the rows."""
         schema = self.table.schema
-        return schema.num_buckets > 0 and set(schema.bucket_keys) <= set(self.on)
+        if schema.num_buckets < 1 or (self.table.log is not None and not is_aligned(schema)):
+            return False
+        return set(schema.bucket_keys) <= set(self.on)
 
 
 class LookupIndex:

@@ -26,16 +26,18 @@ from lakelog.options.option import Options
 from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD
-from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, Snapshot
+from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.log.partitions import by_log_partition
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _MOST_KEYS: Final = 100_000
 """Maximum number of keys that are looked up in a bucket; for more, its two states are compared as a whole."""
 
 StateChanges = Iterator[tuple[int, pa.RecordBatch]]
-"""(bucket, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
+"""(log partition, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
 
 
 def state_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
@@ -53,13 +55,35 @@ def _keyed_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot
     store, names = table.store, list(table.schema.field_names)
     touched = _touched_files(table, before, after)
     old, new = (store.plan(0 if snapshot is None else snapshot) for snapshot in (before, after))
+    moved = _moved_partitions(table, old, new, before, after)
+    for partition in sorted(moved):
+        removed, added = ([s for s in splits if s.partition == partition] for splits in (old, new))
+        if removed != added:
+            yield from _surplus(table, removed, added)
+    old, new = ([s for s in splits if s.partition not in moved] for splits in (old, new))
     for split in plan_diff(old, new, _id_of(after)):
+        total = (*split.before, *split.after)[0].total_buckets
         files = None if touched is None else touched.get((split.partition, split.bucket))
         if touched is not None and files is None:
             continue
         on_keys = None if files is None else _keys_of(table, split.partition, split.bucket, files)
         for batch in read_diff(store.files, split, names, on_keys, keeps_deletes=True, keeps_before=True):
-            yield split.bucket, batch
+            yield from by_log_partition(batch, table.schema, split.bucket, total)
+
+
+def _moved_partitions(
+    table: DynamicTable, old: Sequence[Split], new: Sequence[Split], before: Snapshot | None, after: Snapshot | None
+) -> set[bytes]:
+    """The partitions in which a key may have another bucket than before (RFC 18)."""
+    totals = {split.partition: split.total_buckets for split in old}
+    moved = {s.partition for s in new if totals.get(s.partition, s.total_buckets) != s.total_buckets}
+    if table.schema.num_buckets != DYNAMIC_BUCKET:
+        return moved
+    try:
+        was_overwritten = any(s.commit_kind == OVERWRITE for s in _snapshots_between(table, before, after))
+    except NotFound:
+        was_overwritten = True
+    return moved | ({split.partition for split in (*old, *new)} if was_overwritten else set())
 
 
 def _id_of(snapshot: Snapshot | None) -> int:
@@ -134,6 +158,10 @@ def _exchanged(table: DynamicTable, before: Snapshot | None, after: Snapshot | N
     """The rows of the files that only one of two states has; rows in both are left out."""
     old, new = (_files_of(table, snapshot) for snapshot in (before, after))
     removed, added = [s for s in old if s not in new], [s for s in new if s not in old]
+    totals = {s.partition: s.total_buckets for s in removed}
+    if any(totals.get(s.partition, s.total_buckets) != s.total_buckets for s in added):
+        yield from _surplus(table, removed, added)
+        return
     for bucket in sorted({s.bucket for s in (*removed, *added)}):
         sides = [[s for s in splits if s.bucket == bucket] for splits in (removed, added)]
         if all(sides):
@@ -191,4 +219,5 @@ def _hash_of(table: DynamicTable, rows: pa.RecordBatch) -> pl.DataFrame:
 def _marked(table: DynamicTable, split: Split, kind: str) -> StateChanges:
     for batch in table.store.read_split(split):
         if batch.num_rows:
-            yield split.bucket, batch.append_column(KIND_FIELD, pa.array([kind] * batch.num_rows, pa.string()))
+            marked = batch.append_column(KIND_FIELD, pa.array([kind] * batch.num_rows, pa.string()))
+            yield from by_log_partition(marked, table.schema, split.bucket, split.total_buckets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
@@ -13,12 +13,13 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.factory import FILE
 from lakelog.options.compatibility import COMPATIBILITY_OPTIONS, KEY_PREFIXES, PROPERTIES_PREFIX, TABLE_STORAGE
 from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE
+from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
-from lakelog.options.table import TABLE_ID, TABLE_OPTIONS
-from lakelog.paimon.schema.schema import TableSchema
+from lakelog.options.table import BUCKET, TABLE_ID, TABLE_OPTIONS
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
@@ -101,7 +102,7 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
             f"'{log_system_at(None, path)}', or '{LOG_ADDRESS.key}' to the servers of another log system"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
-    return _location(options, system, address or factory.default_address(path), topic, max(1, schema.num_buckets))
+    return _location(options, system, address or factory.default_address(path), topic, log_partitions(schema))
 
 
 def _is_path(address: str) -> bool:
@@ -128,6 +129,29 @@ def check_log(log: LogLocation, io: FileIO) -> None:
             )
 
 
+def log_partitions(schema: TableSchema) -> int:
+    """The number of partitions of a table's log: ``log-store.partitions``, else the number of buckets, else 1."""
+    return Options(schema.options).get_typed(LOG_PARTITIONS) or max(1, schema.num_buckets)
+
+
+def check_log_partitions(schema: TableSchema) -> None:
+    """Raises UnsupportedFeature for buckets, and InvalidOption for log partitions, that a table cannot have."""
+    options, buckets = Options(schema.options), schema.num_buckets
+    has_log, partitions = options.need(LOG_ENABLED), options.get_typed(LOG_PARTITIONS)
+    if partitions is not None and not has_log:
+        raise InvalidOption(f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs '{LOG_ENABLED.key}' = 'true'")
+    if has_log and buckets == POSTPONE_BUCKET:
+        raise UnsupportedFeature(
+            f"option '{BUCKET.key}' = '{buckets}' of a table with a log is not supported: give a number of buckets, or "
+            f"{DYNAMIC_BUCKET} for dynamic ones"
+        )
+    if partitions not in (None, 1) and buckets < 1 and not schema.is_keyed:
+        raise InvalidOption(
+            f"option '{LOG_PARTITIONS.key}' = '{partitions}' needs rows with a bucket or a primary key: set "
+            f"'{BUCKET.key}' to a number"
+        )
+
+
 def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
     """The options that locate the table's log later; the default address is derived from the table's path."""
     kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
@@ -146,7 +170,7 @@ def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
     options = Options(schema.options)
     system = options.need(LOG_TYPE)
     address = options.get_typed(LOG_ADDRESS) or log_factory(system).default_address(path)
-    return _location(options, system, address, options.need(LOG_TOPIC), max(1, schema.num_buckets))
+    return _location(options, system, address, options.need(LOG_TOPIC), log_partitions(schema))
 
 
 def _location(options: Options, system: str, address: str, topic: str, buckets: int) -> LogLocation:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.read.plan import Split
+from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.write.memtable import Memtable
 from lakelog.io.clock import now_ms
 from lakelog.merge.base import KIND_COLUMN as KIND
 from lakelog.merge.base import SEQUENCE_COLUMN
-from lakelog.options.table import MERGE_ON_READ, WRITE_BUFFER_SIZE
+from lakelog.options.table import BUCKET, MERGE_ON_READ, WRITE_BUFFER_SIZE
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
+from lakelog.table.log.partitions import common_divisor, is_aligned
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -26,6 +31,7 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.log_view import capture
 from lakelog.table.read.unsealed_rows import LogTail, count_records, counting_rows, tail_of
+from lakelog.table.runs.dynamic_buckets import has_dynamic_buckets
 from lakelog.table.runs.runs import by_partition, run_to_ipc
 
 _FEW_ROWS: Final = 20_000
@@ -48,8 +54,9 @@ class UnionScan(Scan):
         log_view = capture(self.table)
         tail = tail_of(self.table, log_view)
         few = LogScan(self.table).records_of(_FEW_ROWS)
-        if count_records(self.table, tail, few + 1) > few:
-            return tail_splits(self._with_epochs(log_view.epochs, log_view.snapshot), tail, self.table.schema.is_keyed)
+        # the index of dynamic buckets, and the new keys of decided epochs, are known here only
+        if not has_dynamic_buckets(self.table.schema) and count_records(self.table, tail, few + 1) > few:
+            return tail_splits(self._with_epochs(log_view.epochs, log_view.snapshot), tail, self.table.schema)
         runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
         return self._with_epochs([*log_view.epochs, *([newest] if newest else [])], log_view.snapshot)
@@ -125,8 +132,24 @@ def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
         rows = pa.concat_tables(chunks)
         order = pa.field(ORDER_COLUMN, pa.int64(), nullable=False)
         rows = rows.append_column(order, pa.array(np.arange(rows.num_rows)))
-        for partition, part in by_partition(rows, table):
-            yield StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=table.schema.id)
+        for place, placed in _by_bucket(table, bucket, rows):
+            for partition, part in by_partition(placed, table):
+                yield StagedRun(partition, place, part.num_rows, run_to_ipc(part), schema_id=table.schema.id)
+
+
+def _by_bucket(table: DynamicTable, log_partition: int, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Rows of a log partition by the bucket that a writer stages them in."""
+    if has_dynamic_buckets(table.schema):
+        yield DYNAMIC_BUCKET, rows
+    elif is_aligned(table.schema):
+        yield log_partition, rows
+    else:
+        yield from _split(rows, bucket_of_rows(rows, table.schema))
+
+
+def _split(rows: pa.Table, buckets: npt.NDArray[np.int32]) -> Iterator[tuple[int, pa.Table]]:
+    for bucket in np.unique(buckets).tolist():
+        yield bucket, rows.take(pa.array(np.flatnonzero(buckets == bucket)))
 
 
 _ABOVE_ALL = 1 << 62
@@ -138,26 +161,35 @@ _LEAST_BUFFER = 1 << 20
 
 @dataclass(frozen=True)
 class TailSplit(Split):
-    """A full bucket, in every partition: ``parts`` of the files, and the records of the log; picklable."""
+    """Full buckets, in every partition: ``parts`` of the files, and the records of their log partitions; picklable.
+
+    Their numbers and those of the log partitions are ``bucket`` modulo ``divisor``. In an aligned table they are equal
+    to it.
+    """
 
     parts: tuple[Split, ...] = ()
+    divisor: int = 1
     tail: LogTail = field(default_factory=lambda: LogTail({}, {}))
 
 
-def tail_splits(splits: Sequence[Split], tail: LogTail, schema_is_keyed: bool) -> list[Split]:
-    """The splits of the files; in buckets with log records, they are joined with these."""
-    out = [split for split in splits if split.bucket not in tail.buckets]
-    for bucket in tail.buckets:
-        parts = tuple(split for split in splits if split.bucket == bucket)
-        own = replace(tail, starts={bucket: tail.starts[bucket]}, ends={bucket: tail.ends[bucket]})
-        out.append(TailSplit(b"", bucket, 0, (), schema_is_keyed, parts=parts, tail=own))
+def tail_splits(splits: Sequence[Split], tail: LogTail, schema: TableSchema) -> list[Split]:
+    """The splits of the files; in buckets whose log partitions have records, they are joined with these."""
+    divisor = common_divisor(schema, splits)
+    touched: dict[int, list[int]] = {}
+    for log_partition in tail.buckets:
+        touched.setdefault(log_partition % divisor, []).append(log_partition)
+    out = [split for split in splits if split.bucket % divisor not in touched]
+    for place, own in touched.items():
+        parts = tuple(split for split in splits if split.bucket % divisor == place)
+        records = replace(tail, starts={p: tail.starts[p] for p in own}, ends={p: tail.ends[p] for p in own})
+        out.append(TailSplit(b"", place, 0, (), schema.is_keyed, parts=parts, divisor=divisor, tail=records))
     return out
 
 
 def read_tail_split(
     table: DynamicTable, split: TailSplit, columns: Sequence[str], filter: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the bucket in bounded memory; called on executors.
+    """The rows of the buckets in bounded memory; called on executors.
 
     Rows of the log are sorted in memtables, which spill. In a table without a key they simply follow the files.
     """
@@ -166,33 +198,34 @@ def read_tail_split(
         return
     for part in split.parts:
         yield from table.store.read_split(part, columns, filter)
-    for rows in counting_rows(table, split.tail, split.bucket):
-        empty = Split(b"", split.bucket, 0, (), False)
-        yield from table.store.read_split(replace(empty, inline_runs=(_run(rows, 0),)), columns, filter)
+    for log_partition in split.tail.buckets:
+        for rows in counting_rows(table, split.tail, log_partition):
+            empty = Split(b"", split.bucket, 0, (), False)
+            yield from table.store.read_split(replace(empty, inline_runs=(_run(rows, 0),)), columns, filter)
 
 
 def _merged(
     table: DynamicTable, split: TailSplit, columns: Sequence[str], filter: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    splits_of: dict[bytes, list[Split]] = {}
+    splits_of: dict[BucketKey, list[Split]] = {}
     for part in split.parts:
-        splits_of.setdefault(part.partition, []).append(part)
-    held: dict[bytes, Memtable] = {}
+        splits_of.setdefault((part.partition, part.bucket), []).append(part)
+    totals = {part.partition: part.total_buckets for part in split.parts}
+    held: dict[BucketKey, Memtable] = {}
     try:
-        _sort(table, split, held)
-        for partition in sorted({*splits_of, *held}):
-            parts = splits_of.get(partition, [])
+        _sort(table, split, totals, held)
+        for bucket_key in sorted({*splits_of, *held}):
+            parts = splits_of.get(bucket_key, [])
             whole = Split(
-                partition,
-                split.bucket,
-                table.schema.num_buckets,
+                *bucket_key,
+                totals.get(bucket_key[0], table.schema.num_buckets),
                 tuple(f for part in parts for f in part.files),
                 needs_merge=True,
                 inline_runs=tuple(run for part in parts for run in part.inline_runs),
                 vectors=tuple(v for part in parts for v in part.vectors),
             )
-            if partition in held:
-                yield from table.store.read_split(whole, columns, filter, newest=held[partition].sorted_batches())
+            if bucket_key in held:
+                yield from table.store.read_split(whole, columns, filter, newest=held[bucket_key].sorted_batches())
             else:
                 for part in parts:
                     yield from table.store.read_split(part, columns, filter)
@@ -201,20 +234,31 @@ def _merged(
             memtable.close()
 
 
-def _sort(table: DynamicTable, split: TailSplit, held: dict[bytes, Memtable]) -> None:
-    """Adds the rows of the log to one memtable per partition; all share a write buffer."""
+def _sort(table: DynamicTable, split: TailSplit, totals: Mapping[bytes, int], held: dict[BucketKey, Memtable]) -> None:
+    """Adds the rows of the log to one memtable per partition and bucket; all share a write buffer.
+
+    ``totals`` are the numbers of buckets of partitions that have files.
+    """
     schema, engine = table.schema, engine_of(table.schema)
     limit = min(int(table.options.need(WRITE_BUFFER_SIZE)), _MOST_BUFFER)
     number = _ABOVE_ALL
-    for rows in counting_rows(table, split.tail, split.bucket):
+    for rows in itertools.chain.from_iterable(counting_rows(table, split.tail, b) for b in split.tail.buckets):
         numbered = _system(rows, number)
         number += rows.num_rows
-        for partition, part in by_partition(numbered, table):
-            if partition not in held:
-                held[partition] = Memtable(schema.trimmed_primary_keys, engine, limit)
-                for memtable in held.values():
-                    memtable.limit = max(limit // len(held), _LEAST_BUFFER)
-            held[partition].add(part)
+        for partition, whole in by_partition(numbered, table):
+            total = totals.get(partition, schema.num_buckets)
+            has_one = max(1, total) == split.divisor
+            for bucket, part in [(split.bucket, whole)] if has_one else _split(whole, _buckets(whole, schema, total)):
+                bucket_key = partition, bucket
+                if bucket_key not in held:
+                    held[bucket_key] = Memtable(schema.trimmed_primary_keys, engine, limit)
+                    for memtable in held.values():
+                        memtable.limit = max(limit // len(held), _LEAST_BUFFER)
+                held[bucket_key].add(part)
+
+
+def _buckets(rows: pa.Table, schema: TableSchema, total: int) -> npt.NDArray[np.int32]:
+    return bucket_of_rows(rows, replace(schema, options={**schema.options, BUCKET.key: str(total)}))
 
 
 def _system(rows: pa.Table, first: int) -> pa.Table:

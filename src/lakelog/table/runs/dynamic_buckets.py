@@ -50,10 +50,6 @@ def check_bucket_mode(table: DynamicTable) -> None:
             f"table {table.name} has dynamic buckets and a primary key without the partition columns: keys can move "
             "between partitions, which is not supported for writing. Add the partition columns to the primary key"
         )
-    if table.log is not None:
-        raise UnsupportedFeature(
-            f"table {table.name} has a log, whose partitions are the buckets: 'bucket' must be a fixed number, not -1"
-        )
 
 
 class IndexReplaced(Exception):

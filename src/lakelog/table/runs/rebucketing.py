@@ -105,8 +105,8 @@ def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRu
         buckets = bucket_of_rows(values.to_batches()[0], as_wanted)
         for bucket in np.unique(buckets).tolist():
             held = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
-            ipc, emits = run_to_ipc(held), run.emits_changelog
-            yield StagedRun(run.partition, bucket, held.num_rows, ipc, schema_id=schema.id, emits_changelog=emits)
+            moved = StagedRun(run.partition, bucket, held.num_rows, run_to_ipc(held), schema_id=schema.id)
+            yield replace(moved, emits_changelog=run.emits_changelog, retractions=run.retractions)
 
 
 def _was_changed(table: DynamicTable, newest: int) -> bool:

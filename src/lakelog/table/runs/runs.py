@@ -77,6 +77,8 @@ class Numbering:
     table: DynamicTable
     _highest: dict[BucketKey, int] = field(default_factory=dict)
     _deltas: dict[BucketKey, int] = field(default_factory=dict)
+    is_aligned: bool = True
+    """False if the rows of a bucket come from several log partitions, so that a later run may have smaller orders."""
 
     def delta(self, bucket_key: BucketKey, lowest: int, buckets: Collection[int]) -> int:
         """The delta of a bucket, the same one for all runs; ``lowest`` is the smallest order of the first run.
@@ -88,7 +90,7 @@ class Numbering:
                 self._read_highest({bucket_key, *((bucket_key[0], bucket) for bucket in buckets)})
             highest = self._highest[bucket_key]
             # Log offsets are above the files already, unless another engine has written those.
-            is_above = self.table.emits_log and lowest > highest
+            is_above = self.table.emits_log and self.is_aligned and lowest > highest
             # Log offsets may be large, so the common part of an epoch's offsets is not added repeatedly.
             common = lowest >> _OWN_BITS << _OWN_BITS if self.table.emits_log else 0
             self._deltas[bucket_key] = 0 if is_above else highest + 1 - common

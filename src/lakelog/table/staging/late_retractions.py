@@ -18,10 +18,12 @@ from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.log.partitions import by_log_partition, is_aligned
 from lakelog.table.log.record_schemas import converted, log_keys
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_options import log_partitions
 from lakelog.table.runs.runs import run_from_ipc
 
 Indices = npt.NDArray[np.int64]
@@ -54,15 +56,15 @@ def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa
 
 
 def late_keys(table: DynamicTable, records: Iterable[EpochRecord]) -> Mapping[int, frozenset[bytes]]:
-    """Bucket → the log keys with a -U that may follow the insertion that replaces it, of some epochs.
+    """Log partition → the log keys with a -U that may follow the insertion that replaces it, of some epochs.
 
-    Called when an epoch is decided, because the last record of such a key may delete it in the log. In a bucket with
-    large runs, every lone -U may be one.
+    Called when an epoch is decided, because the last record of such a key may delete it in the log. In a log partition
+    with large runs, every lone -U may be one.
     """
     out: dict[int, frozenset[bytes]] = {}
     for record in records:
-        for bucket, keys in _late_keys(table, record).items():
-            out[bucket] = out.get(bucket, frozenset()) | keys
+        for partition, keys in _late_keys(table, record).items():
+            out[partition] = out.get(partition, frozenset()) | keys
     return out
 
 
@@ -71,12 +73,14 @@ def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozens
     inline = [run for run in runs if run.inline]
     if not any(run.retractions for run in inline):
         return {}
-    alone = _keys_by_bucket((run for run in inline if run.retractions), table)
-    large = {run.bucket for run in runs if run.files}
-    others = (run for run in inline if not run.retractions and run.bucket in alone.keys() - large)
-    inserted = _keys_by_bucket(others, table)
+    alone = _keys_by_partition((run for run in inline if run.retractions), table)
+    large = {part for run in runs if run.files for part in _partitions_of(run, table, alone)}
+    others = (
+        run for run in inline if not run.retractions and alone.keys() - large & set(_partitions_of(run, table, alone))
+    )
+    inserted = _keys_by_partition(others, table)
     found = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
-    return {bucket: frozenset(keys) for bucket, keys in found.items() if keys}
+    return {partition: frozenset(keys) for partition, keys in found.items() if keys}
 
 
 def _newest_insertions(
@@ -106,12 +110,22 @@ def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:
     return all(pc.all(pc.equal(a, b), skip_nulls=False).as_py() for a, b in zip(old.columns, new.columns, strict=True))
 
 
-def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
+def _partitions_of(run: StagedRun, table: DynamicTable, among: Iterable[int]) -> Iterable[int]:
+    """The log partitions among these that may have the rows of a run."""
+    written = table.store.schemas.get(run.files[0].schema_id if run.files else run.schema_id)
+    return (run.bucket,) if is_aligned(written) else among
+
+
+def _keys_by_partition(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
     out: dict[int, set[bytes]] = {}
     for run in runs:
         rows, written = run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)
+        total = log_partitions(written) if is_aligned(written) else 0
         keys = table.schema.primary_keys
-        if written.id != table.schema.id:
-            rows = converted(rows, written, table.schema, keys)
-        out.setdefault(run.bucket, set()).update(log_keys(table, rows.select(keys)))
+        for batch in rows.combine_chunks().to_batches():
+            for partition, part in by_log_partition(batch, written, run.bucket, total):
+                whole = pa.Table.from_batches([part])
+                if written.id != table.schema.id:
+                    whole = converted(whole, written, table.schema, keys)
+                out.setdefault(partition, set()).update(log_keys(table, whole.select(keys)))
     return out

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +27,11 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
 from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
+from lakelog.table.log.partitions import is_aligned, log_partition_of_rows
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -41,6 +42,7 @@ from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_bu
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
+from lakelog.table.staging.bucket_rows import BucketRows, LogOrder, rows_by_bucket
 from lakelog.table.staging.conform import check_columns, conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
@@ -57,30 +59,6 @@ _THREADS = min(4, os.cpu_count() or 1)
 """Number of buckets whose rows are sorted and written in parallel."""
 _LANE_BITS = 26
 """Number of bits in each task's own range of row numbers, in a table without a log."""
-
-
-@dataclass
-class _BucketRows:
-    """Rows of one bucket that are not yet staged."""
-
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    kinds: list[np.ndarray] = field(default_factory=list)
-    orders: list[np.ndarray | _LogOrder] = field(default_factory=list)
-    bytes: int = 0
-
-
-@dataclass
-class _LogOrder:
-    """The order of rows that wait for their log offsets: by record, then by position in the record."""
-
-    pending: PendingAppend
-    record_of_row: np.ndarray
-    change_of_row: np.ndarray
-    changes_per_record: int
-
-    def resolve(self) -> np.ndarray:
-        ordered: np.ndarray = self.pending.orders(self.changes_per_record)[self.record_of_row] + self.change_of_row
-        return ordered
 
 
 class TaskWriter:
@@ -121,9 +99,10 @@ class TaskWriter:
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
         self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
-        self._numbering = Numbering(table)
+        self._is_aligned = is_aligned(table.schema)
+        self._numbering = Numbering(table, is_aligned=self._is_aligned)
         self._lock = threading.Lock()
-        self._rows: dict[int, _BucketRows] = {}
+        self._rows: dict[int, BucketRows] = {}
         self._firsts: dict[int, PendingAppend] = {}
         self._entries: dict[int, int] = {}
         self._runs: list[StagedRun] = []
@@ -190,13 +169,26 @@ class TaskWriter:
             buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal assigns them
         else:
             buckets = bucket_of_rows(rows, self._table.schema)
-        rows_of = _rows_by_bucket(buckets)
-        orders = self._append_log(self._log, rows, kinds, rows_of) if self._log else self._count_on(rows_of)
-        if self._table.emits_files:
-            for bucket, indices in rows_of.items():
-                self._hold(bucket, rows, kinds, indices, orders[bucket])
+        if self._log and not self._is_aligned:
+            self._write_unaligned(self._log, rows, kinds, buckets)
+        else:
+            rows_of = rows_by_bucket(buckets)
+            orders = self._append_log(self._log, rows, kinds, rows_of) if self._log else self._count_on(rows_of)
+            if self._table.emits_files:
+                for bucket, indices in rows_of.items():
+                    self._hold(bucket, rows, kinds, indices, orders[bucket])
         if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
             self._spill()
+
+    def _write_unaligned(self, log: LogAppender, rows: pa.RecordBatch, kinds: np.ndarray, buckets: np.ndarray) -> None:
+        """Appends by log partition and stages by bucket; orders count within a key, thus within a log partition."""
+        rows_of = rows_by_bucket(log_partition_of_rows(rows, self._table.schema))
+        orders = self._append_log(log, rows, kinds, rows_of)
+        if not self._table.emits_files:
+            return
+        for partition, indices in rows_of.items():
+            for bucket, chosen in rows_by_bucket(buckets[indices]).items():
+                self._hold(bucket, rows, kinds, indices[chosen], orders[partition].take(chosen))
 
     @property
     def written(self) -> int:
@@ -263,7 +255,7 @@ class TaskWriter:
         self._kinds += np.bincount(changed.to_numpy(), minlength=len(NAMES))
         return batch.drop_columns([ROW_KIND_COLUMN])
 
-    def _count_on(self, rows_of: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
+    def _count_on(self, rows_of: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """The arrival order of rows, for a table without a log."""
         first = self._next_order
         self._next_order += sum(len(indices) for indices in rows_of.values())
@@ -275,8 +267,8 @@ class TaskWriter:
         rows: pa.RecordBatch,
         kinds: np.ndarray,
         rows_of: dict[int, np.ndarray],
-    ) -> dict[int, np.ndarray | _LogOrder]:
-        """Encodes the rows and appends each bucket's records; a row has the order of its change in the log."""
+    ) -> dict[int, LogOrder]:
+        """Encodes the rows and appends each log partition's records; a row has the order of its change in the log."""
         keys = self._table.schema.primary_keys
         with row_errors(self._table.name):
             messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, rows_of)
@@ -291,10 +283,10 @@ class TaskWriter:
         self._firsts.update(zip(begins, pending, strict=False))
         for (bucket, _), appended in zip(parts, pending, strict=True):
             self._entries[bucket] = self._entries.get(bucket, 0) + appended.entries
-        out: dict[int, np.ndarray | _LogOrder] = {}
+        out: dict[int, LogOrder] = {}
         for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
             most = self._format.changes_per_record
-            out[bucket] = _LogOrder(appended, made.record_of_row, made.change_of_row, most)
+            out[bucket] = LogOrder(appended, made.record_of_row, made.change_of_row, most)
         return out
 
     def _hold(
@@ -303,9 +295,9 @@ class TaskWriter:
         rows: pa.RecordBatch,
         kinds: np.ndarray,
         indices: np.ndarray,
-        order: np.ndarray | _LogOrder,
+        order: np.ndarray | LogOrder,
     ) -> None:
-        held = self._rows.setdefault(bucket, _BucketRows())
+        held = self._rows.setdefault(bucket, BucketRows())
         whole = len(indices) == rows.num_rows
         part = rows if whole else rows.take(pa.array(indices))
         held.batches.append(part)
@@ -339,17 +331,9 @@ class TaskWriter:
             self._inlined.clear()
         self._runs[before:] = sorted(self._runs[before:], key=lambda run: (run.bucket, run.partition))
 
-    def _stage(self, bucket: int, held: _BucketRows, inline: bool, buckets: list[int]) -> None:
-        table = pa.Table.from_batches(held.batches)
-        orders = np.concatenate([o.resolve() if isinstance(o, _LogOrder) else o for o in held.orders])
-        kinds = np.concatenate(held.kinds)
-        keep = _without_replaced(orders, kinds)
-        if len(keep) < len(kinds):
-            table, orders, kinds = table.take(pa.array(keep)), orders[keep], kinds[keep]
-        table = table.append_column(pa.field(ORDER_COLUMN, pa.int64(), nullable=False), pa.array(orders))
-        table = table.append_column(pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(kinds))
-        parts = list(by_partition(table, self._table))
-        if not self._replaces:
+    def _stage(self, bucket: int, held: BucketRows, inline: bool, buckets: list[int]) -> None:
+        parts = list(by_partition(held.ordered(), self._table))
+        if not self._replaces and self._table.log is None:  # with a log, the seal moves rows to the partition's buckets
             check_bucket_count(self._table, {partition for partition, _ in parts})
         for partition, whole in parts:
             part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
@@ -371,22 +355,6 @@ class TaskWriter:
         ipc, schema_id = run_to_ipc(rows), self._table.schema.id
         run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, emits_changelog=emits)
         self._runs.append(replace(run, retractions=retractions))
-
-
-def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Indices of the rows to keep; a -U whose +U is in the same log record is redundant for the files."""
-    same_record = np.zeros(len(orders), dtype=bool)
-    same_record[:-1] = orders[:-1] == orders[1:]
-    return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
-
-
-def _rows_by_bucket(buckets: np.ndarray) -> dict[int, np.ndarray]:
-    """Bucket → indices of its rows, ascending."""
-    if len(buckets) and (buckets == buckets[0]).all():
-        return {int(buckets[0]): np.arange(len(buckets))}
-    order = np.argsort(buckets, kind="stable")
-    found, starts = np.unique(buckets[order], return_index=True)
-    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:

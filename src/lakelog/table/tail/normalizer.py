@@ -27,6 +27,7 @@ from lakelog.merge.normalize import normalize
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.state.keyed_state import KeyedState, conformed, forget_old
+from lakelog.table.log.partitions import by_log_partition, may_hold
 from lakelog.table.log.record_schemas import converted
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -183,15 +184,21 @@ class StreamStates:
         state = self._empty(bucket)
         part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
         for split in splits:
-            self.normalizer.fill(state, part.read(split))
+            if may_hold(self._table.schema, split, bucket):
+                placed = (found for batch in part.read(split) for found in self._placed(split, batch))
+                self.normalizer.fill(state, (rows for partition, rows in placed if partition == bucket))
         state.save()
         state.close()
 
-    def take(self, bucket: int, rows: pa.RecordBatch) -> None:
+    def take(self, split: Split, rows: pa.RecordBatch) -> None:
         """Adds rows of the stream's first snapshot. Called by a reader that reads all of it, row after row."""
-        if bucket not in self._held:
-            self._held[bucket] = (self._empty(bucket), 0, monotonic_s())
-        self.normalizer.fill(self._held[bucket][0], [rows])
+        for bucket, part in self._placed(split, rows):
+            if bucket not in self._held:
+                self._held[bucket] = (self._empty(bucket), 0, monotonic_s())
+            self.normalizer.fill(self._held[bucket][0], [part])
+
+    def _placed(self, split: Split, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        return by_log_partition(rows, self._table.schema, split.bucket, split.total_buckets)
 
     def begin(self, offsets: Mapping[int, int]) -> None:
         """Builds the states before these records, except those of ``take``. Raises the errors of ``changes``."""
@@ -278,8 +285,7 @@ class StreamStates:
         state = self._empty(bucket)
         if not state.load(offset) and self.origin.snapshot is not None:
             part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
-            own = [split for split in part.splits(self.origin.snapshot) if split.bucket == bucket]
-            self.fill(bucket, own)
+            self.fill(bucket, part.splits(self.origin.snapshot))
             state.load(offset)
         read = 0
         if state.offset < offset:

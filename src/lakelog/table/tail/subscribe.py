@@ -129,7 +129,7 @@ def _full_steps(
             if is_set(stop):
                 return
             if states is not None:
-                states.take(split.bucket, batch)
+                states.take(split, batch)
             skipped = min(batch.num_rows, max(0, skipped_rows - rows)) if number == part else 0
             rows += batch.num_rows
             if number >= part and skipped < batch.num_rows:

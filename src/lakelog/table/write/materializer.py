@@ -35,6 +35,7 @@ from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import LogRecords
 from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
+from lakelog.table.runs.rebucketing import bucket_totals
 from lakelog.table.staging.task_writer import TaskWriter
 
 _ATTEMPTS: Final = 8
@@ -135,7 +136,7 @@ class LogMaterializer:
                 return made
             except BaseException as why:
                 self._offsets = {}  # uncommitted records are read again
-                if not isinstance(why, _FollowedElsewhere | IndexReplaced | _AlteredMeanwhile):
+                if not isinstance(why, _FollowedElsewhere | IndexReplaced | _AlteredMeanwhile | _RescaledMeanwhile):
                     raise
         raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
 
@@ -237,9 +238,13 @@ class LogMaterializer:
         )
         try:
             snapshot = table.store.commit(request)
-        except (_FollowedElsewhere, IndexReplaced, CommitConflict):
+        except (_FollowedElsewhere, IndexReplaced, CommitConflict) as why:
             ready.made.delete(table)
-            raise
+            if not isinstance(why, CommitConflict):
+                raise
+            if bucket_totals(table, [record], table.store.latest_snapshot()) == ready.totals:
+                raise
+            raise _RescaledMeanwhile from why
         forget_unassigned(table, ready.runs)
         self._base, self._passed, self._since_ms = reached, 0, reached.time_ms
         return snapshot
@@ -247,6 +252,10 @@ class LogMaterializer:
 
 class _FollowedElsewhere(Exception):
     """Another follower, or an unacknowledged commit of this one, has advanced further in the meantime."""
+
+
+class _RescaledMeanwhile(Exception):
+    """A partition has got another number of buckets since its files were written."""
 
 
 class _AlteredMeanwhile(Exception):

@@ -18,6 +18,7 @@ from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
@@ -281,7 +282,8 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     """
     if table.schema.num_buckets < 1:
         raise UnsupportedFeature(f"table {table.name} has no fixed number of buckets: there is nothing to rescale")
-    check_overwritable(table)
+    if not table.publishes:
+        table = table.with_hints({EMIT_MODE.key: "file"})  # no row changes, so the log stays as it is
     seal_decided(table)
     chosen = OverwriteTarget(partition_values(table.schema, values or {}, table.name))
     latest = table.store.latest_snapshot()
@@ -302,7 +304,9 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     request = CommitRequest(
         writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True
     )
-    return table.store.commit(request)
+    snapshot = table.store.commit(request)
+    publish_best_effort(table)
+    return snapshot
 
 
 def _nothing_else(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
-from lakelog.options.log import LINGER
+from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
