@@ -47,8 +47,10 @@ from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, resc
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.table_writer import TableWriter
 
+_Expression: TypeAlias = Any
+"""``pyarrow.compute.Expression``. pyarrow has no types, and strict checkers of users' scripts reject unknown ones."""
 Filter: TypeAlias = (
-    str | Predicate | pc.Expression | Condition | Sequence[Condition] | Sequence[Sequence[Condition]] | None
+    str | Predicate | _Expression | Condition | Sequence[Condition] | Sequence[Sequence[Condition]] | None
 )
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 
