@@ -218,7 +218,7 @@ class ScribeOfSpark:
         self._write_plan(f"insert {verb} {table}{chosen}{listed}{_options(options)}", plan)
         return row_counts()
 
-    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+    def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
         if nested := plan.text.count(" AS _v"):  # values of the struct column
             return [(f"_v{n}", parse_type_text("struct<a:int, id:string>")) for n in range(nested)]
         self._write_plan("columns of", plan)

@@ -193,9 +193,9 @@ class SparkEngine:
             return self.start_stream(target, frame, default_checkpoint(target, digest))
         return self.write(target, frame)
 
-    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """(name, type) of a query's result columns."""
-        return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema) if n != ROW_KIND_COLUMN]
+    def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of a query's result columns; with ``allow_null``, those that are always NULL are STRING."""
+        return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema, allow_null) if n != ROW_KIND_COLUMN]
 
     def millis_of(self, expression: str) -> int:
         """The time of an expression, evaluated by Spark."""

@@ -64,7 +64,7 @@ def align_columns(
     named = frame.toDF(*wanted, *kind)
     cast = [column_of(name).cast(types[name].dataType).alias(name) for name in wanted]
     if match is not FieldMatch.POSITION and (nested := [n for n in wanted if has_struct(table.schema.field(n).type)]):
-        have = dict(columns_of(named.select(*map(column_of, nested)).schema))
+        have = dict(columns_of(named.select(*map(column_of, nested)).schema, allow_null=True))
         for at, name in enumerate(wanted):
             if name in have:
                 want = table.schema.field(name).type

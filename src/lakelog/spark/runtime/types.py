@@ -76,10 +76,29 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
-    """(name, type) of Spark's columns for a new table; all may be NULL. Raises UnsupportedFeature."""
-    fields = fields_from_arrow(to_arrow_schema(schema, timezone="UTC"))
+def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, DataType]]:
+    """(name, type) of Spark's columns; all may be NULL. Raises UnsupportedFeature for a type that tables do not have.
+
+    With ``allow_null``, columns and parts of columns that are always NULL count as STRING.
+    """
+    found = to_arrow_schema(schema, timezone="UTC")
+    if allow_null:
+        found = pa.schema([field.with_type(_with_text(field.type)) for field in found])
+    fields = fields_from_arrow(found)
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
+
+
+def _with_text(kind: pa.DataType) -> pa.DataType:
+    """The type with STRING in place of NULL."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_map(kind):
+        return pa.map_(_with_text(kind.key_type), _with_text(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_text(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_text(field.type)) for field in kind])
+    return kind
 
 
 def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

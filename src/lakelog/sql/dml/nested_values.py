@@ -28,7 +28,7 @@ def cast_nested(
     query = f"SELECT {columns} FROM {relation}"
     plan = plan_query(session, SourceText(query, 0, len(query)))
     with plan.explained():
-        have = [kind for _, kind in session.engine.columns_of(plan)]
+        have = [kind for _, kind in session.engine.columns_of(plan, allow_null=True)]
     new: list[dict[str, str]] = [dict(c.values) for c in clauses]
     for (at, name, value), kind in zip(found, have, strict=True):
         if has_struct(kind):

@@ -61,8 +61,12 @@ class Engine(Protocol):
         Returns the number of written rows by row kind, or the write of a stream.
         """
 
-    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """(name, type) of a query's columns without row kinds, all nullable. Raises UnsupportedFeature."""
+    def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of a query's columns without row kinds, all nullable.
+
+        With ``allow_null``, columns and parts of columns that are always NULL count as STRING. Raises
+        UnsupportedFeature for types that a table does not have.
+        """
 
     def millis_of(self, expression: str) -> int:
         """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""

@@ -116,7 +116,9 @@ class Insert(ParsedStatement):
         plan = plan_query(session, self.query)
         with plan.explained():
             if self.by_name:
-                columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
+                columns = self._own_columns(
+                    schema, [name for name, _ in session.engine.columns_of(plan, allow_null=True)]
+                )
                 self._check_free(columns, values)
             if self.condition is not None:
                 return self._replace(session, identifier, schema, self.condition, columns)
