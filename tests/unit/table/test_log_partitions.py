@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, LakelogError
 from lakelog.filestore.skipping.predicate import Compare
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
@@ -310,6 +311,9 @@ def test_a_log_of_changes_adds_up_over_every_move(tmp_path: Path, kind: str, mod
         name, some = f"step {step}", chance.sample(IDS, 12)
         if step in (2, 5) and kind != "dynamic buckets":
             table = change_buckets(table, 5 if step == 2 else 2)
+            write(table, *some[:3], 99, name="between")
+            state |= dict.fromkeys((*some[:3], 99), "between")
+            assert folded(table) == sorted(state.items()) == files(table)
             before = table.tail("latest", stop="latest").position
             table.rescale()
             assert list(table.tail(before, stop="latest")) == []
@@ -352,3 +356,21 @@ def test_rows_without_a_key_are_there_once_after_a_rescale(tmp_path: Path, syste
 def test_what_cannot_be_is_refused(tmp_path: Path, options: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         make(tmp_path, options)
+
+
+def test_an_empty_table_may_get_dynamic_buckets(tmp_path: Path) -> None:
+    table = make(tmp_path, "more buckets")
+    lake_of(table).sql("alter table db.t set tblproperties ('bucket' = '-1')")
+    table = lake_of(table).table("db.t")
+    write(table, *IDS, name="a")
+    assert {total for _, total in buckets_of(table)} == {-1}
+    check(table, dict.fromkeys(IDS, "a"))
+
+
+def test_an_older_program_stops_at_a_log_with_other_partitions(tmp_path: Path) -> None:
+    """It takes the number of buckets for that of the partitions, as a table without the stored number does."""
+    table = change_buckets(make(tmp_path, "more buckets", ", 'log-store.type' = 'files'"), 5)
+    schema = table.logical.schema
+    older = {key: value for key, value in schema.options.items() if key != "log-store.partitions"}
+    with pytest.raises(LakelogError, match="2 buckets, not 5"):
+        list(LogScan(table.logical.with_schema(replace(schema, options=older))).reader.end_offsets())
