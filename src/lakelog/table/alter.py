@@ -130,9 +130,16 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
 def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None:
     """Checks that the log of a table can follow a change. ``former`` are the earlier schemas, the oldest first.
 
-    Raises InvalidOption for another number of log partitions, which never changes. The records of other producers have
-    no schema id (``log-store.adopt``): raises InvalidSchema for a change of what a name in them means.
+    Raises InvalidOption for another number of log partitions, which never changes, and for a change between a fixed
+    number of buckets and none: decided epochs and open writers place their rows by the former. The records of other
+    producers have no schema id (``log-store.adopt``): raises InvalidSchema for a change of what a name in them means.
     """
+    if (former[-1].num_buckets < 1) != (after.num_buckets < 1):
+        raise _refused_option(
+            BUCKET.key,
+            str(after.num_buckets),
+            "rows of its log that are in no snapshot yet may be placed by the former",
+        )
     if log_partitions(former[-1]) != log_partitions(after):
         raise _refused_option(
             BUCKET.key,

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lakelog.errors import CommitConflict, LakelogError
+from lakelog.errors import CommitConflict, LakelogError, NotFound
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import sleep
 from lakelog.io.logs import fields
@@ -135,16 +135,23 @@ def seal(committer: Committer) -> Snapshot | None:
                 snapshot = _commit(committer, ready.made, found, records, states, markers)
                 span.set(snapshot=snapshot.id)
         except _SealedElsewhere:
-            ready.made.delete(table)
+            ready.delete_made()
             pause(attempt)
             continue
         except IndexReplaced:
-            ready.made.delete(table)
+            ready.delete_made()
+            continue
+        except NotFound:
+            # The seal of another process has deleted large runs after it assigned their rows to dynamic buckets.
+            now = state_at(table.store, table.store.latest_snapshot())
+            if not any(now.holds(record) for record in records):
+                raise
             continue
         except CommitConflict:
-            # A rescale has changed the buckets of a partition. Large runs must stay: they are read again.
+            # A rescale has changed the buckets of a partition.
             if bucket_totals(table, records, table.store.latest_snapshot()) == ready.totals:
                 raise
+            ready.delete_made()
             continue
         _count(table, records, snapshot, span.seconds)
         forget_unassigned(table, ready.runs)
@@ -288,6 +295,11 @@ class ReadyFiles:
     runs: Mapping[BucketKey, SequencedRuns]
     made: AssignedFiles
     totals: Mapping[bytes, int]
+
+    def delete_made(self) -> None:
+        """Deletes the files that were made for no snapshot. Large runs stay: another snapshot may reference them."""
+        staged = (part.run for held in self.runs.values() for part in held.staged)
+        self.made.delete(self.table, {file.file_name for run in staged for file in (*run.files, *run.changelog)})
 
 
 def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:

@@ -9,7 +9,7 @@ snapshot yet may be in any bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -72,11 +72,11 @@ class AssignedFiles:
         if any(_names(now[partition]) != names for partition, names in self.seen.items()):
             raise IndexReplaced
 
-    def delete(self, table: DynamicTable) -> None:
-        """Deletes the files, which were made for a replaced index."""
+    def delete(self, table: DynamicTable, kept: Collection[str] = ()) -> None:
+        """Deletes the files, except those with the names ``kept``."""
         HashIndex(table.store.manifests).delete(self.index.added)
         for bucket in self.files:
-            for file in (*bucket.new_files, *bucket.changelog_files):
+            for file in (f for f in (*bucket.new_files, *bucket.changelog_files) if f.file_name not in kept):
                 for path in table.store.paths.with_extra_files(bucket.partition, bucket.bucket, file):
                     table.io.delete(path)
 
