@@ -154,3 +154,13 @@ def test_the_number_of_log_partitions_stays(tmp_path: Path) -> None:
     for change in ("unset tblproperties ('log-store.partitions')", "set tblproperties ('log-store.partitions' = '8')"):
         with pytest.raises(InvalidOption, match="log-store.partitions"):
             lake_of(table).sql(f"alter table db.t {change}")
+
+
+def test_a_copy_of_the_definition_may_have_no_log(tmp_path: Path) -> None:
+    lake = lake_of(change_buckets(make(tmp_path, "'bucket' = '2'"), 8))
+    lake.sql("create table db.with_log like db.t")
+    lake.sql("create table db.without like db.t tblproperties ('log-store.enabled' = 'false')")
+    assert lake.table("db.with_log").options["log-store.partitions"] == "2"
+    for name in ("db.with_log", "db.without"):
+        write(lake.table(name), *IDS, name="a")
+        assert files(lake.table(name)) == [(i, "a") for i in IDS]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.io.clock import now_ms
-from lakelog.options.log import DATA_FORMAT, LOG_TOPIC, LOG_TYPE
+from lakelog.options.log import DATA_FORMAT, LOG_ENABLED, LOG_TOPIC, LOG_TYPE
+from lakelog.options.log_partitions import LOG_PARTITIONS
+from lakelog.options.option import Options
 from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.ddl.table_definition import PROVIDERS
 from lakelog.sql.query.planner import plan_query
@@ -76,11 +78,13 @@ def _as_new(schema: TableSchema, given: Mapping[str, str]) -> TableSchema:
     """The schema of a new table like this one: with new field ids, without the options of the old table only.
 
     If the ``given`` options name another log system, the format of the old log is one of them: CREATE TABLE may have
-    chosen it for the old system.
+    chosen it for the old system. Without a log, it has no log system and no log partitions, which lakelog may have set.
     """
     own = {LOG_TOPIC.key}
     if given.get(LOG_TYPE.key, schema.options.get(LOG_TYPE.key)) != schema.options.get(LOG_TYPE.key):
         own.add(DATA_FORMAT.key)
+    if not Options({**schema.options, **given}).need(LOG_ENABLED):
+        own |= {LOG_PARTITIONS.key, LOG_TYPE.key}
     options = {k: v for k, v in schema.options.items() if k not in own and not k.startswith("lakelog.")}
     fields = [(f.name, f.type, f.description) for f in schema.fields]
     made = new_schema(fields, schema.primary_keys, schema.partition_keys, options, schema.comment)
