@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_log_partitions import DYNAMIC, IDS, change_buckets, check, lake_of, make, write
 
+from bucket_tables import DYNAMIC, IDS, change_buckets, check, lake_of, make, write
 from lakelog.errors import InvalidOption
 from lakelog.table.commit import seal as seals
 from lakelog.table.commit.committer import Committer

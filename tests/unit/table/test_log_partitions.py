@@ -12,10 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog import connect
+from bucket_tables import IDS, KINDS, buckets_of, change_buckets, check, lake_of, make, write
 from lakelog.errors import InvalidOption, LakelogError
-from lakelog.filestore.skipping.predicate import Compare
-from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.table.commit import seal as seals
 from lakelog.table.commit.committer import Committer
@@ -27,28 +25,6 @@ from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.materializer import LogMaterializer
 from log_tables import files, folded, rows
-
-IDS = tuple(range(40))
-DYNAMIC = "'bucket' = '-1', 'log-store.partitions' = '3', 'dynamic-bucket.target-row-num' = '9'"
-KINDS = {
-    "more buckets": "'bucket' = '2'",
-    "one log partition": "'bucket' = '4', 'log-store.partitions' = '1'",
-    "no common divisor": "'bucket' = '2', 'log-store.partitions' = '3'",
-    "dynamic buckets": DYNAMIC,
-}
-
-
-def make(tmp_path: Path, kind: str, more: str = "", key: str = ", primary key (id)") -> Table:
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql(
-        f"create table db.t (id int, name string{key}) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        f"{KINDS.get(kind, kind)}{more})"
-    )
-    return lake.table("db.t")
-
-
-def lake_of(table: Table) -> Lake:
-    return connect(warehouse=table.logical.path.split("/db.db/")[0])
 
 
 @pytest.fixture(params=["embedded", "files"])
@@ -62,36 +38,6 @@ def staged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(task_writer, "_INLINE_BYTES", 0)
         monkeypatch.setattr(union_scan, "_FEW_ROWS", 0)
     return str(request.param)
-
-
-def write(table: Table, *ids: int, name: str, kinds: list[str] | None = None) -> None:
-    with table.writer() as writer:
-        writer.write(rows(*ids, name=name, kinds=kinds))
-
-
-def change_buckets(table: Table, number: int) -> Table:
-    lake = lake_of(table)
-    lake.sql(f"alter table db.t set tblproperties ('bucket' = '{number}')")
-    return lake.table("db.t")
-
-
-def check(table: Table, wanted: dict[int, str]) -> None:
-    """All ways to read the table, as one that is opened now."""
-    table = lake_of(table).table("db.t")
-    rest = sorted(wanted.items())
-    assert folded(table) == rest
-    assert files(table) == rest
-    assert files(table, **{"read.mode": "union"}) == rest
-    for key in (0, 7, 39):
-        found = table.scan(options={"read.mode": "union"}).where(Compare("id", "=", key)).to_arrow()["name"].to_pylist()
-        assert found == [name for number, name in rest if number == key]
-    table.seal()
-    assert files(table) == rest
-
-
-def buckets_of(table: Table) -> set[tuple[int, int]]:
-    """The buckets of the files, each with the number of buckets of its partition."""
-    return {(e.bucket, e.total_buckets) for e in table.logical.store.live_entries(table.latest_snapshot())}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -356,15 +302,6 @@ def test_rows_without_a_key_are_there_once_after_a_rescale(tmp_path: Path, syste
 def test_what_cannot_be_is_refused(tmp_path: Path, options: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         make(tmp_path, options)
-
-
-def test_an_empty_table_may_get_dynamic_buckets(tmp_path: Path) -> None:
-    table = make(tmp_path, "more buckets")
-    lake_of(table).sql("alter table db.t set tblproperties ('bucket' = '-1')")
-    table = lake_of(table).table("db.t")
-    write(table, *IDS, name="a")
-    assert {total for _, total in buckets_of(table)} == {-1}
-    check(table, dict.fromkeys(IDS, "a"))
 
 
 def test_an_older_program_stops_at_a_log_with_other_partitions(tmp_path: Path) -> None:
