@@ -234,7 +234,6 @@ select count(*), count(distinct input_file_name()) > 0, min(input_file_name()) l
 --> 2 | true | true
 
 --# metadata columns of a table without a key
---? `__paimon_file_path` cannot be resolved
 create table t (id int, dt string) partitioned by (dt);
 insert into t select id, 'x' from range(0, 3, 1, 1);
 select id, __paimon_file_path like '%/dt=x/bucket-0/%', __paimon_row_index, __paimon_partition, __paimon_bucket from t order by id
