@@ -41,7 +41,7 @@ def test_a_changed_number_of_partitions_is_reported(pulsar_server) -> None:
     for use in (SYSTEM.check, SYSTEM.reader, SYSTEM.appender):
         with pytest.raises(InvalidOption, match="3 partitions, but the table has 2"):
             use(location)
-    with pytest.raises(AlreadyExists, match="'bucket' = '3'"):
+    with pytest.raises(AlreadyExists, match="'log-store.partitions' = '3'"):
         SYSTEM.create(replace(location, log_id=""))
 
 

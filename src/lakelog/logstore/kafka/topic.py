@@ -229,7 +229,7 @@ class KafkaTopic:
         if found != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
-                f"buckets: choose another 'log-store.topic', or set 'log-store.partitions' = '{found}'"
+                f"log partitions: choose another 'log-store.topic', or set 'log-store.partitions' = '{found}'"
             )
         return found
 

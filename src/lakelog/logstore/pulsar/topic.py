@@ -175,7 +175,7 @@ class PulsarTopic:
         if count != location.buckets:
             raise AlreadyExists(
                 f"topic '{location.topic}' exists with {count} partitions, the table has {location.buckets} "
-                f"buckets: choose another '{LOG_TOPIC.key}', or set 'log-store.partitions' = '{max(count, 1)}'"
+                f"log partitions: choose another '{LOG_TOPIC.key}', or set 'log-store.partitions' = '{max(count, 1)}'"
             )
         # a partition that was never used does not exist
         held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
