@@ -34,8 +34,8 @@ def test_the_topic_stays_while_the_buckets_change(kafka: KafkaBroker, tmp_path: 
     with old.writer() as before, table.writer() as after:
         before.write(rows(1, 2, name="b"))
         after.write(rows(3, 30, name="b"))
-    told = [row for batch in old.tail(tail.position, stop="latest") for row in batch.to_pylist()]
-    assert {(row["id"], row["name"]) for row in told} == {(n, "b") for n in (1, 2, 3, 30)}
+    changes = [row for batch in old.tail(tail.position, stop="latest") for row in batch.to_pylist()]
+    assert {(row["id"], row["name"]) for row in changes} == {(n, "b") for n in (1, 2, 3, 30)}
     wanted = sorted((dict.fromkeys(range(20), "a") | dict.fromkeys((1, 2, 3, 30), "b")).items())
     assert files(table) == files(table, **UNION) == folded(table) == wanted
     assert len({e.bucket for e in table.logical.store.live_entries(table.latest_snapshot())}) > 2

@@ -13,7 +13,7 @@ WAREHOUSE = str(Path(os.environ.get("LAKELOG_WAREHOUSE", "./warehouse")).resolve
 
 @dp.table(comment="The changes that are whole.")
 def checked_changes() -> DataFrame:
-    """A streaming table, which Spark itself stores: it reads what a table of lakelog gets, commit by commit."""
+    """A streaming table, which Spark stores. It reads the changes of a lakelog table, commit by commit."""
     changes = spark.readStream.format("lakelog").option("warehouse", WAREHOUSE).load("shop.changes")
     return changes.where("id is not null and version is not null")
 

@@ -1,4 +1,4 @@
-"""``log-store.linger``: small writes share an append, and nothing of what a writer promises changes."""
+"""``log-store.linger``: small writes share an append, and a writer keeps all its other promises."""
 
 from __future__ import annotations
 
@@ -191,6 +191,14 @@ def test_a_writer_that_is_ahead_waits_for_its_log(
             writer.write(rows(*range(number * 10, number * 10 + 10)))
     assert len(appends) > 5
     assert len(in_files(table)) == 1_000
+
+
+def test_a_closed_writer_may_be_closed_again(tmp_path: Path) -> None:
+    with made(tmp_path, HOUR).writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        writer.close()
+    writer.close()
 
 
 def test_a_linger_that_is_no_time_is_refused(tmp_path: Path) -> None:

@@ -288,8 +288,8 @@ def test_rows_without_a_key_are_there_once_after_a_rescale(tmp_path: Path, syste
     write(table, *IDS, name="c")
     wanted = sorted([(i, name) for i in IDS for name in ("a", "a", "b", "c")])
     assert files(table) == files(table, **{"read.mode": "union"}) == wanted
-    told = [(r["id"], r["name"]) for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
-    assert sorted(told) == wanted
+    changes = [(r["id"], r["name"]) for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
+    assert sorted(changes) == wanted
 
 
 @pytest.mark.parametrize(

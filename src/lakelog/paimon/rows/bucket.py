@@ -51,6 +51,15 @@ def bucket_of_rows(batch: pa.RecordBatch | pa.Table, schema: TableSchema) -> Has
     return np.abs(np.fmod(hashes, np.int32(buckets)))
 
 
+def rows_by_bucket(buckets: Hashes) -> dict[int, npt.NDArray[np.int64]]:
+    """Bucket → indices of its rows, ascending."""
+    if len(buckets) and (buckets == buckets[0]).all():
+        return {int(buckets[0]): np.arange(len(buckets))}
+    order = np.argsort(buckets, kind="stable")
+    found, starts = np.unique(buckets[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+
+
 def row_hashes(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> Hashes:
     """The hash (int32) of each row of key columns of equal length.
 

@@ -151,6 +151,11 @@ class TableSchema:
         """True if the table has a primary key."""
         return bool(self.primary_keys)
 
+    @property
+    def has_dynamic_buckets(self) -> bool:
+        """True if an index determines the buckets, not the key alone."""
+        return self.is_keyed and self.num_buckets == DYNAMIC_BUCKET
+
     def select(self, names: Sequence[str]) -> tuple[DataField, ...]:
         """The columns of these names, in this order. Raises InvalidSchema."""
         return tuple(self.field(name) for name in names)

@@ -38,7 +38,6 @@ from lakelog.table.runs.dynamic_buckets import (
     IndexReplaced,
     assign_files,
     forget_unassigned,
-    has_dynamic_buckets,
 )
 from lakelog.table.runs.level0_files import write_level0_files
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
@@ -325,7 +324,7 @@ def level0_files(
     ``latest`` is the snapshot before them, None if an overwrite replaces all of it. ``totals`` are the bucket counts of
     partitions that differ from the table's.
     """
-    if has_dynamic_buckets(table.schema):
+    if table.schema.has_dynamic_buckets:
         return assign_files(table, runs, latest)
     total, other = table.schema.num_buckets, totals or {}
 

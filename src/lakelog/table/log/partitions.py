@@ -6,20 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from lakelog.filestore.read.plan import Split
 from lakelog.options.table import BUCKET
-from lakelog.paimon.rows.bucket import Hashes, bucket_of_rows
-from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
+from lakelog.paimon.rows.bucket import Hashes, bucket_of_rows, rows_by_bucket
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.log_options import log_partitions
 
 
 def is_aligned(schema: TableSchema) -> bool:
     """True if the bucket of a row is also its log partition."""
-    has_dynamic_buckets = schema.is_keyed and schema.num_buckets == DYNAMIC_BUCKET
-    return not has_dynamic_buckets and log_partitions(schema) == max(1, schema.num_buckets)
+    return not schema.has_dynamic_buckets and log_partitions(schema) == max(1, schema.num_buckets)
 
 
 def partitioned_schema(schema: TableSchema) -> TableSchema:
@@ -53,6 +51,5 @@ def by_log_partition(
     if count in (1, total):
         yield (0 if count == 1 else bucket), rows
         return
-    partitions = log_partition_of_rows(rows, schema)
-    for partition in np.unique(partitions).tolist():
-        yield partition, rows.take(pa.array(np.flatnonzero(partitions == partition)))
+    for partition, indices in rows_by_bucket(log_partition_of_rows(rows, schema)).items():
+        yield partition, rows.take(pa.array(indices))

@@ -19,7 +19,7 @@ from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.base import TableScan
-from lakelog.table.runs.dynamic_buckets import assign_runs, has_dynamic_buckets
+from lakelog.table.runs.dynamic_buckets import assign_runs
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, run_to_ipc
 from lakelog.table.runs.sequencing import SequencedRuns, bucket_keys_of, sequence_runs
@@ -77,7 +77,7 @@ class Scan(TableScan):
         records = adapt_to_schema(in_buckets(records, self.table, totals), store)
         highest = store.max_sequence_numbers(snapshot, bucket_keys_of(records))
         waiting = sequence_runs(records, highest)
-        if has_dynamic_buckets(self.table.schema):
+        if self.table.schema.has_dynamic_buckets:
             waiting = assign_runs(self.table, waiting, snapshot)
         extra = {
             bucket_key: [_extra_run(rows) for rows in self._all_inline(bucket_key, runs)]

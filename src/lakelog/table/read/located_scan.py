@@ -97,12 +97,11 @@ class LocatedScan(TableScan):
         schema, size = self.table.schema, rows.batch.num_rows
         if name == BUCKET:
             return pa.repeat(pa.scalar(split.bucket, pa.int32()), size)
+        kind = arrow_type(_field(name, schema).type)
         if name == PARTITION:
-            kind = arrow_type(_field(name, schema).type)
             values = decode_partition(split.partition, schema)
             parts = [pa.repeat(_scalar(v, part.type), size) for v, part in zip(values, kind, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(kind))
-        kind = arrow_type(_field(name, schema).type)
         if rows.file is None or rows.positions is None:
             return pa.nulls(size, kind)
         index = pa.array(rows.positions)

@@ -31,7 +31,6 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.log_view import capture
 from lakelog.table.read.unsealed_rows import LogTail, count_records, counting_rows, tail_of
-from lakelog.table.runs.dynamic_buckets import has_dynamic_buckets
 from lakelog.table.runs.runs import by_partition, run_to_ipc
 
 _FEW_ROWS: Final = 20_000
@@ -55,7 +54,7 @@ class UnionScan(Scan):
         tail = tail_of(self.table, log_view)
         few = LogScan(self.table).records_of(_FEW_ROWS)
         # the index of dynamic buckets, and the new keys of decided epochs, are known here only
-        if not has_dynamic_buckets(self.table.schema) and count_records(self.table, tail, few + 1) > few:
+        if not self.table.schema.has_dynamic_buckets and count_records(self.table, tail, few + 1) > few:
             return tail_splits(self._with_epochs(log_view.epochs, log_view.snapshot), tail, self.table.schema)
         runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
@@ -139,7 +138,7 @@ def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
 
 def _by_bucket(table: DynamicTable, log_partition: int, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """Rows of a log partition by the bucket that a writer stages them in."""
-    if has_dynamic_buckets(table.schema):
+    if table.schema.has_dynamic_buckets:
         yield DYNAMIC_BUCKET, rows
     elif is_aligned(table.schema):
         yield log_partition, rows

@@ -30,11 +30,6 @@ from lakelog.table.runs.level0_files import write_level0_files
 from lakelog.table.runs.sequencing import BucketKey, InlineRows, SequencedRuns
 
 
-def has_dynamic_buckets(schema: TableSchema) -> bool:
-    """True if an index determines the buckets, not the key alone."""
-    return schema.is_keyed and schema.num_buckets == DYNAMIC_BUCKET
-
-
 def check_bucket_mode(table: DynamicTable) -> None:
     """Raises UnsupportedFeature for buckets that are not written here; called before the first row of a write."""
     schema = table.schema
@@ -43,7 +38,7 @@ def check_bucket_mode(table: DynamicTable) -> None:
             f"table {table.name} has 'bucket' = '{POSTPONE_BUCKET}' (postponed), which is read-only in lakelog: "
             "write it with another engine, or create a table with a number of buckets"
         )
-    if not has_dynamic_buckets(schema):
+    if not schema.has_dynamic_buckets:
         return
     if not set(schema.partition_keys) <= set(schema.primary_keys):
         raise UnsupportedFeature(

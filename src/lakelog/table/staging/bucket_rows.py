@@ -51,15 +51,6 @@ class LogOrder:
         return ordered
 
 
-def rows_by_bucket(buckets: np.ndarray) -> dict[int, np.ndarray]:
-    """Bucket → indices of its rows, ascending."""
-    if len(buckets) and (buckets == buckets[0]).all():
-        return {int(buckets[0]): np.arange(len(buckets))}
-    order = np.argsort(buckets, kind="stable")
-    found, starts = np.unique(buckets[order], return_index=True)
-    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
-
-
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Indices of the rows to keep; a -U whose +U is in the same log record is redundant for the files.
 

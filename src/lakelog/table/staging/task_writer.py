@@ -26,7 +26,7 @@ from lakelog.merge.table_rules import check_log_content
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
-from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.bucket import bucket_of_rows, rows_by_bucket
 from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
@@ -38,11 +38,11 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import Source, judged
-from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
+from lakelog.table.runs.dynamic_buckets import check_bucket_mode
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
-from lakelog.table.staging.bucket_rows import BucketRows, LogOrder, rows_by_bucket
+from lakelog.table.staging.bucket_rows import BucketRows, LogOrder
 from lakelog.table.staging.conform import check_columns, conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
@@ -165,7 +165,7 @@ class TaskWriter:
         self._row_count += rows.num_rows
         if self._event_time is not None:
             self._event_time.take(rows)
-        if has_dynamic_buckets(self._table.schema):
+        if self._table.schema.has_dynamic_buckets:
             buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal assigns them
         else:
             buckets = bucket_of_rows(rows, self._table.schema)

@@ -54,9 +54,8 @@ class LingeringTask:
             self._wait()
 
     def flush_log(self) -> None:
-        """As ``TaskWriter.flush_log``, for all rows so far."""
+        """As ``TaskWriter.flush_log``, for all rows so far; each write ends with it."""
         self._wait()
-        self._thread.submit(self._task.flush_log).result()
 
     def finish(self) -> AttemptResult:
         """As ``TaskWriter.finish``, with all rows so far."""

@@ -136,6 +136,7 @@ class TableWriter:
         if self._thread is not None:
             self._thread.submit(close_clients)
             self._thread.shutdown()
+            self._thread = None
         if self._committer is None:
             return
         if self._has_rows():
