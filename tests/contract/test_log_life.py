@@ -27,7 +27,7 @@ def test_an_empty_log_of_the_same_shape_is_adopted(system: LogSystem, location: 
     again = system.create(replace(location, log_id="", machine=""))
     system.check(again)
     system.check(location)
-    with pytest.raises(AlreadyExists, match="bucket"):
+    with pytest.raises(AlreadyExists, match="log partitions"):
         system.create(replace(location, buckets=3))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,23 +15,29 @@ PATH = "hdfs://name:8020/t/snapshot-1"
 
 
 class Client:
-    """A name node in memory; ``on_rename`` and ``on_delete`` may do something else first."""
+    """A name node in memory; ``on_rename`` and ``on_delete`` may do something else first.
+
+    The next ``unreported`` readers do not find the last block.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.on_rename: Callable[[str, str], None] = lambda source, target: None
         self.on_delete: Callable[[str], None] = lambda name: None
+        self.unreported = 0
 
-    def get_file_info(self, name: str) -> None:
+    def get_file_info(self, name: str) -> SimpleNamespace:
         if name not in self.files:
             raise FileNotFoundError(name)
+        return SimpleNamespace(length=len(self.files[name]))
 
     def create(self, name: str, options: object) -> Sink:
         return Sink(self, name)
 
     def read(self, name: str) -> Sink:
         self.get_file_info(name)
-        return Sink(self, name)
+        self.unreported -= 1
+        return Sink(self, name, is_empty=self.unreported >= 0)
 
     def delete(self, name: str, recursive: bool = False) -> bool:
         self.on_delete(name)
@@ -51,8 +58,11 @@ class Client:
 class Sink:
     """A file that is open."""
 
-    def __init__(self, client: Client, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Client, name: str, is_empty: bool = False) -> None:
+        self._client, self._name, self._is_empty = client, name, is_empty
+
+    def __len__(self) -> int:
+        return len(self.read())
 
     def __enter__(self) -> Sink:
         return self
@@ -67,7 +77,10 @@ class Sink:
         """It is there."""
 
     def read(self) -> bytes:
-        return self._client.files[self._name]
+        return b"" if self._is_empty else self._client.files[self._name]
+
+    def read_range(self, start: int, length: int) -> bytes:
+        return self.read()[start : start + length]
 
 
 @pytest.fixture
@@ -157,6 +170,25 @@ def test_options_of_the_client_are_not_shown_in_errors(client: Client, monkeypat
     with pytest.raises(LakelogError, match=r"cannot use \*{6}") as raised:
         io.exists(PATH)
     assert "hush" not in repr(io) + str(raised.value)
+
+
+def test_a_closed_file_is_read_whole_although_its_last_block_is_not_reported_yet(client: Client) -> None:
+    client.files["/t/snapshot-1"] = b"whole"
+    client.unreported = 2
+    assert HdfsFileIO().read(PATH) == b"whole"
+    client.unreported = 2
+    with HdfsFileIO().open_input(PATH) as source:
+        assert source.read() == b"whole"
+
+
+def test_a_file_whose_last_block_is_missing_is_not_read_in_part(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hdfs, "sleep", lambda seconds: None)
+    client.files["/t/snapshot-1"] = b"whole"
+    client.unreported = 1_000
+    with pytest.raises(Unavailable, match="at 0 of 5 bytes"):
+        HdfsFileIO().read(PATH)
 
 
 def test_a_uri_without_a_cluster_is_refused() -> None:

@@ -309,5 +309,5 @@ def test_an_older_program_stops_at_a_log_with_other_partitions(tmp_path: Path) -
     table = change_buckets(make(tmp_path, "more buckets", ", 'log-store.type' = 'files'"), 5)
     schema = table.logical.schema
     older = {key: value for key, value in schema.options.items() if key != "log-store.partitions"}
-    with pytest.raises(LakelogError, match="2 buckets, not 5"):
+    with pytest.raises(LakelogError, match="2 log partitions, not 5"):
         list(LogScan(table.logical.with_schema(replace(schema, options=older))).reader.end_offsets())

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hdfs_native import Client, WriteOptions
 
 from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NotFound, Unavailable
+from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO, FileStatus, moved
 from lakelog.io.storage.ranged_input import RangedInput
@@ -23,6 +24,8 @@ _SETTINGS: Final = {
     # 15 by default, which is three minutes for a name node that is not there
     "dfs.client.failover.max.attempts": "5",
 }
+_PAUSES: Final = (0.005, 0.02, 0.1, 0.3, 0.6, 1.0, 3.0)
+"""Seconds between looks for the last block of a file, which a data node reports within a heartbeat."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,12 @@ class HdfsFileIO(FileIO):
     def read(self, path: str) -> bytes:
         client, name = self._client_and_path(path)
         with self._errors(path):
-            return bytes(client.read(name).read())
+            return bytes(_open(client, name).read())
 
     def open_input(self, path: str) -> pa.NativeFile:
         client, name = self._client_and_path(path)
         with self._errors(path):
-            reader = client.read(name)
+            reader = _open(client, name)
             size = len(reader)
             start = max(0, size - RangedInput.TAIL_BYTES)
             end = bytes(reader.read_range(start, size - start))
@@ -291,8 +294,25 @@ def _exists(client: Client, name: str) -> bool:
     return True
 
 
+def _open(client: Client, name: str) -> Any:
+    """A reader of the whole file. Raises FileNotFoundError, RuntimeError if its end stays unknown.
+
+    Where ``dfs.namenode.file.close.num-committed-allowed`` is not 0, a file may be closed before a data node reports its
+    last block. Until then a reader ends before that block, without an error.
+    """
+    for pause in _PAUSES:
+        reader = client.read(name)
+        length = client.get_file_info(name).length
+        if len(reader) >= length:
+            return reader
+        sleep(pause)
+    raise RuntimeError(
+        f"its readers end at {len(reader)} of {length} bytes, because no data node reports the last block"
+    )
+
+
 def _is_file_with(client: Client, name: str, data: bytes) -> bool:
     try:
-        return bytes(client.read(name).read()) == data
+        return bytes(_open(client, name).read()) == data
     except FileNotFoundError:
         return False

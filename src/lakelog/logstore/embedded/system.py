@@ -88,7 +88,7 @@ class EmbeddedLogSystem(LogSystem):
             used = database.execute("select count(*) from ends where next > 0").fetchone()[0]
         if used or int(meta["buckets"]) != location.buckets:
             raise AlreadyExists(
-                f"{location.address} is the embedded log of another table ({meta['buckets']} buckets): "
+                f"{location.address} is the embedded log of another table ({meta['buckets']} log partitions): "
                 f"choose another 'log-store.address'"
             )
         return replace(location, log_id=meta["log_id"], machine=meta["machine"])

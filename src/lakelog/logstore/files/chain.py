@@ -88,7 +88,9 @@ class SegmentChain:
     def __init__(self, location: LogLocation) -> None:
         self._location, identity = location, read_identity(location)
         if identity["buckets"] != location.buckets:
-            raise NotFound(f"the log in '{location.address}' has {identity['buckets']} buckets, not {location.buckets}")
+            raise NotFound(
+                f"the log in '{location.address}' has {identity['buckets']} log partitions, not {location.buckets}"
+            )
         self._root = f"{location.address}/{identity['log_id']}"
         self._io = storage_of(location).within(self._root)
         self._floor = Floor(0, (0,) * location.buckets)
