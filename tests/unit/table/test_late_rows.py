@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
-from failing_jobs import Job
+from failing_jobs import Job, net
+from failing_jobs import files as bag
+from lakelog.errors import CommitDecided, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
+from lakelog.logstore.protocol.healing_plan import Healing
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over, take_over_now
 from lakelog.table.log.register import register_writer
+from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
@@ -83,3 +91,47 @@ def test_maintenance_continues_despite_an_unreadable_record(tmp_path: Path, capl
     appender.flush()
     assert list(take_over(table.logical)) == []
     assert "late rows not found" in caplog.text
+
+
+@pytest.mark.parametrize("others", [[seal_staged], [seal_staged, take_over_now]], ids=["sealed", "taken over"])
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_late_correction_by_a_suspended_helper_is_reverted(
+    tmp_path: Path, key: str, kind: str, others: list[Callable[[DynamicTable], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A helper is suspended before it appends what another process then does, too; it appends, and dies."""
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key=key)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    decide_none_of_its_rows(table, kind, monkeypatch)
+    silence(table, "lost")
+    plan = Healing.plan
+    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+
+        def suspended(self: Healing, *given: pa.Table) -> object:
+            planned = plan(self, *given)
+            if planned:
+                patched.setattr(Healing, "plan", plan)
+                for work in others:
+                    work(table.logical)
+                patched.setattr(Healing, "plan", Mock(side_effect=Unavailable("dies")))
+            return planned
+
+        patched.setattr(Healing, "plan", suspended)
+        seal_staged(table.logical)
+    assert net(table)[2, "lost"] == -1
+    take_over_now(table.logical)
+    take_over_now(table.logical)
+    assert net(table) == net(table, "latest-full") == bag(table) == {(1, "a"): 1}
+    assert list(take_over(table.logical)) == []
+
+
+def decide_none_of_its_rows(table: Table, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer appends, decides that none of its rows count, and dies before it heals the log."""
+    register_writer(table.logical, "lost", kind)
+    task = TaskWriter(table.logical, "lost", 0, 0)
+    task.write(pa.record_batch({"id": pa.array([2], pa.int32()), "name": ["lost"]}))
+    task.flush_log()
+    with monkeypatch.context() as patched, pytest.raises((Unavailable, CommitDecided)):
+        patched.setattr(Committer, "_heal", Mock(side_effect=Unavailable("dies")))
+        Committer(table.logical, "lost", once=kind == BATCH).commit(0, [])

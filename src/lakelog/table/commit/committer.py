@@ -353,8 +353,7 @@ class Committer:
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
                     healed[bucket] = Healed(end, end)
                     continue
-            counted = judged.counted_from(bucket, start)
-            healed[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()), counted)
+            healed[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()), judged)
         before = -1 if known is None else known.decided
         self._known = HealedPosition.after(record.epoch, healed, decided=max(before, *accepted))
 
@@ -394,7 +393,7 @@ class Committer:
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
                 at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
-                healed = {b: repair.repair(b, start, counted=judged.counted_from(b, start)) for b, start in at.items()}
+                healed = {b: repair.repair(b, start, judged=judged) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
                     return {bucket: done.verified for bucket, done in healed.items()}
                 # else the writer has resumed and decided: heal to that

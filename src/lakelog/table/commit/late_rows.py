@@ -1,7 +1,8 @@
-"""Late rows: records that a suspended process appends after another process has taken its writer over (RFC 11).
+"""Late records: those that a suspended process appends after another process has taken its writer over (RFC 11).
 
-No decision accepts them and no driver heals them. The process that finds them registers their writer again with an
-expired lease. ``take_over`` then takes them back as those of any dead writer.
+No decision accepts late rows and no driver heals them. A late correction repeats what another process has done. The
+process that finds them registers their writer again with an expired lease. ``take_over`` then takes them back as those
+of any dead writer.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import LogState
 from lakelog.table.model.registrations import BATCH, Lease
-from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.heal")
+_Late = tuple[str, int, str, int]
+"""Writer, epoch, attempt and offset of a late record."""
+
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
 _FOUND_LATE: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
@@ -68,19 +73,22 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
     Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
-    them, no registered writer is open for them, and no correction follows. Raises Unavailable.
+    them, no registered writer is open for them, and no correction follows. A correction is late if the seal of its
+    writer has judged the record that it names. Raises Unavailable.
     """
-    left = _not_corrected(headers_of(records), healed)
-    if not left:
+    is_others = ~pl.col("writer").is_in(["", healed]) & ~pl.col("attempt").str.starts_with(LOG_ONLY)
+    headers = headers_of(records).filter(is_others)
+    rows, corrections = _not_corrected(headers), headers.filter(pl.col("kind") == CORRECTION, pl.col("sign") != 0)
+    if not rows and corrections.is_empty():
         return
     registered, found = table.registered.all(), waiting_epochs(table)
-    for writer, epoch, attempt, last in left:
-        known, decision = registered.get(writer), found.find(writer, epoch)
+    left = [row for row in rows if not _is_judged(found, bucket, row)] + _surplus(corrections, found.state, bucket)
+    for writer, _, attempt, last in left:
+        known = registered.get(writer)
         settled = {} if known is None else known.lease.settled or {}
-        is_judged = last < max(found.state.offsets.get(bucket, 0), settled.get(bucket, 0))
         is_awaited = known is not None and known.is_open
         seen = table.identity.key, bucket, attempt, last
-        if is_judged or is_awaited or (decision is not None and attempt in decision.accepted) or seen in _FOUND_LATE:
+        if last < settled.get(bucket, 0) or is_awaited or seen in _FOUND_LATE:
             continue
         _FOUND_LATE[seen] = None
         if known is not None:
@@ -91,19 +99,48 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
             table.registered.register(writer, starts, Lease(BATCH, 0))
 
 
-def _not_corrected(headers: pl.DataFrame, healed: str) -> list[tuple[str, int, str, int]]:
-    """(Writer, epoch, attempt, offset of its last row) of the attempts that no correction follows."""
-    others = headers.filter(~pl.col("writer").is_in(["", healed]))
-    if others.is_empty():
-        return []
+def _not_corrected(headers: pl.DataFrame) -> list[_Late]:
+    """The last rows of the attempts that no correction follows."""
     last = pl.col("offset").filter(pl.col("kind") == DATA).max()
     corrected = pl.col("offset").filter(pl.col("kind") == CORRECTION).max()
     found = (
-        others.lazy()
-        .filter(~pl.col("attempt").str.starts_with(LOG_ONLY))
+        headers.lazy()
         .group_by("writer", "epoch", "attempt")
         .agg(last=last, corrected=corrected)
         .filter(pl.col("corrected").fill_null(-1) < pl.col("last"))
+        .select("writer", "epoch", "attempt", "last")
+        .collect()
+    )
+    return found.rows()
+
+
+def _is_judged(found: WaitingEpochs, bucket: int, row: _Late) -> bool:
+    """True if a decision accepts the attempt of a row, or a snapshot has the log up to it."""
+    writer, epoch, attempt, offset = row
+    decision = found.find(writer, epoch)
+    return offset < found.state.offsets.get(bucket, 0) or (decision is not None and attempt in decision.accepted)
+
+
+def _surplus(corrections: pl.DataFrame, state: LogState, bucket: int) -> list[_Late]:
+    """The last corrections of the records whose count was right before them.
+
+    When a writer is sealed, the count of each of its records below ``verified`` is right, with all corrections below
+    ``counted``. So the later corrections of such a record must add up to zero. If they do not, the process that has
+    appended one was suspended before it, and has not read the log again.
+    """
+    seals = [
+        (writer, verified, max(verified, sealed.counted.get(bucket, 0)))
+        for writer, sealed in state.writers.items()
+        if (verified := sealed.verified.get(bucket, 0))
+    ]
+    judged = pl.LazyFrame(seals, {"writer": pl.String, "verified": pl.Int64, "counted": pl.Int64}, orient="row")
+    found = (
+        corrections.lazy()
+        .join(judged, on="writer")
+        .filter(pl.col("ref") < pl.col("verified"), pl.col("offset") >= pl.col("counted"))
+        .group_by("writer", "epoch", "attempt", "ref")
+        .agg(pl.col("sign").sum(), last=pl.col("offset").max())
+        .filter(pl.col("sign") != 0)
         .select("writer", "epoch", "attempt", "last")
         .collect()
     )

@@ -18,7 +18,7 @@ from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
-from lakelog.logstore.protocol.healing_plan import NONE_COUNTED, Counted, Healing, Later, LoggedChange
+from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
 from lakelog.options.log import DATA_FORMAT
 from lakelog.table.commit.late_rows import register_late_writers
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
@@ -74,7 +74,8 @@ class HealedPosition:
 class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 
-    ``later`` sets the handling of records of undecided epochs; ``was_taken_over`` is as in ``Healing``.
+    ``later`` sets the handling of records of undecided epochs. ``was_taken_over`` is as in ``Healing``, except in a
+    bucket whose region starts at a verified offset.
     """
 
     table: DynamicTable
@@ -85,13 +86,20 @@ class LogRepair:
     was_taken_over: bool = False
 
     def repair(
-        self, bucket: int, start: int, late: frozenset[bytes] = frozenset(), counted: Counted = NONE_COUNTED
+        self, bucket: int, start: int, late: frozenset[bytes] = frozenset(), judged: HealedPosition | None = None
     ) -> Healed:
         """Heals a bucket from an offset. Raises Unavailable, Fenced.
 
-        ``late`` are keys with a -U that may follow the insertion that replaces it (``late_keys``).
+        ``late`` are keys with a -U that may follow the insertion that replaces it (``late_keys``). ``judged`` is a
+        position of an earlier healing, of a seal or of this process.
         """
-        healing = replace(self._healing(bucket, start, late), counted=counted)
+        healing = self._healing(bucket, start, late)
+        if judged is not None:
+            # Below a verified offset, the count of each record is right. A later correction of one is surplus: its
+            # healer was suspended before the append. An origin says less: late rows may have registered the writer
+            # again, and corrections of the first take-over may follow that origin.
+            taken_over = self.was_taken_over and judged.verified.get(bucket) != start
+            healing = replace(healing, counted=judged.counted_from(bucket, start), was_taken_over=taken_over)
         return heal(reader_for(self.log), appender_for(self.log), bucket, start, healing)
 
     def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:
