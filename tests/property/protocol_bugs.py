@@ -18,6 +18,7 @@ from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedCh
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import SnapshotCutover
 from lakelog.table.log.record_schemas import RecordSchemas
@@ -109,6 +110,11 @@ def _nothing(*_: object) -> None:
     """Does not do it."""
 
 
+def _was_taken_over(repair: LogRepair, *_: object) -> bool:
+    """Never judges corrections of records that another process has healed."""
+    return repair.was_taken_over
+
+
 def _never_local(_: str) -> LogFactory:
     """Takes every log for one that no other CREATE can have adopted."""
     return LogFactory("", "")
@@ -150,7 +156,8 @@ BUGS: Final = {
     "wrong-order": _planted((Healing, "plan", _wrong_order)),
     "name-only": _planted((Healing, "plan", _name_only)),
     "no-last-state": _planted((Healing, "plan", _no_last_state)),
-    "accept-fenced": _planted((Healing, "plan", _accept_fenced)),
+    # with the second part, since a take-over reverts what the first one does
+    "accept-fenced": _planted((Healing, "plan", _accept_fenced), (LogRepair, "_is_unverified", _was_taken_over)),
     "offset-too-low": _planted((Committer, "_starts", _starts_with(-1))),
     "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
     "decide-twice": _planted((DecidedEpochs, "decide", _decide_again)),

@@ -95,12 +95,18 @@ class LogRepair:
         """
         healing = self._healing(bucket, start, late)
         if judged is not None:
-            # Below a verified offset, the count of each record is right. A later correction of one is surplus: its
-            # healer was suspended before the append. An origin says less: late rows may have registered the writer
-            # again, and corrections of the first take-over may follow that origin.
-            taken_over = self.was_taken_over and judged.verified.get(bucket) != start
+            taken_over = self._is_unverified(judged, bucket, start)
             healing = replace(healing, counted=judged.counted_from(bucket, start), was_taken_over=taken_over)
         return heal(reader_for(self.log), appender_for(self.log), bucket, start, healing)
+
+    def _is_unverified(self, judged: HealedPosition, bucket: int, start: int) -> bool:
+        """True if corrections of records before ``start`` are not judged, because another process may have made them.
+
+        Below a verified offset, the count of each record is right. A later correction of one is surplus: its healer was
+        suspended before the append. An origin says less: late rows may have registered the writer again, and
+        corrections of the first take-over may follow that origin.
+        """
+        return self.was_taken_over and judged.verified.get(bucket) != start
 
     def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:
         table, reader = self.table, reader_for(self.log)
