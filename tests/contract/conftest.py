@@ -25,6 +25,7 @@ _MARKS = {"kafka": [pytest.mark.kafka], "pulsar": [pytest.mark.pulsar]}
 _LOGS = {
     **{name: (name, {}) for name in (*LOG_SYSTEMS, "journal")},
     "kafka record by record": ("kafka", {"socket.keepalive.enable": "true"}),  # the batches do not know it
+    "pulsar without packs": ("pulsar", {"pulsar.producer.packs": "false"}),
 }
 """Logs under the suite: the system and the properties that choose its clients."""
 
@@ -75,7 +76,7 @@ def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
         address = request.getfixturevalue("broker").bootstrap
     elif name == "pulsar":
         server: PulsarServer = request.getfixturevalue("pulsar_server")
-        address, properties = server.service_url, server.properties
+        address, properties = server.service_url, {**properties, **server.properties}
 
     def make(buckets: int = 2, **more: object) -> LogLocation:
         topic = f"t-{uuid.uuid4()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
@@ -189,6 +190,31 @@ def test_a_header_of_another_version_is_an_error_and_plain_messages_are_unowned_
         everything(reader, 1)
     plain.close()
     other.close()
+
+
+def test_a_plain_client_reads_a_table_without_packs(pulsar_server, tmp_path) -> None:
+    table = on(pulsar_server, tmp_path, more=", 'properties.pulsar.producer.packs' = 'false'")
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+    table.delete("id = 2")
+    location = table.logical.log
+    plain = pulsar.Client(pulsar_server.service_url)
+    found: dict[str, dict[str, object]] = {}
+    for bucket in range(location.buckets):
+        reader = plain.create_reader(PulsarTopic(location).partition(bucket), pulsar.MessageId.earliest)
+        while reader.has_message_available():
+            message = reader.read_next(10_000)
+            if message.has_null_value():  # a commit marker
+                continue
+            change = json.loads(message.data())
+            if change["op"] == "d":
+                del found[message.partition_key()]
+            else:
+                found[message.partition_key()] = change["after"]
+    plain.close()
+    assert sorted(found) == ['{"id":1}', '{"id":3}']
+    assert {row["id"] for row in found.values()} == {1, 3}
+    assert files(table) == [(1, "a"), (3, "a")]
 
 
 def test_a_record_that_is_too_large_is_the_caller_s_to_change(pulsar_server) -> None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
+from lakelog.logstore import client_properties
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, Records
-from lakelog.logstore.pulsar.packs import PACK_KEY, Entry, Pack, entries_between, entry_of, pack_of, packed, unpacked
+from lakelog.logstore.pulsar import PULSAR
+from lakelog.logstore.pulsar.packs import (
+    PACK_KEY,
+    Entry,
+    Pack,
+    entries_between,
+    entry_of,
+    pack_of,
+    packed,
+    single,
+    unpacked,
+)
 
 LAST = Entry(2**27 - 1, 2**22 - 1)
 
@@ -119,3 +133,18 @@ def test_a_damaged_pack_is_corrupt() -> None:
     for bad in (replace(pack, content=pack.content[:40]), replace(pack, content=b""), replace(pack, count=3)):
         with pytest.raises(Corrupt, match=r"log message at offset \d+"):
             bad.columns()
+
+
+def test_every_documented_property_may_be_an_option_of_a_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "guide" / "log-systems.md"
+    documented = set(re.findall(r"`(pulsar\.[a-zA-Z.]+)`", page.read_text()))
+    assert documented == set(PULSAR.properties) <= set(client_properties())
+
+
+def test_a_record_without_a_pack_has_its_own_message() -> None:
+    keys = pa.array([b'{"id":1}', None, b"\xff", b"k"], pa.large_binary())
+    values = pa.array([b"v", None, b"v", b""], pa.large_binary())
+    messages = list(single(Records(keys, values, b"1|d|w|0|a")))
+    assert [(m.content, m.key) for m in messages[:2]] == [(b"v", '{"id":1}'), (None, None)]
+    # a message cannot have a key that is no text, or an empty value beside a null one
+    assert [PACK_KEY in m.properties for m in messages] == [False, False, True, True]

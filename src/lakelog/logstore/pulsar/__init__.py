@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.logstore.factory import SERVER, VALUE, VALUE_OR_FILE, LogFactory
+from lakelog.logstore.factory import FILE, SERVER, VALUE, VALUE_OR_FILE, LogFactory
 
 PULSAR: Final = LogFactory(
     name="pulsar",
@@ -15,6 +15,12 @@ PULSAR: Final = LogFactory(
         "pulsar.admin.adminUrl": SERVER,
         "pulsar.client.authPluginClassName": VALUE,
         "pulsar.client.authParams": VALUE_OR_FILE,
+        "pulsar.client.tlsTrustCertsFilePath": FILE,
+        "pulsar.client.tlsCertificateFilePath": FILE,
+        "pulsar.client.tlsKeyFilePath": FILE,
+        "pulsar.client.tlsHostnameVerificationEnable": VALUE,
+        "pulsar.client.tlsAllowInsecureConnection": VALUE,
+        "pulsar.producer.packs": VALUE,
     },
     extras={"pulsar": "pulsar", "urllib3": "pulsar"},
 )

@@ -22,6 +22,7 @@ import urllib3
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.pulsar import PULSAR
 from lakelog.options.compatibility import PROPERTIES_PREFIX
 from lakelog.options.log import LOG_ADDRESS
 
@@ -36,7 +37,7 @@ _INSECURE: Final = "pulsar.client.tlsAllowInsecureConnection"
 _HOSTNAME: Final = "pulsar.client.tlsHostnameVerificationEnable"
 _CERTIFICATE: Final = "pulsar.client.tlsCertificateFilePath"
 _KEY: Final = "pulsar.client.tlsKeyFilePath"
-_KNOWN: Final = (ADMIN_URL, _PLUGIN, AUTH_PARAMS, _TRUST, _INSECURE, _HOSTNAME, _CERTIFICATE, _KEY)
+_PACKS: Final = "pulsar.producer.packs"
 _PLUGINS: Final = {"AuthenticationToken": "token", "AuthenticationBasic": "basic", "AuthenticationTls": "tls"}
 _ADMIN_PORTS: Final = {"pulsar": ("http", 8080), "pulsar+ssl": ("https", 8443)}
 
@@ -52,24 +53,29 @@ class Access:
 
     def __post_init__(self) -> None:
         for key in self.location.properties:
-            if key not in _KNOWN:
-                near = difflib.get_close_matches(key, _KNOWN, 1, 0.4)
+            if key not in PULSAR.properties:
+                near = difflib.get_close_matches(key, PULSAR.properties, 1, 0.4)
                 hint = f", did you mean '{PROPERTIES_PREFIX}{near[0]}'?" if near else ""
                 raise InvalidOption(
                     f"option '{PROPERTIES_PREFIX}{key}' is unknown for a log on Pulsar{hint} Known: "
-                    f"{', '.join(PROPERTIES_PREFIX + name for name in _KNOWN)}"
+                    f"{', '.join(PROPERTIES_PREFIX + name for name in PULSAR.properties)}"
                 )
         if self._scheme not in _ADMIN_PORTS:
             raise InvalidOption(
                 f"option '{LOG_ADDRESS.key}' = '{self.location.address}' is not the service URL of a Pulsar cluster: "
                 f"write 'pulsar://host:6650', or 'pulsar+ssl://host:6651' with TLS"
             )
-        for key in (_INSECURE, _HOSTNAME):
+        for key in (_INSECURE, _HOSTNAME, _PACKS):
             if self._get(key, "false") not in ("true", "false"):
                 raise InvalidOption(
                     f"option '{PROPERTIES_PREFIX}{key}' must be 'true' or 'false', not '{self._get(key)}'"
                 )
         _ = self._method, self._credentials
+
+    @property
+    def has_packs(self) -> bool:
+        """True if a message holds many records, False if each record is a message for any client."""
+        return self._get(_PACKS, "true") == "true"
 
     @property
     def admin_urls(self) -> tuple[str, ...]:

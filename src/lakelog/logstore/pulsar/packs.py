@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -92,11 +93,32 @@ def entries_between(start: int, end: int) -> int | None:
 
 @dataclass(frozen=True)
 class Message:
-    """A message to send: its bytes, its properties, and its number of records."""
+    """A message to send: its bytes (None: a null value), its properties, its number of records, and its own key."""
 
-    content: bytes
+    content: bytes | None
     properties: dict[str, str]
     count: int
+    key: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The size of its content in bytes."""
+        return len(self.content or b"")
+
+
+def single(records: Records) -> Iterator[Message]:
+    """The records as a message each, which any client can read, in order."""
+    headers = repeat(records.headers) if isinstance(records.headers, bytes) else records.headers
+    for number, (key, value, header) in enumerate(zip(records.keys, records.values, headers, strict=False)):
+        own, content = key.as_py(), value.as_py()
+        try:
+            text = None if own is None else own.decode()
+        except UnicodeDecodeError:
+            text = ""
+        if text == "" or content == b"":  # a message cannot have these, so a pack of one has them
+            yield _message(records, number, number + 1)
+        else:
+            yield Message(content, {HEADER_KEY: header.decode("ascii")}, 1, text)
 
 
 def packed(records: Records) -> Iterator[Message]:

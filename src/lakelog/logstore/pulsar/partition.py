@@ -65,8 +65,8 @@ class PartitionFollower:
             self.packs.append(pack)
             self.held += pack.size
             self._is_fresh = False
-            # after the whole entry; an entry of another client may contain more messages
-            self.next = entry.next.offset() if pack.is_packed else pack.last + 1
+            # after the whole entry; a batch of another client may contain more messages
+            self.next = entry.next.offset() if found.batch_index() < 0 else pack.last + 1
         return True
 
     def drop_before(self, offset: int) -> None:

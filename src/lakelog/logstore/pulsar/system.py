@@ -20,7 +20,7 @@ from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem, PendingAppend, Records
 from lakelog.logstore.pulsar.access import TIMEOUT_S, client_for, error_of, translated_errors, unavailable
-from lakelog.logstore.pulsar.packs import Entry, Message, packed
+from lakelog.logstore.pulsar.packs import Entry, Message, packed, single
 from lakelog.logstore.pulsar.probe import probe
 from lakelog.logstore.pulsar.reader import PulsarReader
 from lakelog.logstore.pulsar.topic import PulsarTopic
@@ -114,8 +114,8 @@ class PulsarAppender(LogAppender):
     def append(self, bucket: int, records: Records) -> PendingAppend:
         self._watch.check()
         pending = _Acknowledged(self._location, records)
-        for message in packed(records):
-            self._wait(_MOST_BYTES - len(message.content), _MOST_MESSAGES - 1)
+        for message in packed(records) if self._topic.access.has_packs else single(records):
+            self._wait(_MOST_BYTES - message.size, _MOST_MESSAGES - 1)
             self._send(bucket, message, functools.partial(pending.acknowledged, pending.sent(message.count)))
         return pending
 
@@ -130,7 +130,7 @@ class PulsarAppender(LogAppender):
                 producer.close()
 
     def _send(self, bucket: int, message: Message, stored: Callable[[Entry], None]) -> None:
-        producer, sending, size = self._producer(bucket), self._sending, len(message.content)
+        producer, sending, size = self._producer(bucket), self._sending, message.size
 
         def answered(result: pulsar.Result, found: pulsar.MessageId) -> None:
             """Called by a thread of the client."""
@@ -149,7 +149,7 @@ class PulsarAppender(LogAppender):
             sending.bytes += size
             sending.messages += 1
         try:
-            producer.send_async(message.content, answered, properties=message.properties)
+            producer.send_async(message.content, answered, message.properties, message.key)
         except pulsar.PulsarException as failed:
             self._discard_unsent()
             raise _failed(self._location, str(failed), error_of(self._location, failed)) from failed
