@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidOption, InvalidRequest, OffsetExpired, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, NotFound, OffsetExpired, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded import appender as appending
@@ -158,8 +158,18 @@ def test_a_reader_that_has_passed_the_markers_needs_no_older_record(tmp_path: Pa
     assert floors is not None and all(0 < floors[bucket] <= ends[bucket] for bucket in ends)
     seen = observe(table.logical)
     assert seen is not None and seen.ends == ends and seen.floors == floors
-    named.delete("r")
-    assert not named.list() and named.needed("r") is None
+
+
+@pytest.mark.parametrize("call", ["reset_consumer('db.t', 'old')", "clear_consumers('db.t')"])
+def test_a_mirror_that_has_ended_is_forgotten_by_a_procedure(tmp_path: Path, call: str) -> None:
+    table = make(tmp_path)
+    named = NamedReaders(table.logical.io, table.path)
+    named.record("old", {0: 1}, {0: 0})
+    with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+        lake.sql(f"call sys.{call}")
+        assert not named.list() and named.needed("old") is None
+        with pytest.raises(NotFound, match="no consumer 'old'"):
+            lake.sql("call sys.reset_consumer('db.t', 'old')")
 
 
 def test_an_idle_step_of_a_tail_returns_nothing_and_does_not_move_it(tmp_path: Path) -> None:

@@ -87,10 +87,7 @@ class NamedReaders:
 
         Raises InvalidRequest for a name that is not a valid file name.
         """
-        if not name.strip() or "/" in name or "\\" in name:
-            raise InvalidRequest(
-                f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'"
-            )
+        _check_name(name)
         if needs is not None:
             self.io.write(f"{self._needs}/{name}", _to_json(needs))
         self.io.write(f"{self._root}/{name}", _to_json(offsets))
@@ -109,7 +106,8 @@ class NamedReaders:
         return [*(reader.offsets for reader in readers), *(found for found in needs if found is not None)]
 
     def delete(self, name: str) -> bool:
-        """Forgets a reader; returns False if there is none of this name."""
+        """Forgets a reader; returns False if there is none of this name. Raises InvalidRequest as ``record``."""
+        _check_name(name)
         found = self.io.exists(f"{self._root}/{name}")
         for path in (f"{self._root}/{name}", f"{self._needs}/{name}"):
             self.io.delete(path)
@@ -125,6 +123,11 @@ class NamedReaders:
                 continue
             out.append(NamedReader(status.name, found, status.mtime_ms))
         return sorted(out, key=lambda reader: reader.name)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or "/" in name or "\\" in name:
+        raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'")
 
 
 def _to_json(offsets: Mapping[int, int]) -> bytes:
