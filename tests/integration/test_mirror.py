@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lakelog import connect
-from lakelog.errors import AlreadyExists, Fenced, InvalidRequest, OffsetExpired, TableReplaced
+from lakelog.errors import AlreadyExists, Fenced, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.kafka import mirror as kafka_mirror
@@ -31,6 +31,7 @@ from lakelog.table.log.scan import LogScan
 from log_tables import make, rows, trim
 
 KILLS = 12
+BUCKETS, UNKEYED = ", 'bucket' = '2'", ", 'bucket-key' = 'id'"
 
 
 def committed(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, bytes | None, dict[str, Any]]]:
@@ -42,6 +43,7 @@ def committed(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, bytes | Non
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
@@ -117,8 +119,15 @@ def test_a_plain_consumer_ends_with_the_table(kafka, tmp_path, topic, system, mo
     assert ops == ({"c": 4, "u": 1, "d": 1} if mode == "all" else {"c": 5, "d": 1})
 
 
-def test_a_mirror_has_the_partitions_of_the_log(kafka, tmp_path, topic) -> None:
-    table = make(tmp_path, key="")
+@pytest.mark.parametrize("kind", ["keyed", "unkeyed", "dynamic", "one"])
+def test_a_mirror_has_the_partitions_of_the_log(kafka, tmp_path, topic, kind) -> None:
+    more = {"dynamic": ", 'bucket' = '-1', 'log-store.partitions' = '3'", "one": ", 'log-store.partitions' = '1'"}
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        f"create table db.t (id int, name string{'' if kind == 'unkeyed' else ', primary key (id)'}) using lakelog "
+        f"tblproperties ('log-store.enabled' = 'true'{more.get(kind, BUCKETS + UNKEYED * (kind == 'unkeyed'))})"
+    )
+    table = lake.table("db.t")
     write(table, *range(50))
     assert run(table, address(kafka, topic)) == 50
     found = {(partition, change["after"]["id"]) for partition, _, change in committed(kafka, topic)}
@@ -141,6 +150,34 @@ def test_the_start_counts_for_a_new_mirror_only(kafka, tmp_path, topic, start, f
     write(table, 3)
     run(table, address(kafka, topic), start="latest")
     assert ids(kafka, topic) == found
+
+
+def test_a_log_of_changes(kafka, tmp_path, topic) -> None:
+    table, to = make(tmp_path, ", 'log.content' = 'changes'"), address(kafka, topic)
+    write(table, 1, 2)
+    run(table, to)
+    write(table, 2, 3, name="b")
+    run(table, to)
+    assert sorted((row["id"], row["name"]) for row in folded(kafka, topic).values()) == [(1, "a"), (2, "b"), (3, "b")]
+    assert [change["op"] for _, key, change in committed(kafka, topic) if key == b'{"id":2}'] == ["c", "u"]
+
+
+def test_a_broker_that_does_not_answer(kafka, tmp_path, topic, monkeypatch) -> None:
+    monkeypatch.setattr(kafka_mirror, "TIMEOUT_S", 1.0)
+    table = make(tmp_path)
+    with pytest.raises(Unavailable, match="127.0.0.1:1 cannot be reached.*the address of the mirror"):
+        run(table, f"kafka://127.0.0.1:1/{topic}")
+
+
+def test_topics_that_an_administrator_has_made(kafka, tmp_path, topic, monkeypatch) -> None:
+    table = make(tmp_path)
+    write(table, 1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for made in admin.create_topics([NewTopic(topic, 2), NewTopic(f"{topic}.position", 1)]).values():
+        made.result(30)
+    monkeypatch.setattr(kafka_mirror, "NewTopic", None)  # creates none
+    monkeypatch.setattr(AdminClient, "create_topics", None, raising=False)
+    assert run(table, address(kafka, topic)) == 1
 
 
 def test_whole_changes_of_an_upsert_log(kafka, tmp_path, topic) -> None:
@@ -337,12 +374,12 @@ def test_rows_that_expired_before_the_mirror_read_them(kafka, tmp_path, topic) -
 def test_a_topic_of_another_producer_or_shape_is_refused(kafka, tmp_path, topic) -> None:
     table = make(tmp_path)
     write(table, 1)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     for made in admin.create_topics([NewTopic(topic, 3), NewTopic(f"{topic}-used", 2)]).values():
         made.result(30)
     with pytest.raises(AlreadyExists, match="3 partitions.*needs 2"):
         run(table, address(kafka, topic))
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     producer.produce(f"{topic}-used", b"x", partition=0)
     producer.flush(30)
     with pytest.raises(AlreadyExists, match="holds or held records"):
@@ -353,7 +390,7 @@ def test_a_deleted_topic_is_not_continued(kafka, tmp_path, topic) -> None:
     table, to = make(tmp_path), address(kafka, topic)
     write(table, 1)
     run(table, to)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     admin.delete_topics([topic])[topic].result(30)
     with pytest.raises(InvalidRequest, match=f"was deleted.*{topic}.position"):
         run(table, to)

@@ -28,10 +28,19 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from lakelog.errors import AlreadyExists, Corrupt, Fenced, InvalidRequest, LakelogError
+from lakelog.errors import (
+    AlreadyExists,
+    Corrupt,
+    Fenced,
+    InvalidOption,
+    InvalidRequest,
+    LakelogError,
+    NotFound,
+    Unavailable,
+)
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LogLocation, LogMirror, Records
-from lakelog.logstore.kafka.topic import LATEST, TIMEOUT_S, KafkaTopic, client, error_of, unavailable
+from lakelog.logstore.kafka.topic import LATEST, NO_TOPIC, TIMEOUT_S, KafkaTopic, client, error_of
 
 POSITION_SUFFIX: Final = ".position"
 """What the name of the topic of the position has after the name of the mirror's topic."""
@@ -47,7 +56,7 @@ _POSITION_CONFIG: Final = {
 }
 _PRODUCER: Final = "enable.idempotence=true acks=all linger.ms=5 compression.type=lz4 transactional.id="
 _CONSUMER: Final = """group.id=lakelog enable.auto.commit=false enable.partition.eof=true
-    isolation.level=read_committed auto.offset.reset=earliest"""
+    isolation.level=read_committed auto.offset.reset=earliest fetch.wait.max.ms=10"""
 _FENCED: Final = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
@@ -56,7 +65,7 @@ class KafkaMirror(LogMirror):
 
     def __init__(self, location: LogLocation) -> None:
         self._location, self._positions = location, location.topic + POSITION_SUFFIX
-        self._topic_id = ""
+        self._transactional_id, self._topic_id = f"lakelog-mirror-{location.topic}", ""
         self._producer: Producer | None = None
         with self._translated():
             self._admin = AdminClient(client(location))
@@ -68,12 +77,12 @@ class KafkaMirror(LogMirror):
         return self._checked(self._read(), ids.get(self._location.topic, ""))
 
     def begin(self) -> str | None:
-        topic = self._location.topic
-        self._create(topic, self._location.buckets, {"cleanup.policy": "delete"})
-        self._create(self._positions, 1, _POSITION_CONFIG)
+        topic, known = self._location.topic, self._ids()
+        self._ensure(topic, self._location.buckets, {"cleanup.policy": "delete"}, topic in known)
+        self._ensure(self._positions, 1, _POSITION_CONFIG, self._positions in known)
         self._topic_id = self._ids()[topic]
         with self._translated():
-            self._producer = Producer(client(self._location, f"{_PRODUCER}lakelog-mirror-{topic}"))
+            self._producer = Producer(client(self._location, _PRODUCER + self._transactional_id))
             self._repeated(lambda seconds: self._open.init_transactions(seconds))
         found = self._checked(self._read(), self._topic_id)
         shape = KafkaTopic(self._location).offsets(LATEST, range(self._location.buckets))
@@ -107,19 +116,23 @@ class KafkaMirror(LogMirror):
         return self._producer
 
     def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes) -> None:
-        deadline = monotonic_s() + _COMMIT_S
-        while True:
-            try:
-                self._open.produce(topic, value, key, partition)
-                return
-            except BufferError:
-                if monotonic_s() > deadline:
-                    raise unavailable(self._location, f"no record was acknowledged for {_COMMIT_S:.0f} s") from None
-                self._open.poll(0.1)
-            except KafkaException as failed:
-                if failed.args[0].code() == KafkaError._FATAL:
-                    self._open.commit_transaction(TIMEOUT_S)  # raises the cause
-                raise
+        try:
+            self._open.produce(topic, value, key, partition)
+        except BufferError:
+            self._make_room()
+            self._open.produce(topic, value, key, partition)
+        except KafkaException as failed:
+            if failed.args[0].code() == KafkaError._FATAL:
+                self._open.commit_transaction(TIMEOUT_S)  # raises the cause
+            raise
+
+    def _make_room(self) -> None:
+        """Waits until the client's queue is half empty."""
+        most, deadline = len(self._open) // 2, monotonic_s() + _COMMIT_S
+        while len(self._open) > most:
+            if monotonic_s() > deadline:
+                raise self._unavailable(f"{len(self._open)} records wait")
+            self._open.poll(0.1)
 
     def _repeated(self, request: Any) -> None:
         """Sends a request (seconds → None) again while its error allows it."""
@@ -137,13 +150,33 @@ class KafkaMirror(LogMirror):
         try:
             yield
         except KafkaException as failed:
-            error = failed.args[0]
-            if error.code() in _FENCED:
-                raise Fenced(
-                    f"another process mirrors a log into topic '{self._location.topic}' on {self._location.address}: "
-                    "it continues where this one has stopped. Run one process for each topic"
-                ) from failed
-            raise error_of(self._location, error) from failed
+            raise self._error(failed.args[0]) from failed
+
+    def _error(self, error: KafkaError) -> LakelogError:
+        topic, address, code = self._location.topic, self._location.address, error.code()
+        if code in _FENCED:
+            return Fenced(
+                f"another process mirrors a log into topic '{topic}' on {address}: it continues where this one has "
+                "stopped. Run one process for each topic"
+            )
+        if code in NO_TOPIC:
+            return NotFound(
+                f"topic '{topic}' or '{self._positions}' on {address} was deleted while a mirror wrote to it: to start "
+                "again, delete both"
+            )
+        if code == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return InvalidOption(
+                f"Kafka at {address} does not allow this user the transactional id '{self._transactional_id}': grant "
+                "WRITE and DESCRIBE on it"
+            )
+        found = error_of(self._location, error)
+        return self._unavailable(error.str()) if isinstance(found, Unavailable) else found
+
+    def _unavailable(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"Kafka at {self._location.address} cannot be reached or does not answer ({why}): check that the broker "
+            "runs, the address of the mirror, and that its advertised listeners can be reached from here"
+        )
 
     def _ids(self) -> dict[str, str]:
         """The ids of the two topics, by name; without a topic that does not exist."""
@@ -159,16 +192,13 @@ class KafkaMirror(LogMirror):
                         raise
         return found
 
-    def _create(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        """Creates a topic, or checks an existing one; returns once the brokers know it."""
-        topic = NewTopic(name, num_partitions=partitions, config=config)
-        with self._translated():
-            made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
-            try:
+    def _ensure(self, name: str, partitions: int, config: dict[str, str], exists: bool) -> None:
+        """Creates a topic that does not exist, or checks an existing one; returns once the brokers know it."""
+        with self._translated(), _created_elsewhere():
+            if not exists:
+                topic = NewTopic(name, num_partitions=partitions, config=config)
+                made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
                 made[name].result(TIMEOUT_S * 2)
-            except KafkaException as failed:
-                if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
         found = self._partitions(name)
         if found != partitions:
             raise AlreadyExists(
@@ -233,4 +263,14 @@ class KafkaMirror(LogMirror):
                 return last
             elif not error.retriable():
                 raise KafkaException(error)
-        raise unavailable(self._location, f"topic '{self._positions}' does not answer")
+        raise self._unavailable(f"topic '{self._positions}' does not answer")
+
+
+@contextlib.contextmanager
+def _created_elsewhere() -> Iterator[None]:
+    """Accepts that another process has created the topic."""
+    try:
+        yield
+    except KafkaException as failed:
+        if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise

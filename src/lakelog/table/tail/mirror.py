@@ -51,6 +51,8 @@ _MOST_ROWS: Final = 100_000
 _LONGEST_S: Final = 0.1
 """Age of its first row at which a transaction ends, even if the tail has more rows."""
 _REPORT_EVERY_S: Final = 1.0
+_HOLD_EVERY_S: Final = 30.0
+"""Interval at which a mirror reports that it still reads its first snapshot."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,7 @@ class _MirrorRun:
     def __init__(self, scan: LogScan, sink: LogMirror, topic: str, is_new: bool) -> None:
         self._scan, self._sink, self._name, self._is_new = scan, sink, f"mirror-{topic}", is_new
         self._needs: ReaderNeeds | None = None
+        self._held_s = float("-inf")
         self._committed_s, self._reported_s, self._unreported = monotonic_s(), monotonic_s(), 0
         self._position, self._committed = "", TailPosition(LogPosition({}))
 
@@ -252,11 +255,15 @@ class _MirrorRun:
     def _keep(self, is_last: bool = False) -> None:
         """Stores the committed position, so that the log and its first snapshot stay."""
         assert self._needs is not None
-        if self._needs.record(self._committed.log.offsets, is_last):
-            consumers, full = self._scan.table.store.consumers, self._committed.log.full
-            if full is not None and full[0]:
+        self._needs.record(self._committed.log.offsets, is_last)
+        consumers, full = self._scan.table.store.consumers, self._committed.log.full
+        if full is not None and full[0]:
+            if monotonic_s() > self._held_s + _HOLD_EVERY_S:
                 consumers.record(self._name, full[0])
-            elif consumers.position(self._name) is not None:
+                self._held_s = monotonic_s()
+        elif self._held_s < float("inf"):
+            self._held_s = float("inf")
+            if consumers.position(self._name) is not None:
                 consumers.delete(self._name)
 
     def _progress(self, tail: Tail) -> MirrorProgress:

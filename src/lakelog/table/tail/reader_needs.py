@@ -46,20 +46,20 @@ class ReaderNeeds:
         stored = self._readers.needed(name)
         self._needs = _lower(start, _unsealed_floors(table) if stored is None else stored)
         self._observed: Observation | None = None
+        self._recorded: Offsets = {}
         self._observed_s = self._recorded_s = float("-inf")
 
-    def record(self, offsets: Offsets, is_last: bool = False) -> bool:
-        """Stores the position, at most once a second unless it ``is_last``; True if it did. Raises Unavailable."""
-        if not is_last and monotonic_s() < self._recorded_s + _RECORD_EVERY_S:
-            return False
-        self._recorded_s = monotonic_s()
+    def record(self, offsets: Offsets, is_last: bool = False) -> None:
+        """Stores a new position, at most once a second, and one that ``is_last`` always. Raises Unavailable."""
+        if not is_last and (offsets == self._recorded or monotonic_s() < self._recorded_s + _RECORD_EVERY_S):
+            return
         seen = self._observed
         if seen is not None and all(offsets.get(bucket, 0) >= end for bucket, end in seen.ends.items()):
             self._needs, self._observed = seen.floors, None
         if self._observed is None and monotonic_s() > self._observed_s + _OBSERVE_EVERY_S:
             self._observed, self._observed_s = observe(self._table), monotonic_s()
         self._readers.record(self._name, offsets, _lower(offsets, self._needs))
-        return True
+        self._recorded, self._recorded_s = dict(offsets), monotonic_s()
 
 
 def observe(table: DynamicTable) -> Observation | None:
