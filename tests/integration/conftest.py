@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,8 @@ def kafka(tmp_path_factory) -> Iterator[KafkaBroker]:
 def own_server(tmp_path) -> Iterator[PulsarServer]:
     with PulsarServer(tmp_path / "pulsar") as server:
         yield server
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    return f"{request.node.name}-{time.time_ns()}".replace("[", "-").replace("]", "")

@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "load": ("lakelog.cli.rows.load:load", "Write the rows of files into a table, without Spark."),
     "export": ("lakelog.cli.rows.export:export", "Write the rows of a table to a file, without Spark."),
     "follow": ("lakelog.cli.rows.follow:follow", "Materialize log-first rows into data files."),
+    "mirror": ("lakelog.cli.rows.mirror:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),
     "tables": ("lakelog.cli.tables.tables:tables", "List the tables of a warehouse."),
     "describe": ("lakelog.cli.tables.describe:describe", "Show the columns of a table."),
     "show": ("lakelog.cli.tables.show:show", "Show a system table: snapshots, files, tags, history …"),

@@ -40,6 +40,7 @@ from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.tail.async_tail import AsyncTail
+from lakelog.table.tail.mirror import MirrorProgress, mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
@@ -195,6 +196,23 @@ class Table(TableHistory, TableChanges):
         """``tail`` for ``async for``. A dedicated thread waits for the log and ends with the loop or its task."""
         ended = threading.Event()
         return AsyncTail(self.tail(start, stop or ended, columns, options), ended)
+
+    def mirror(
+        self,
+        to: str,
+        start: str = "latest-full",
+        stop: str | threading.Event | None = None,
+        properties: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Iterator[MirrorProgress]:
+        """Copies the committed changes of the log to a Kafka topic, ``kafka://host:9092/topic``, exactly once.
+
+        Records are debezium-json. ``start`` (latest-full, earliest, latest) counts for a new topic; later calls resume.
+        Each has the ``properties`` of Kafka's client, and any read ``options``. Yields about once a second. Raises
+        Fenced after the start of another mirror of the topic, and the errors of ``tail``.
+        """
+        table = self._table.with_hints(canonical_options(options or {}, "read"))
+        return mirror_log(table, to, start, stop, properties or {})
 
     def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
         """Writes files from rows that reached the log first (``Lake.write_realtime``), exactly once; no Spark.

@@ -236,6 +236,40 @@ class LogReader(ABC):
         """Releases the client."""
 
 
+class LogMirror(ABC):
+    """A topic with a copy of a log's changes for plain consumers, and the position of that copy; for one process.
+
+    Records and position are committed together or not at all. A newer mirror of the same topic fences an older one.
+    """
+
+    @abstractmethod
+    def position(self) -> str | None:
+        """The last committed position; None if the topic has none, because no mirror has written it.
+
+        Fences no other mirror. Raises InvalidRequest for the topic of another table, Unavailable, InvalidOption.
+        """
+
+    @abstractmethod
+    def begin(self) -> str | None:
+        """Creates the topic if it is missing, fences other mirrors, and returns the position after their last commit.
+
+        Called once, before ``commit``. Raises as ``position``; AlreadyExists for a topic of other producers, or with
+        another number of partitions.
+        """
+
+    @abstractmethod
+    def commit(self, parts: Sequence[tuple[int, Records]], position: str) -> None:
+        """Appends records (partition, records) and the position after them, in one transaction.
+
+        After an error it is unknown whether they were committed; another mirror finds out. Raises Fenced, Unavailable,
+        InvalidRequest (a row is too large).
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Releases the client, and aborts an open transaction."""
+
+
 class LogSystem(ABC):
     """A kind of log. Stateless; its factory is registered in ``options.parts.LOG_SYSTEMS``."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from lakelog.logstore.base import LogLocation, LogSystem
+from lakelog.logstore.base import LogLocation, LogMirror, LogSystem
 from lakelog.options.registry import load_target
 
 VALUE: Final = "value"
@@ -29,7 +29,7 @@ class LogFactory:
     the default of ``log-store.data-format``. ``properties`` maps the allowed client properties to their kinds. It must
     contain no property that loads code, runs a program or sends secrets to another server. ``speaks_kafka`` is True if
     Spark's Kafka connector can read and write the log. ``extras`` maps a third-party root package to the extra of
-    lakelog that installs it.
+    lakelog that installs it. ``mirror`` is the ``"module:Class"`` of the ``LogMirror``; "" if topics cannot be mirrors.
     """
 
     name: str
@@ -43,10 +43,16 @@ class LogFactory:
     properties: Mapping[str, str] = field(default_factory=dict)
     speaks_kafka: bool = False
     extras: Mapping[str, str] = field(default_factory=dict)
+    mirror: str = ""
 
     def __call__(self) -> LogSystem:
         """The log system. Raises NotInstalled if its client is missing."""
         made: LogSystem = load_target("log system", self.name, self.system, self.extras)()
+        return made
+
+    def open_mirror(self, location: LogLocation) -> LogMirror:
+        """A mirror in a topic, for the log of the table ``location.owner``. Raises NotInstalled, InvalidOption."""
+        made: LogMirror = load_target("log system", self.name, self.mirror, self.extras)(location)
         return made
 
     @property

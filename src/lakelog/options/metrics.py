@@ -23,6 +23,7 @@ BYTES_WRITTEN: Final = Metric(
     "bytes",
 )
 ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows returned by tails of the log.")
+ROWS_MIRRORED: Final = Metric("rows_mirrored", COUNTER, "Rows committed to the Kafka topics of mirrors.")
 COMMITS: Final = Metric(
     "commits",
     COUNTER,

@@ -85,7 +85,10 @@ def test_the_configuration_has_options_of_the_catalog_and_further_catalogs(wareh
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("warehose = 'x'", "has the unknown part 'warehose'; known: warehouse, options, catalogs, settings"),
+        (
+            "warehose = 'x'",
+            "has the unknown part 'warehose'; known: warehouse, options, catalogs, settings, properties",
+        ),
         ("warehouse = ", "cannot be read"),
         ("options = 'x'", r"'options' in the configuration .* must be a table: \[options\]"),
     ],
@@ -96,6 +99,16 @@ def test_a_wrong_configuration_is_reported(tmp_path: Path, text: str, message: s
     assert re.search(message, str(wrong))
 
 
+def test_the_configuration_has_the_properties_of_the_client_of_a_mirror(warehouse: Path, tmp_path: Path) -> None:
+    lakelog.connect(warehouse=str(warehouse)).sql(
+        "create table db.l (id int) tblproperties ('log-store.enabled' = 'true')"
+    )
+    file = configured(tmp_path, f'warehouse = "{warehouse}"\n[properties]\nsasl.password = "hunter2"\ndebug = "all"\n')
+    wrong = invoke("--config", file, "mirror", "db.l", "--to", "kafka://localhost:1/t").exception
+    assert isinstance(wrong, InvalidOption) and "'debug'" in str(wrong)
+    assert "hunter2" not in str(wrong)
+
+
 def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
     wrong = invoke("--config", str(tmp_path / "none.toml"), "tables").exception
     assert isinstance(wrong, NotFound) and "none.toml' does not exist" in str(wrong)
@@ -103,7 +116,9 @@ def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
 
 def test_the_secrets_of_a_configuration_are_not_printed(tmp_path: Path) -> None:
     place = WarehouseConfig("w", {"s3.secret-key": "hunter2"}, {"prod": {"s3.secret-key": "hunter2"}})
-    assert "hunter2" not in repr(place) + repr(place.reached)
+    assert "hunter2" not in repr(place) + repr(place.reached) + repr(
+        WarehouseConfig("w", properties={"sasl.password": "hunter2"})
+    )
     assert warehouse_config("w") == WarehouseConfig("w"), "outside of a command"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -375,3 +376,22 @@ def behind(scan: LogScan, position: LogPosition) -> list[int]:
 
 def away(*_: object) -> None:
     raise Unavailable("away")
+
+
+def test_a_tail_continues_within_epochs_that_one_writer_committed_after_each_other(tmp_path: Path) -> None:
+    table = make(tmp_path, key="")
+    with table.writer() as writer:
+        for number in range(3):
+            writer.write(rows(*range(number * 10, number * 10 + 10)))
+            writer.commit()
+    tail = table.tail("earliest", stop="latest", options={"log.consistency": "transactional"})
+    found: list[int] = []
+    while True:
+        batch = next(tail, None)
+        if batch is None:
+            break
+        found += batch["id"].to_pylist()
+        again = table.tail(tail.position, stop="latest", options={"log.consistency": "transactional"})
+        rest = [number for later in again for number in later["id"].to_pylist()]
+        assert sorted([*found, *rest]) == list(range(30))
+    assert len(found) == 30

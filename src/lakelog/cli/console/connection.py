@@ -17,17 +17,21 @@ from lakelog.lake import Lake
 from lakelog.lake import connect as connect_lake
 from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 
-_PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings")
+_PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings", "properties")
 
 
 @dataclass(frozen=True)
 class WarehouseConfig:
-    """The connection of a command: warehouse, options, additional catalogs, settings of Spark."""
+    """The connection of a command: warehouse, options, additional catalogs, settings of Spark.
+
+    ``properties`` are those of the client of a mirror.
+    """
 
     warehouse: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def reached(self) -> CatalogConfig:
@@ -73,6 +77,7 @@ def _read(file: Path, warehouse: str) -> WarehouseConfig:
         _texts(_table(file, "options", found)),
         {name: _texts(_table(file, name, catalogs)) for name in catalogs},
         _texts(_table(file, "settings", found)),
+        _texts(_table(file, "properties", found)),
     )
 
 

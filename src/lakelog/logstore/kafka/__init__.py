@@ -37,4 +37,5 @@ KAFKA: Final = LogFactory(
     properties={**dict.fromkeys(_PROPERTIES.split(), VALUE), **dict.fromkeys(_FILES.split(), FILE)},
     speaks_kafka=True,
     extras={"confluent_kafka": "kafka", "kafka": "kafka"},
+    mirror="lakelog.logstore.kafka.mirror:KafkaMirror",
 )

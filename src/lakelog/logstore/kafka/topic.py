@@ -43,7 +43,7 @@ LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _OLD_LEADER = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError._NOENT)
 """Errors of a client that caches the leader from before a broker restart until it requests the metadata again."""
-_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _REFUSED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED,
@@ -72,7 +72,7 @@ def translated_errors(location: LogLocation) -> Iterator[None]:
 def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
     """An error of the client as one of lakelog."""
     code = error.code()
-    if code in _NO_TOPIC:
+    if code in NO_TOPIC:
         return missing(location, f"(or one of its {location.buckets} partitions) does not exist")
     if code in _REFUSED:
         return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")

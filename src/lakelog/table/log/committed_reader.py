@@ -118,7 +118,7 @@ class CommittedReader:
         for part in region():
             for found in commits_in(part):
                 first.setdefault((found.writer, found.epoch), found.offset)
-        return [c for c in run if first[c.writer, c.epoch] == c.offset]
+        return [c for c in run if first.get((c.writer, c.epoch)) == c.offset]  # none: a reader has continued after it
 
     def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:
         """The log from ``first`` to ``last``, which is one of the records; buffered if it is short."""

@@ -65,7 +65,11 @@ class NamedReader:
 
 @dataclass(frozen=True)
 class NamedReaders:
-    """The named readers of one table's log (``<table>/lakelog/readers/<name>``)."""
+    """The named readers of one table's log (``<table>/lakelog/readers/<name>``).
+
+    A reader of committed rows also needs earlier records than its position: those of epochs that commit after it. It
+    stores where they begin, too (``<table>/lakelog/reader-needs/<name>``).
+    """
 
     io: FileIO
     table_path: str
@@ -74,13 +78,40 @@ class NamedReaders:
     def _root(self) -> str:
         return f"{self.table_path}/lakelog/readers"
 
-    def record(self, name: str, offsets: Mapping[int, int]) -> None:
-        """Stores a reader's position. Raises InvalidRequest for a name that is not a valid file name."""
-        if not name.strip() or "/" in name or "\\" in name:
-            raise InvalidRequest(
-                f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'"
-            )
-        self.io.write(f"{self._root}/{name}", orjson.dumps({str(b): o for b, o in sorted(offsets.items())}))
+    @property
+    def _needs(self) -> str:
+        return f"{self.table_path}/lakelog/reader-needs"
+
+    def record(self, name: str, offsets: Mapping[int, int], needs: Mapping[int, int] | None = None) -> None:
+        """Stores a reader's position, and the first records that it needs, if these are before the position.
+
+        Raises InvalidRequest for a name that is not a valid file name.
+        """
+        _check_name(name)
+        if needs is not None:
+            self.io.write(f"{self._needs}/{name}", _to_json(needs))
+        self.io.write(f"{self._root}/{name}", _to_json(offsets))
+
+    def needed(self, name: str) -> Mapping[int, int] | None:
+        """The first records that a reader needs, as it stored them last; None if it has stored none."""
+        try:
+            return read_as(self.io, f"{self._needs}/{name}", offsets_of)
+        except NotFound:
+            return None
+
+    def floors(self) -> Sequence[Mapping[int, int]]:
+        """The offsets that readers need: no reader needs a record below all of them."""
+        readers = self.list()
+        needs = (self.needed(reader.name) for reader in readers)
+        return [*(reader.offsets for reader in readers), *(found for found in needs if found is not None)]
+
+    def delete(self, name: str) -> bool:
+        """Forgets a reader; returns False if there is none of this name. Raises InvalidRequest as ``record``."""
+        _check_name(name)
+        found = self.io.exists(f"{self._root}/{name}")
+        for path in (f"{self._root}/{name}", f"{self._needs}/{name}"):
+            self.io.delete(path)
+        return found
 
     def list(self) -> Sequence[NamedReader]:
         """All readers, by name."""
@@ -92,3 +123,12 @@ class NamedReaders:
                 continue
             out.append(NamedReader(status.name, found, status.mtime_ms))
         return sorted(out, key=lambda reader: reader.name)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or "/" in name or "\\" in name:
+        raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'")
+
+
+def _to_json(offsets: Mapping[int, int]) -> bytes:
+    return orjson.dumps({str(b): o for b, o in sorted(offsets.items())})

@@ -269,9 +269,9 @@ def log_floors(table: DynamicTable) -> Mapping[int, int]:
     NotFound.
     """
     log_view = capture(table)
-    readers = NamedReaders(table.io, table.path).list()
+    readers = NamedReaders(table.io, table.path).floors()
     sealed = [writer.sealed_up_to for writer in log_view.writers.values()]
-    needed = log_view.starts([log_view.state.offsets, *sealed, *(reader.offsets for reader in readers)])
+    needed = log_view.starts([log_view.state.offsets, *sealed, *readers])
     return {bucket: offset for bucket, offset in needed.items() if bucket in log_view.state.offsets}
 
 

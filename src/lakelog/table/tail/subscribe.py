@@ -179,6 +179,7 @@ class _LogSteps:
                     yield from self._emitted(bucket, (), ends[bucket])
             self._scan.table.check_identity(IDENTITY_CHECK_S)
             if not moved:
+                yield None, replace(self._position, log=self._position.log.at(offsets), partial=None)
                 self._scan.reader.wait(offsets, _WAIT_S)
         self._keep_states()
 

@@ -123,11 +123,21 @@ class Tail(Iterator[pa.RecordBatch]):
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        batch, table = None, self._scan.table.name
+        while (batch := self.step()) is None:
+            pass
+        return batch
+
+    def step(self) -> pa.RecordBatch | None:
+        """The next batch; None if records without rows have passed, or if the log has no more records now.
+
+        In the last case ``reached`` does not change, and the next step waits for a record, at most half a second.
+        Raises StopIteration at the end.
+        """
+        table = self._scan.table.name
         with log_errors(table, "read"), self._scan.table.explained():
-            while batch is None:
-                batch, self.reached = next(self._steps)
-        METER.add(ROWS_TAILED, batch.num_rows, table=table)
+            batch, self.reached = next(self._steps)
+        if batch is not None:
+            METER.add(ROWS_TAILED, batch.num_rows, table=table)
         return batch
 
     @property

@@ -1,0 +1,117 @@
+"""Where a mirror starts, which topics it takes, and what ends it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from lakelog import connect
+from lakelog.errors import AlreadyExists, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.kafka import mirror as kafka_mirror
+from lakelog.table.log.register import NamedReaders
+from log_tables import make, trim
+from mirrored_topics import address, ids, run, write
+
+
+@pytest.mark.parametrize(("start", "found"), [("latest-full", [1, 2, 3]), ("earliest", [1, 2, 3]), ("latest", [3])])
+def test_the_start_counts_for_a_new_mirror_only(kafka, tmp_path, topic, start, found) -> None:
+    table = make(tmp_path)
+    write(table, 1, 2)
+    run(table, address(kafka, topic), start=start)
+    write(table, 3)
+    run(table, address(kafka, topic), start="latest")
+    assert ids(kafka, topic) == found
+
+
+def test_a_broker_that_does_not_answer(kafka, tmp_path, topic, monkeypatch) -> None:
+    monkeypatch.setattr(kafka_mirror, "TIMEOUT_S", 1.0)
+    table = make(tmp_path)
+    with pytest.raises(Unavailable, match="127.0.0.1:1 cannot be reached.*the address of the mirror"):
+        run(table, f"kafka://127.0.0.1:1/{topic}")
+
+
+def test_topics_that_an_administrator_has_made(kafka, tmp_path, topic, monkeypatch) -> None:
+    table = make(tmp_path)
+    write(table, 1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for made in admin.create_topics([NewTopic(topic, 2), NewTopic(f"{topic}.position", 1)]).values():
+        made.result(30)
+    monkeypatch.setattr(kafka_mirror, "NewTopic", None)  # creates none
+    monkeypatch.setattr(AdminClient, "create_topics", None, raising=False)
+    assert run(table, address(kafka, topic)) == 1
+
+
+def test_rows_that_expired_before_the_mirror_read_them(kafka, tmp_path, topic) -> None:
+    table, to = make(tmp_path), address(kafka, topic)
+    write(table, *range(10))
+    run(table, to)
+    write(table, *range(10, 20))
+    trim(table)
+    with pytest.raises(OffsetExpired, match=f"{topic}.*offset.*has expired.*log-store.retention"):
+        run(table, to)
+    assert ids(kafka, topic) == list(range(10))
+
+
+def test_a_topic_of_another_producer_or_shape_is_refused(kafka, tmp_path, topic) -> None:
+    table = make(tmp_path)
+    write(table, 1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for made in admin.create_topics([NewTopic(topic, 3), NewTopic(f"{topic}-used", 2)]).values():
+        made.result(30)
+    with pytest.raises(AlreadyExists, match="3 partitions.*needs 2"):
+        run(table, address(kafka, topic))
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer.produce(f"{topic}-used", b"x", partition=0)
+    producer.flush(30)
+    with pytest.raises(AlreadyExists, match="holds or held records"):
+        run(table, address(kafka, f"{topic}-used"))
+
+
+def test_a_deleted_topic_is_not_continued(kafka, tmp_path, topic) -> None:
+    table, to = make(tmp_path), address(kafka, topic)
+    write(table, 1)
+    run(table, to)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    admin.delete_topics([topic])[topic].result(30)
+    with pytest.raises(InvalidRequest, match=f"was deleted.*{topic}.position"):
+        run(table, to)
+
+
+def test_a_mirror_is_a_named_reader_of_the_log(kafka, tmp_path, topic) -> None:
+    table, to = make(tmp_path), address(kafka, topic)
+    write(table, 1, 2)
+    run(table, to)
+    log = table.logical.log
+    assert log is not None
+    (reader,) = NamedReaders(table.logical.io, table.path).list()
+    assert (reader.name, reader.offsets) == (f"mirror-{topic}", reader_for(log).end_offsets())
+
+
+def test_a_table_that_is_dropped_ends_its_mirror(kafka, tmp_path, topic) -> None:
+    table, to, failed, begun = make(tmp_path), address(kafka, topic), [], threading.Event()
+    write(table, 1)
+
+    def following() -> None:
+        with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+            try:
+                for _ in lake.table("db.t").mirror(to):
+                    begun.set()
+            except Exception as why:
+                failed.append(why)
+
+    thread = threading.Thread(target=following)
+    thread.start()
+    assert begun.wait(60)
+    with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+        lake.sql("drop table db.t")
+        thread.join(60)
+        assert isinstance(failed[0], TableReplaced), failed
+        lake.sql("create table db.t (id int, name string, primary key (id)) tblproperties "
+                 "('log-store.enabled' = 'true', 'bucket' = '2')")  # fmt: skip
+        with pytest.raises(InvalidRequest, match="another table.*dropped and created again"):
+            run(lake.table("db.t"), to)
