@@ -1,8 +1,8 @@
 """A real HDFS: Hadoop's own mini cluster, one name node and two data nodes in one Java process.
 
 A file is closed when the name node knows its last block. With one data node the client is faster than that report and
-waits half a second for each file; with two, as in clusters that people run, it need not. Files may be closed before their
-last block is reported, as some clusters are configured; readers wait for it.
+waits half a second for each file; with two, as in clusters that people run, it need not. Files may be closed before
+their last block is reported, as some clusters are configured; readers wait for it.
 """
 
 from __future__ import annotations

@@ -297,8 +297,8 @@ def _exists(client: Client, name: str) -> bool:
 def _open(client: Client, name: str) -> Any:
     """A reader of the whole file. Raises FileNotFoundError, RuntimeError if its end stays unknown.
 
-    Where ``dfs.namenode.file.close.num-committed-allowed`` is not 0, a file may be closed before a data node reports its
-    last block. Until then a reader ends before that block, without an error.
+    Where ``dfs.namenode.file.close.num-committed-allowed`` is not 0, a file may be closed before a data node reports
+    its last block. Until then a reader ends before that block, without an error.
     """
     for pause in _PAUSES:
         reader = client.read(name)

@@ -68,8 +68,8 @@ class FilesLogSystem(LogSystem):
         adopted = replace(location, log_id=found["log_id"])
         if found["buckets"] != location.buckets or any(SegmentChain(adopted).ends):
             raise AlreadyExists(
-                f"'{location.address}' has the log of another table ({found['buckets']} log partitions): choose another "
-                f"'{LOG_ADDRESS.key}'"
+                f"'{location.address}' has the log of another table ({found['buckets']} log partitions): choose "
+                f"another '{LOG_ADDRESS.key}'"
             )
         return adopted
 
