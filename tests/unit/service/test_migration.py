@@ -16,7 +16,15 @@ from pyarrow import dataset
 
 import lakelog
 from lakelog.cli.main import lakelog as command
-from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, InvalidSchema, NotFound, NotInstalled
+from lakelog.errors import (
+    AlreadyExists,
+    CommitConflict,
+    InvalidOption,
+    InvalidRequest,
+    InvalidSchema,
+    NotFound,
+    NotInstalled,
+)
 from lakelog.lake import Lake
 from lakelog.service.migration import SOURCES
 from lakelog.service.migration.arrow_sources import ParquetSource
@@ -167,6 +175,20 @@ def test_a_log_gets_no_row_of_the_history(tmp_path: Path, lake: Lake) -> None:
     assert done.exit_code == 0, done.output
     assert list(lake.table("db.t").tail("earliest", stop="latest")) == []
     assert len(rows_of(lake)) == 3
+
+
+def test_an_empty_source_makes_an_empty_table(tmp_path: Path, lake: Lake) -> None:
+    (tmp_path / "files").mkdir()
+    pq.write_table(ORDERS.slice(0, 0), tmp_path / "files" / "1.parquet")
+    done = migrated(tmp_path, str(tmp_path / "files"), "db.t", "--primary-key", "id", "--format", "jsonl")
+    assert json.loads(done.stdout) == {"table": "db.t", "rows": 0, "snapshot": None}
+    assert rows_of(lake) == []
+
+
+def test_an_option_without_a_value_is_refused(tmp_path: Path) -> None:
+    done = migrated(tmp_path, written(tmp_path), "db.t", "--option", "bucket")
+    assert isinstance(done.exception, InvalidOption)
+    assert "write --option bucket=4" in str(done.exception)
 
 
 def test_the_columns_are_those_of_all_files(tmp_path: Path, lake: Lake) -> None:
