@@ -155,9 +155,11 @@ def emptied(place: Path) -> Iterator[None]:
     aside = place.with_name("aside")
     place.rename(aside)
     place.mkdir()
-    yield
-    move_into(place, aside)
-    aside.rename(place)
+    try:
+        yield
+    finally:
+        move_into(place, aside)
+        aside.rename(place)
 
 
 def move_into(place: Path, other: Path) -> None:
