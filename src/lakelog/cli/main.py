@@ -23,6 +23,10 @@ _COMMANDS: Final = {
     "head": ("lakelog.cli.rows.head:head", "Print some rows of a table, without Spark."),
     "tail": ("lakelog.cli.rows.tail:tail", "Print the changes of a table as its log receives them."),
     "load": ("lakelog.cli.rows.load:load", "Write the rows of files into a table, without Spark."),
+    "migrate": (
+        "lakelog.cli.rows.migrate:migrate",
+        "Copy a table of Delta, Iceberg, Parquet files or Spark into lakelog.",
+    ),
     "export": ("lakelog.cli.rows.export:export", "Write the rows of a table to a file, without Spark."),
     "follow": ("lakelog.cli.rows.follow:follow", "Materialize log-first rows into data files."),
     "mirror": ("lakelog.cli.rows.mirror:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),

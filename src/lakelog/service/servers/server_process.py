@@ -118,14 +118,17 @@ _JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 
 
 class KafkaBroker(ServerProcess):
-    """One node that is broker and controller. The first start on a machine downloads the jars (45 MB)."""
+    """One node that is broker and controller, by default on a free port.
+
+    The first start on a machine downloads the jars (45 MB).
+    """
 
     NAME = "Kafka broker"
     START_S = 60.0
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, port: int | None = None) -> None:
         super().__init__(directory)
-        self._port, self._controller = free_port(), free_port()
+        self._port, self._controller = port or free_port(), free_port()
         self.bootstrap = self.address = f"127.0.0.1:{self._port}"
 
     def command(self) -> Sequence[str]:

@@ -1,0 +1,95 @@
+"""Sources that Arrow reads without Spark: Parquet files, Delta Lake, Apache Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.lake import Lake
+from lakelog.options.registry import load_target
+from lakelog.service.migration.source import ArrowSource, partitions_in
+
+_EXTRAS: Final = {"deltalake": "delta", "pyiceberg": "iceberg"}
+
+
+class _DatasetSource(ArrowSource):
+    """Rows of files that Arrow reads as one data set."""
+
+    def __init__(self, files: Any, partition_by: Sequence[str]) -> None:
+        self._files, self.schema, self.partition_by = files, files.schema, tuple(partition_by)
+
+    def count(self) -> int:
+        """The number of rows, from the footers of the files."""
+        return int(self._files.count_rows())
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file."""
+        return iter(self._files.to_batches(columns=None if columns is None else list(columns)))
+
+
+class ParquetSource(_DatasetSource):
+    """A Parquet file, or a directory of them whose folders ``name=value`` are partitions.
+
+    The columns are those of all files. Raises NotFound, InvalidRequest for other files, InvalidSchema if a column has
+    different types.
+    """
+
+    def __init__(self, lake: Lake, address: str) -> None:
+        try:
+            files = dataset.dataset(address, format="parquet", partitioning="hive")
+            if not files.files:
+                raise NotFound(f"'{address}' has no Parquet file: name the directory of the table")
+            schema = pa.unify_schemas([files.schema, *(part.physical_schema for part in files.get_fragments())])
+        except FileNotFoundError:
+            raise NotFound(f"'{address}' does not exist: name a Parquet file or a directory of them") from None
+        except pa.ArrowTypeError as why:
+            raise InvalidSchema(f"the files of '{address}' do not have the same columns: {why}") from why
+        except (OSError, pa.ArrowInvalid) as why:
+            raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
+        super().__init__(files.replace_schema(schema), partitions_in(files.files, schema.names))
+
+
+class DeltaSource(_DatasetSource):
+    """The newest version of a Delta table at a path or URI, by ``deltalake``.
+
+    Raises NotInstalled, and the errors of deltalake, such as that of deletion vectors, which Arrow's data sets do not
+    apply.
+    """
+
+    def __init__(self, lake: Lake, address: str) -> None:
+        table = load_target("client", "delta", "deltalake:DeltaTable", _EXTRAS)(address)
+        super().__init__(table.to_pyarrow_dataset(), table.metadata().partition_columns)
+
+
+class IcebergSource(ArrowSource):
+    """The current snapshot of an Iceberg table, by ``pyiceberg``: ``catalog.db.table``.
+
+    The catalog is one of pyiceberg's configuration. Partitions by a transform of a column are not taken over. Raises
+    NotInstalled, and the errors of pyiceberg.
+    """
+
+    def __init__(self, lake: Lake, address: str) -> None:
+        catalog, dot, name = address.partition(".")
+        if not dot:
+            raise InvalidRequest(f"'{address}' does not name a table of a catalog: write catalog.db.table")
+        load_catalog = load_target("client", "iceberg", "pyiceberg.catalog:load_catalog", _EXTRAS)
+        table = load_catalog(catalog).load_table(name)
+        self._scan = table.scan()
+        self.schema = self._scan.projection().as_arrow()
+        self.partition_by = tuple(
+            table.schema().find_column_name(field.source_id)
+            for field in table.spec().fields
+            if str(field.transform) == "identity"
+        )
+
+    def count(self) -> int:
+        """The number of rows, from the metadata where no row is deleted."""
+        return int(self._scan.count())
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file."""
+        return iter((self._scan if columns is None else self._scan.select(*columns)).to_arrow_batch_reader())

@@ -1,0 +1,100 @@
+"""A table of another system as a source of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.errors import CommitConflict
+from lakelog.io.clock import monotonic_s
+from lakelog.lake import Lake
+
+Progress = Callable[[str], None]
+"""Receives a sentence about a running copy every few seconds."""
+
+PROGRESS_EVERY_S: Final = 2.0
+SHOWN_KEYS: Final = 3
+
+
+@dataclass(frozen=True)
+class KeyFaults:
+    """Rows that a primary key does not allow: rows with NULL in it, keys of several rows, and some of these keys."""
+
+    null_rows: int = 0
+    duplicate_keys: int = 0
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+
+class Source(ABC):
+    """The rows of one version of a table, which can be read several times."""
+
+    schema: pa.Schema
+    """Its columns, with those of its partitions."""
+    partition_by: tuple[str, ...] = ()
+    """The columns whose values are its partitions."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """The number of its rows."""
+
+    @abstractmethod
+    def key_faults(self, keys: Sequence[str]) -> KeyFaults:
+        """The rows that cannot be in a table with this primary key."""
+
+    @abstractmethod
+    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
+        """Writes all rows into a table in one commit, with write options; returns their number.
+
+        Raises CommitConflict, and commits nothing, if there are not ``expected`` rows.
+        """
+
+
+class ArrowSource(Source):
+    """A source whose batches this process reads and writes, without Spark."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Its rows, or some columns of them."""
+
+    def key_faults(self, keys: Sequence[str]) -> KeyFaults:
+        """The faults of the key; holds the columns of the key in memory."""
+        if not keys:
+            return KeyFaults()
+        fields = pa.schema([self.schema.field(name) for name in keys])
+        rows = pl.DataFrame(pa.Table.from_batches(self.batches(keys), fields))
+        null_rows = rows.filter(pl.any_horizontal(pl.all().is_null())).height
+        repeated = rows.drop_nulls().filter(rows.drop_nulls().is_duplicated()).unique()
+        return KeyFaults(null_rows, repeated.height, tuple(repeated.sort(*keys).head(SHOWN_KEYS).to_dicts()))
+
+    def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
+        """Writes the batches; the count is checked before the commit."""
+        rows, next_s = 0, monotonic_s() + PROGRESS_EVERY_S
+        with lake.table(table).writer(options=options) as writer:
+            for batch in self.batches():
+                writer.write(batch)
+                rows += batch.num_rows
+                if monotonic_s() >= next_s:
+                    progress(f"{rows:,} of {expected:,} rows")
+                    next_s = monotonic_s() + PROGRESS_EVERY_S
+            check_count(rows, expected)
+        return rows
+
+
+def partitions_in(paths: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that folders of these paths name, as in ``day=2024-01-31/part-0.parquet``."""
+    folders = {folder.partition("=")[0] for path in paths for folder in path.split("/")[:-1] if "=" in folder}
+    return tuple(name for name in columns if name in folders)
+
+
+def check_count(rows: int, expected: int) -> None:
+    """Raises CommitConflict if a copy has not read the rows that were counted before."""
+    if rows != expected:
+        raise CommitConflict(
+            f"the copy read {rows:,} rows, and {expected:,} were counted before it: the source has changed meanwhile. "
+            "Repeat the command"
+        )

@@ -1,0 +1,63 @@
+"""``lakelog migrate --from spark``: tables and views of Spark, and files that Spark reads, copied by its tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelog.errors import CommitConflict, InvalidRequest
+from lakelog.lake import Lake
+from lakelog.service.migration.migration import plan_migration, run_migration
+from lakelog.service.migration.spark_source import SparkSource
+
+
+def silent(text: str) -> None:
+    """Takes the progress."""
+
+
+def test_files_that_spark_reads_keep_columns_partitions_and_rows(lake: Lake, tmp_path) -> None:
+    rows = lake.spark.range(1000).selectExpr("id", "cast(id % 3 as int) AS part", "timestamp_micros(id) AS at")
+    rows.write.partitionBy("part").orc(str(tmp_path / "files"))
+    source = SparkSource(lake, f"orc.`{tmp_path}/files`")
+    plan = plan_migration(lake, source, "db.t", ["part", "id"], options={"bucket": "2"})
+    table = run_migration(lake, source, plan, silent)
+    assert (table.definition.partition_keys, table.primary_keys) == (("part",), ("part", "id"))
+    assert table.latest_snapshot().id == 1
+    assert lake.sql("select count(*), sum(id), max(part) from db.t").toArrow().to_pylist()[0] == {
+        "count(1)": 1000, "sum(id)": 499_500, "max(part)": 2,
+    }  # fmt: skip
+
+
+def test_keys_of_several_rows_and_null_are_found_before_anything_is_written(lake: Lake) -> None:
+    lake.spark.sql("SELECT id % 5 AS id FROM range(8)").createOrReplaceTempView("repeated")
+    with pytest.raises(InvalidRequest, match=r"3 keys \(id\) of table db\.t have several rows, such as id = 0; id = 1"):
+        plan_migration(lake, SparkSource(lake, "repeated"), "db.t", ["id"])
+    lake.spark.sql("SELECT nullif(id, 3) AS id FROM range(8)").createOrReplaceTempView("repeated")
+    with pytest.raises(InvalidRequest, match="1 rows have NULL"):
+        plan_migration(lake, SparkSource(lake, "repeated"), "db.t", ["id"])
+    assert not lake.table_exists("db.t")
+
+
+class Growing(SparkSource):
+    """A source that has more rows when it is read than when it was counted."""
+
+    def count(self) -> int:
+        return super().count() - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "error"),
+    [
+        (SparkSource, "SELECT IF(id = 7, raise_error('broken'), 'a') AS name FROM range(8)", Exception),
+        (Growing, "SELECT id FROM range(8)", CommitConflict),
+    ],
+    ids=["a failed task", "another count"],
+)
+def test_after_a_failure_the_new_table_does_not_exist(
+    lake: Lake, kind: type[SparkSource], rows: str, error: type[Exception]
+) -> None:
+    lake.spark.sql(rows).createOrReplaceTempView("source")
+    source = kind(lake, "source")
+    plan = plan_migration(lake, source, "db.t")
+    with pytest.raises(error):
+        run_migration(lake, source, plan, silent)
+    assert not lake.table_exists("db.t")

@@ -1,0 +1,236 @@
+"""``lakelog migrate`` of files that Arrow reads: all or nothing, and nothing that does not fit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from pyarrow import dataset
+
+import lakelog
+from lakelog.cli.main import lakelog as command
+from lakelog.errors import (
+    AlreadyExists,
+    CommitConflict,
+    InvalidOption,
+    InvalidRequest,
+    InvalidSchema,
+    NotFound,
+    NotInstalled,
+)
+from lakelog.lake import Lake
+from lakelog.service.migration import SOURCES
+from lakelog.service.migration.arrow_sources import ParquetSource
+from lakelog.service.migration.migration import plan_migration, run_migration
+
+ORDERS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "state": ["new", None, "sent"], "day": ["a", "b", "b"]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return lakelog.connect(tmp_path / "warehouse")
+
+
+def written(tmp_path: Path, rows: pa.Table = ORDERS, partition_by: Sequence[str] = ()) -> str:
+    place = tmp_path / "orders"
+    dataset.write_dataset(
+        rows,
+        place,
+        format="parquet",
+        partitioning=list(partition_by) or None,
+        partitioning_flavor="hive" if partition_by else None,
+    )
+    return str(place)
+
+
+def rows_of(lake: Lake, table: str = "db.t") -> list[tuple[object, ...]]:
+    return sorted(lake.table(table).scan().to_polars().select("id", "state", "day").rows())
+
+
+def silent(text: str) -> None:
+    """Takes the progress."""
+
+
+def migrated(tmp_path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(command, ["migrate", *arguments, "--warehouse", str(tmp_path / "warehouse")])
+
+
+def test_columns_partitions_and_rows_are_the_source_s_in_one_snapshot(tmp_path: Path, lake: Lake) -> None:
+    done = migrated(
+        tmp_path, written(tmp_path, partition_by=["day"]), "db.t", "--primary-key", "id,day", "--format", "jsonl"
+    )
+    assert json.loads(done.stdout) == {"table": "db.t", "rows": 3, "snapshot": 1}
+    table = lake.table("db.t")
+    assert rows_of(lake) == [(1, "new", "a"), (2, None, "b"), (3, "sent", "b")]
+    assert (table.primary_keys, table.definition.partition_keys) == (("id", "day"), ("day",))
+    assert [kind for _, kind, _ in table.describe()] == ["bigint", "string", "string"]
+
+
+def test_a_dry_run_shows_the_columns_and_writes_nothing(tmp_path: Path, lake: Lake) -> None:
+    done = migrated(tmp_path, written(tmp_path), "db.t", "--primary-key", "id", "--dry-run", "--format", "csv")
+    assert done.stdout.splitlines() == [
+        "column,type,part", "id,BIGINT NOT NULL,primary key", "state,STRING,", "day,STRING,",
+    ]  # fmt: skip
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [([1, 2, 1], "1 keys (id) of table db.t have several rows, such as id = 1"), ([1, None, 2], "1 rows have NULL")],
+    ids=["duplicates", "null"],
+)
+def test_rows_that_the_key_does_not_allow_are_reported_before_anything_is_written(
+    tmp_path: Path, lake: Lake, ids: list[int | None], said: str
+) -> None:
+    source = ParquetSource(lake, written(tmp_path, ORDERS.set_column(0, "id", pa.array(ids, pa.int64()))))
+    with pytest.raises(InvalidRequest) as refused:
+        plan_migration(lake, source, "db.t", ["id"])
+    assert said in str(refused.value)
+    assert not (tmp_path / "warehouse").exists()
+
+
+class Broken(ParquetSource):
+    """A source that fails after its first batch."""
+
+    def batches(self, columns: Sequence[str] | None = None):
+        yield from list(super().batches(columns))[:1]
+        if columns is None:
+            raise OSError("the disk of the source is gone")
+
+
+class Growing(ParquetSource):
+    """A source that has more rows when it is read than when it was counted."""
+
+    def count(self) -> int:
+        return super().count() - 1
+
+
+@pytest.mark.parametrize(("kind", "error"), [(Broken, OSError), (Growing, CommitConflict)])
+def test_after_a_failure_the_new_table_does_not_exist_and_the_command_can_be_repeated(
+    tmp_path: Path, lake: Lake, kind: type[ParquetSource], error: type[Exception]
+) -> None:
+    place = written(tmp_path)
+    source = kind(lake, place)
+    with pytest.raises(error):
+        run_migration(lake, source, plan_migration(lake, source, "db.t", ["id"]), silent)
+    assert not lake.table_exists("db.t")
+    assert migrated(tmp_path, place, "db.t").exit_code == 0
+
+
+@pytest.mark.parametrize(("kind", "error"), [(Broken, OSError), (Growing, CommitConflict)])
+def test_an_empty_table_is_filled_and_stays_empty_after_a_failure(
+    tmp_path: Path, lake: Lake, kind: type[ParquetSource], error: type[Exception]
+) -> None:
+    place = written(tmp_path)
+    lake.create_table("db.t", ORDERS, primary_key="id")  # as a copy that was killed has left it
+    source = kind(lake, place)
+    with pytest.raises(error):
+        run_migration(lake, source, plan_migration(lake, source, "db.t"), silent)
+    assert rows_of(lake) == []
+    assert lake.table("db.t").latest_snapshot() is None
+    assert migrated(tmp_path, place, "db.t", "--primary-key", "id").exit_code == 0
+    assert len(rows_of(lake)) == 3
+
+
+def test_a_table_with_rows_is_not_touched(tmp_path: Path, lake: Lake) -> None:
+    place = written(tmp_path)
+    migrated(tmp_path, place, "db.t")
+    with pytest.raises(AlreadyExists):
+        plan_migration(lake, ParquetSource(lake, place), "db.t")
+    assert migrated(tmp_path, place, "db.t").exit_code == 1
+    assert len(rows_of(lake)) == 3
+
+
+def test_an_empty_table_of_another_definition_is_not_filled(tmp_path: Path, lake: Lake) -> None:
+    place = written(tmp_path)
+    lake.create_table("db.t", {"id": "bigint"}, primary_key="id")
+    source = ParquetSource(lake, place)
+    with pytest.raises(InvalidRequest, match="primary key is"):
+        plan_migration(lake, source, "db.t", ["state"])
+    with pytest.raises(InvalidRequest, match="option 'bucket' is '1', not '4'"):
+        plan_migration(lake, source, "db.t", options={"bucket": "4"})
+    with pytest.raises(InvalidSchema, match="no column 'state'"):
+        plan_migration(lake, source, "db.t")
+
+
+def test_a_log_gets_no_row_of_the_history(tmp_path: Path, lake: Lake) -> None:
+    done = migrated(
+        tmp_path,
+        written(tmp_path),
+        "db.t",
+        "--primary-key",
+        "id",
+        "--option",
+        "log-store.enabled=true",
+        "--option",
+        "bucket=2",
+    )
+    assert done.exit_code == 0, done.output
+    assert list(lake.table("db.t").tail("earliest", stop="latest")) == []
+    assert len(rows_of(lake)) == 3
+
+
+def test_an_empty_source_makes_an_empty_table(tmp_path: Path, lake: Lake) -> None:
+    (tmp_path / "files").mkdir()
+    pq.write_table(ORDERS.slice(0, 0), tmp_path / "files" / "1.parquet")
+    done = migrated(tmp_path, str(tmp_path / "files"), "db.t", "--primary-key", "id", "--format", "jsonl")
+    assert json.loads(done.stdout) == {"table": "db.t", "rows": 0, "snapshot": None}
+    assert rows_of(lake) == []
+
+
+def test_an_option_without_a_value_is_refused(tmp_path: Path) -> None:
+    done = migrated(tmp_path, written(tmp_path), "db.t", "--option", "bucket")
+    assert isinstance(done.exception, InvalidOption)
+    assert "write --option bucket=4" in str(done.exception)
+
+
+def test_the_columns_are_those_of_all_files(tmp_path: Path, lake: Lake) -> None:
+    (tmp_path / "files").mkdir()
+    pq.write_table(pa.table({"id": pa.array([1], pa.int64()), "state": ["a"]}), tmp_path / "files" / "1.parquet")
+    pq.write_table(ORDERS, tmp_path / "files" / "2.parquet")
+    assert migrated(tmp_path, str(tmp_path / "files"), "db.t").exit_code == 0
+    assert (1, "a", None) in rows_of(lake)
+    assert len(rows_of(lake)) == 4
+    pq.write_table(pa.table({"id": ["one"]}), tmp_path / "files" / "3.parquet")
+    with pytest.raises(InvalidSchema, match="do not have the same columns"):
+        ParquetSource(lake, str(tmp_path / "files"))
+
+
+def test_a_delta_table_is_read_as_a_data_set_with_its_partitions(tmp_path: Path, lake: Lake) -> None:
+    class DeltaTable:
+        """What the copy uses of deltalake's class."""
+
+        def __init__(self, place: str) -> None:
+            self.to_pyarrow_dataset = lambda: dataset.dataset(place, partitioning="hive")
+
+        def metadata(self) -> SimpleNamespace:
+            return SimpleNamespace(partition_columns=["day"])
+
+    place = written(tmp_path, partition_by=["day"])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "deltalake", SimpleNamespace(DeltaTable=DeltaTable))
+        done = migrated(tmp_path, place, "db.t", "--from", "delta")
+    assert done.exit_code == 0, done.output
+    assert lake.table("db.t").definition.partition_keys == ("day",)
+    assert len(rows_of(lake)) == 3
+
+
+def test_a_source_that_is_not_there_and_one_without_its_package(tmp_path: Path, lake: Lake) -> None:
+    with pytest.raises(NotFound, match="does not exist"):
+        SOURCES.create("parquet", lake, str(tmp_path / "nowhere"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NotFound, match="no Parquet file"):
+        SOURCES.create("parquet", lake, str(tmp_path / "empty"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "deltalake", None)
+        with pytest.raises(NotInstalled, match=r"lakelog\[delta\]"):
+            SOURCES.create("delta", lake, str(tmp_path))
+    with pytest.raises(InvalidRequest, match=r"write catalog\.db\.table"):
+        SOURCES.create("iceberg", lake, "orders")
