@@ -12,6 +12,7 @@ from lakelog.filestore.iceberg.schemas import atomic_type, raw_value, value_byte
 from lakelog.filestore.metadata.levels import highest_level
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
 from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.options.table import FILE_FORMAT
 from lakelog.paimon.metadata.column_stats import stats_bounds
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
@@ -48,10 +49,10 @@ class ExportedFiles:
                 "compact the table fully after 'deletion-vectors.enabled' = 'false'"
             )
         for entry in entries:
-            if not entry.file.file_name.endswith(".parquet"):
+            if not entry.file.file_name.endswith(f".{FILE_FORMAT.default}"):
                 raise UnsupportedFeature(
                     f"the data file {entry.file.file_name} is not a Parquet file, and has no field ids for Iceberg's "
-                    "readers: compact the table fully after 'file.format' = 'parquet'"
+                    f"readers: compact the table fully after '{FILE_FORMAT.key}' = '{FILE_FORMAT.default}'"
                 )
 
     def added(self, entry: ManifestEntry, snapshot_id: int, schema: TableSchema) -> Entry:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.iceberg.data_files import ExportedFiles
 from lakelog.filestore.iceberg.manifests import DELETED, EXISTING, Entry, IcebergFiles, ManifestRecord, uri_of
@@ -162,8 +162,14 @@ class IcebergExport:
                 wanted[at] = snapshot
         wanted[newest.id] = newest
         for at, snapshot in sorted(wanted.items()):
-            if at not in found:
+            if at in found:
+                continue
+            try:
                 found[at] = self._make(snapshot, found, schema if at == newest.id else None)
+            except UnsupportedFeature:
+                # without an older snapshot, Iceberg's readers miss a point in the past and no row
+                if at == newest.id:
+                    raise
         return found
 
     def _make(
@@ -283,9 +289,9 @@ class IcebergExport:
                 below = max((s for s in after if s.id <= old.id), key=lambda s: s.id, default=None)
                 above = min((s for s in after if s.id > old.id), key=lambda s: s.id, default=None)
                 used = {
-                    m["manifest_path"] for s in (below, above) if s for m in self._iceberg.read_list(s.manifest_list)
+                    m for s in (below, above) if s is not None for m in self._iceberg.named_manifests(s.manifest_list)
                 }
-                mine = {m["manifest_path"] for m in self._iceberg.read_list(old.manifest_list)}
+                mine = self._iceberg.named_manifests(old.manifest_list)
                 self._iceberg.delete([*(mine - used), old.manifest_list])
 
     # what it reads

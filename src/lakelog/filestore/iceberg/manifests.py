@@ -97,6 +97,10 @@ class IcebergFiles:
         """The manifests of a manifest list that have files. Raises NotFound, Corrupt."""
         return [m for m in self._read(location) if m["added_files_count"] + m["existing_files_count"]]
 
+    def named_manifests(self, location: str) -> set[str]:
+        """The locations of all manifests in a manifest list, also of those without files."""
+        return {m["manifest_path"] for m in self._read(location)}
+
     def delete(self, locations: Sequence[str]) -> None:
         """Deletes Iceberg files; others are not touched."""
         for location in locations:

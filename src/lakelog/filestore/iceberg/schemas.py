@@ -83,11 +83,11 @@ def check_exportable(schema: TableSchema) -> None:
     iceberg_schema(schema)
     for number, key in enumerate(schema.partition_keys):
         avro_type(schema.field(key).type, number)
-    formats = {options.need(FILE_FORMAT), *levels_of(FILE_FORMAT_PER_LEVEL, options).values()} - {"parquet"}
+    formats = {options.need(FILE_FORMAT), *levels_of(FILE_FORMAT_PER_LEVEL, options).values()} - {FILE_FORMAT.default}
     if options.need(DELETION_VECTORS):
         raise _contradiction(options, f"'{DELETION_VECTORS.key}' = 'true': version 2 cannot name deletion vectors")
     if formats:
-        key = FILE_FORMAT_PER_LEVEL.key if options.need(FILE_FORMAT) == "parquet" else FILE_FORMAT.key
+        key = FILE_FORMAT_PER_LEVEL.key if options.need(FILE_FORMAT) == FILE_FORMAT.default else FILE_FORMAT.key
         raise _contradiction(options, f"'{key}' = '{options[key]}': only Parquet files have field ids for its readers")
 
 
