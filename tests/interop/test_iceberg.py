@@ -72,7 +72,15 @@ def test_pyiceberg_reads_the_table_tags_and_snapshots(
 
 
 FILTERS = {
-    "every_type": ("id < 7", "tiny = 127", "text = 'null'", "day < '1900-01-01'", "num is null", "price > 12", "big > 5"),
+    "every_type": (
+        "id < 7",
+        "tiny = 127",
+        "text = 'null'",
+        "day < '1900-01-01'",
+        "num is null",
+        "price > 12",
+        "big > 5",
+    ),
     "partitions": ("kind is null", "day = '2024-02-29'", "cost = -1.50", "small = -3 and id > 2", "yes = true"),
     "evolution": ("id > 3", "gone is null", "title = 'x'", "real < 1"),
     "not_a_number": ("real = 1.0", "wide = 0", "real is null", "wide < 5"),

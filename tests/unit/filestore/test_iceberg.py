@@ -183,3 +183,18 @@ def test_a_cast_that_iceberg_lacks_waits_for_a_full_compaction(tmp_path: Path, c
     assert reader_of(table).version == 1
     table.compact()
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
+
+
+def test_the_system_table_says_what_such_a_reader_sees(tmp_path: Path) -> None:
+    table = make_iceberg(open_lake(tmp_path), "id int, name string, primary key (id)", options="'bucket' = '1'")
+    write(table, *numbers(0, 3))
+    table.compact()
+    table.create_tag("first")
+    write(table, *numbers(2, 3))
+    rows = open_lake(tmp_path).sql("select * from db.`t$iceberg`").to_arrow().to_pylist()
+    names = ("snapshot_id", "is_current", "is_complete", "data_files", "records", "files_left_out", "tags")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (1, False, False, 0, 0, 1, None),
+        (2, False, True, 1, 3, 0, "first"),
+        (3, True, False, 1, 3, 1, None),
+    ]
