@@ -1,4 +1,4 @@
-"""pyiceberg reads each table by its Iceberg metadata as lakelog reads it."""
+"""pyiceberg and DuckDB read each table by its Iceberg metadata as lakelog reads it."""
 
 from __future__ import annotations
 
@@ -69,6 +69,18 @@ def test_pyiceberg_reads_the_table_tags_and_snapshots(
         found = ask(table, filter=text)[1]
         assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
     record_property("agrees", "pyiceberg")
+
+
+@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+def test_duckdb_reads_the_table(
+    fill: Callable[[Lake], Table], ask: Ask, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    table = fill(open_lake(tmp_path))
+    assert plain(ask(table, duckdb=True)[1]) == plain(table.scan().to_arrow().to_pylist())
+    for text in FILTERS.get(fill.__name__, ()):
+        found = ask(table, duckdb=True, filter=text)[1]
+        assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
+    record_property("agrees", "DuckDB")
 
 
 FILTERS = {

@@ -186,17 +186,17 @@ class IcebergExport:
                 check_readable_as(iceberg_schema(self._schemas.get(schema_id)), iceberg_schema(target))
         files = {self._exported.location(e): e for e in exported}
         manifests, before = self._read_parent(parent)
-        gone = before.keys() - files.keys()
-        carried = self._without(manifests, before, gone, snapshot.id, written)
+        removed = before.keys() - files.keys()
+        carried = self._without(manifests, before, removed, snapshot.id, written)
         new = [self._exported.added(e, snapshot.id, written) for name, e in files.items() if name not in before]
         if new:
             carried.append(self._iceberg.write_manifest(new, snapshot.id, written))
         carried = self._merged(carried, snapshot.id, written)
         rows = sum(e.file.row_count for e in exported)
         summary = {
-            "operation": _operation(snapshot, bool(gone)),
+            "operation": _operation(snapshot, bool(removed)),
             "added-data-files": str(len(new)),
-            "deleted-data-files": str(len(gone)),
+            "deleted-data-files": str(len(removed)),
             "total-data-files": str(len(exported)),
             "total-records": str(rows),
             "total-files-size": str(sum(e.file.file_size for e in exported)),
@@ -226,19 +226,19 @@ class IcebergExport:
         self,
         manifests: Sequence[tuple[ManifestRecord, list[Entry]]],
         before: dict[str, Entry],
-        gone: Collection[str],
+        removed: Collection[str],
         snapshot_id: int,
         schema: TableSchema,
     ) -> list[ManifestRecord]:
-        """The manifests of the parent, written again where a file is gone."""
+        """The manifests of the parent, written again where a file is removed."""
         out = []
         for manifest, entries in manifests:
-            if not any(e["data_file"]["file_path"] in gone for e in entries):
+            if not any(e["data_file"]["file_path"] in removed for e in entries):
                 out.append(manifest)
                 continue
             rewritten = [
                 {**e, "status": DELETED, "snapshot_id": snapshot_id}
-                if e["data_file"]["file_path"] in gone
+                if e["data_file"]["file_path"] in removed
                 else {**e, "status": EXISTING}
                 for e in entries
             ]
