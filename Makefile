@@ -17,7 +17,7 @@ OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
-        .venv .venv-oldest .venv-pypaimon .venv-user need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
+        .venv .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
         test-docs test-on-connect test-single
 
 help: ## this list
@@ -87,7 +87,7 @@ test-on-connect:
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
-test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-user ## what .ci/run has no time for: other engines, dbt, chaos on Pulsar, the oldest PySpark
+test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user ## what .ci/run has no time for: other engines, dbt, chaos on Pulsar, the oldest PySpark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
@@ -149,6 +149,10 @@ fmt: .venv ## format the code
 
 .venv-pypaimon:
 	@scripts/environment .venv-pypaimon 'pypaimon==2.1.*'
+
+# DuckDB's extensions of other releases are not in the registry
+.venv-pyiceberg:
+	@scripts/environment .venv-pyiceberg 'pyiceberg[pyarrow]==0.12.*' 'duckdb==1.5.5' 'duckdb-extension-avro==1.5.5' 'duckdb-extension-iceberg==1.5.5'
 
 # lakelog and the tools that a user has beside it. dbt-core 1.12 fetches a part of itself from outside of the registry.
 .venv-user:

@@ -34,16 +34,23 @@ class Container:
     blocks: tuple[tuple[int, bytes], ...]
 
     def to_bytes(self, codec: str) -> bytes:
-        """The file, with blocks compressed by ``zstandard`` or uncompressed (``null``)."""
+        """The file, with blocks compressed by ``zstandard`` or ``deflate``, or uncompressed (``null``)."""
         header = {**self.header, CODEC_KEY: codec.encode()}
         parts = [MAGIC, _long(len(header))]
         for key, value in header.items():
             parts += [_long(len(key.encode())), key.encode(), _long(len(value)), value]
         parts += [_long(0), self.sync]
         for count, plain in self.blocks:
-            data = plain if codec == "null" else _zstd().compress(plain, asbytes=True)
+            data = _compress(plain, codec)
             parts += [_long(count), _long(len(data)), data, self.sync]
         return b"".join(parts)
+
+
+def _compress(plain: bytes, codec: str) -> bytes:
+    if codec == "null":
+        return plain
+    # Avro's deflate has neither header nor checksum
+    return zlib.compress(plain, wbits=-15) if codec == "deflate" else bytes(_zstd().compress(plain, asbytes=True))
 
 
 def parse_metadata(data: bytes) -> Container:

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 Block = tuple[int, bytes]
 """(number of records, their uncompressed bytes)."""
 
-_CODECS: Final = {"zstd": "zstandard", "none": "null", "null": "null"}
+_CODECS: Final = {"zstd": "zstandard", "deflate": "deflate", "none": "null", "null": "null"}
 _BLOCK_BYTES: Final = 64 << 10
 
 
@@ -60,13 +60,24 @@ def write_records(
     records: Iterable[Mapping[str, Any]],
     compression: str = "zstd",
     blocks: Sequence[Block] = (),
+    metadata: Mapping[str, str] | None = None,
+    sync: bytes | None = None,
 ) -> bytes:
-    """A container file of records; ``compression`` is zstd or none. Times are raw numbers.
+    """A container file of records; ``compression`` is zstd, deflate or none. Times are raw numbers.
 
-    ``blocks`` are blocks of other files with this schema, which precede the records.
+    ``blocks`` are blocks of other files with this schema, which precede the records. ``metadata`` is added to the
+    header. ``sync`` (16 bytes; default: random) makes the bytes a function of the records.
     """
     out = io.BytesIO()
-    fastavro.writer(out, dict(schema), records, codec="null", sync_interval=_BLOCK_BYTES)
+    fastavro.writer(
+        out,
+        dict(schema),
+        records,
+        codec="null",
+        sync_interval=_BLOCK_BYTES,
+        metadata=dict(metadata or {}),
+        sync_marker=sync or b"",
+    )
     made = parse_container(out.getvalue())
     return replace(made, blocks=(*blocks, *made.blocks)).to_bytes(_CODECS[compression])
 

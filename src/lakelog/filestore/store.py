@@ -20,6 +20,7 @@ from lakelog.filestore.gc.expiry import Expiry, Retention
 from lakelog.filestore.gc.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.gc.reachability import ReachableFiles
+from lakelog.filestore.iceberg.export import IcebergExport, is_exported
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
@@ -226,7 +227,14 @@ class FileStore:
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
         commit = TableCommit(self.snapshots, self.manifests, SequenceRewriter(self.files), self.name, self.identity)
-        return counted_commit(commit, request, self.name)
+        snapshot = counted_commit(commit, request, self.name)
+        self._export()
+        return snapshot
+
+    def _export(self) -> None:
+        """Brings the Iceberg metadata of the main branch up to date, if the table has any."""
+        if self.branch == MAIN_BRANCH and is_exported(self.schema):
+            IcebergExport(self.references, self.name).export()
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         """The largest sequence number of each of these (partition, bucket) that has files in a snapshot.
@@ -336,7 +344,7 @@ class FileStore:
     @property
     def tags(self) -> Tags:
         """The tags of this branch."""
-        return Tags(self.references)
+        return Tags(self.references, self._export)
 
     @property
     def branches(self) -> Branches:
@@ -351,7 +359,7 @@ class FileStore:
     @property
     def rollback(self) -> Rollback:
         """The rollback of this branch to an older state."""
-        return Rollback(self.references)
+        return Rollback(self.references, self._export)
 
     def open_branch(self, name: str) -> FileStore:
         """The file store of another branch, with its newest schema. Raises NotFound."""
@@ -361,7 +369,10 @@ class FileStore:
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
     ) -> list[int]:
         """Removes old snapshots and their unshared files; see ``Expiry.expire``. Raises TableReplaced."""
-        return Expiry(self.references, self.check_identity).expire(keep, keep_from)
+        expired = Expiry(self.references, self.check_identity).expire(keep, keep_from)
+        if expired:
+            self._export()
+        return expired
 
     def expirable_snapshots(
         self, keep_from: Callable[[], int | None] | None = None, minds_consumers: bool = True

@@ -42,6 +42,12 @@ COMMIT_CONFLICTS: Final = Metric(
     "commit_conflicts", COUNTER, "Commit attempts that lost their snapshot id to another commit."
 )
 COMMIT_FAILURES: Final = Metric("commit_failures", COUNTER, "Failed commits, by error class.", ("table", "error"))
+ICEBERG_FAILURES: Final = Metric(
+    "iceberg_failures",
+    COUNTER,
+    "Failed exports of Iceberg metadata after a commit, by error class. The next commit tries again.",
+    ("table", "error"),
+)
 EPOCHS_DECIDED: Final = Metric("epochs_decided", COUNTER, "Epochs (micro-batches) decided by this process.")
 SEALS: Final = Metric("seals", COUNTER, "Snapshots of decided epochs.")
 SEAL_DURATION: Final = Metric(

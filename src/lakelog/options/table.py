@@ -10,6 +10,7 @@ from lakelog.options.changelog import CHANGELOG_OPTIONS, CHANGELOG_PRODUCER
 from lakelog.options.commit import COMMIT_OPTIONS
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
+from lakelog.options.iceberg import ICEBERG_OPTIONS
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.names import directory_fault, name_part_fault
 from lakelog.options.optimizer import OPTIMIZER_OPTIONS
@@ -330,6 +331,7 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *REJECTED_OPTIONS,
     *FILE_INDEX_OPTIONS,
     *OPTIMIZER_OPTIONS,
+    *ICEBERG_OPTIONS,
 )
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))

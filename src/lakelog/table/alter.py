@@ -15,6 +15,7 @@ from lakelog.errors import (
     LakelogError,
     UnsupportedFeature,
 )
+from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.metadata.schemas import can_read_as
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.skipping.file_index import FileIndexWriter
@@ -71,6 +72,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         check_writable(after.options)
         check_producer(after)
         FileIndexWriter.of(after)
+        check_exportable(after)
         arrow_schema(after.fields)
         _check_log_options(before, after)
         _check_secrets(before, after, given)

@@ -17,6 +17,7 @@ from lakelog.errors import (
     NotFound,
     Unavailable,
 )
+from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
@@ -82,6 +83,7 @@ def create_table(
         engine_of(schema).check_options()
     check_producer(schema)
     FileIndexWriter.of(schema)
+    check_exportable(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

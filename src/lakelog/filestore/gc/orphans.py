@@ -29,7 +29,7 @@ _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
 OWN_DIRECTORIES: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
 """The directories of files that each branch has separately."""
-_NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog"})
+_NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog", "metadata"})
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,15 @@ class TablePaths:
         return named_file(f"{self.root}/manifest", "name of a manifest or manifest list", name)
 
     @property
+    def iceberg(self) -> str:
+        """The directory of the Iceberg metadata."""
+        return f"{self.root}/metadata"
+
+    def iceberg_file(self, name: str) -> str:
+        """A file of the Iceberg metadata."""
+        return named_file(self.iceberg, "location of Iceberg metadata", name)
+
+    @property
     def data_root(self) -> str:
         """The directory of all data files (``data-file.path-directory``). Raises InvalidOption for one outside."""
         inside = Options(self.schema.options).get_typed(DATA_DIRECTORY)

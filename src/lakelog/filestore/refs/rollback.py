@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,8 @@ class Rollback:
     """
 
     references: ReachableFiles
+    after: Callable[[], None] = lambda: None
+    """Called after a rollback."""
 
     def to_snapshot(self, snapshot_id: int) -> Snapshot:
         """Removes all snapshots, changelogs and tags after a snapshot. Raises NotFound."""
@@ -38,6 +41,7 @@ class Rollback:
             )
         if not self._is_done_by_owner(snapshot_id):
             self._remove_after(target)
+        self.after()
         return target
 
     def to_tag(self, name: str) -> Snapshot:
@@ -45,6 +49,7 @@ class Rollback:
         tag = Tags(self.references).get(name)
         target = tag.snapshot
         if self._is_done_by_owner(name):
+            self.after()
             return target
         path = self.references.paths.snapshot(target.id)
         snapshots = self._snapshots
@@ -61,6 +66,7 @@ class Rollback:
                 "create a branch from the tag instead"
             )
         self._remove_after(target)
+        self.after()
         return target
 
     def to_time(self, time_ms: int) -> Snapshot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -26,6 +26,8 @@ class Tags:
     """The tags of one branch of a table."""
 
     references: ReachableFiles
+    after: Callable[[], None] = lambda: None
+    """Called after a change."""
 
     @property
     def _snapshots(self) -> Snapshots:
@@ -78,6 +80,7 @@ class Tags:
         if not self._is_protected(found_id, name):
             io.delete(path)
             raise self._snapshot_not_found(found_id)
+        self.after()
         return tag_from_json(name, data)
 
     def replace(self, name: str, snapshot_id: int | None = None, retained: timedelta | None = None) -> Tag:
@@ -99,6 +102,7 @@ class Tags:
                 raise self._snapshot_not_found(found_id)
 
         removal.remove((), self._files(root), removal.all_roots, before=swap)
+        self.after()
         return tag_from_json(name, data)
 
     def rename(self, name: str, new_name: str) -> Tag:
@@ -110,6 +114,7 @@ class Tags:
         if not io.create(paths.tag(new_name), data) and io.read(paths.tag(new_name)) != data:
             raise AlreadyExists(f"tag '{new_name}' exists: choose another name, or delete it first")
         io.delete(paths.tag(name))
+        self.after()
         return replace(tag, name=new_name)
 
     def delete(self, name: str) -> Tag:
@@ -118,6 +123,7 @@ class Tags:
         root = GcRoot(self.references.paths.tag(name), tag.snapshot, TAG)
         removal = Removal(self.references)
         removal.remove([root], self._files(root), removal.all_roots)
+        self.after()
         return tag
 
     def expire(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:

@@ -18,6 +18,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "consumers": "lakelog.table.system.activity.consumers:Consumers",
         "file_key_ranges": "lakelog.table.system.files.file_key_ranges:FileKeyRanges",
         "files": "lakelog.table.system.files.files:Files",
+        "iceberg": "lakelog.table.system.history.iceberg:IcebergSnapshots",
         "log": "lakelog.table.system.activity.log:Log",
         "manifests": "lakelog.table.system.files.manifests:ManifestFiles",
         "options": "lakelog.table.system.schema.options:TableOptions",

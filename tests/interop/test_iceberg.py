@@ -1,0 +1,100 @@
+"""pyiceberg and DuckDB read each table by its Iceberg metadata as lakelog reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_tables import TABLES, Rows, open_lake, plain
+from lakelog.lake.lake import Lake
+from lakelog.lake.table import Table
+
+PYICEBERG = Path(__file__).parents[2] / ".venv-pyiceberg" / "bin" / "python"
+LEFT_OUT = "lakelog-files-left-out"
+
+Ask = Callable[..., tuple[dict[str, Any], Rows]]
+
+
+@pytest.fixture(scope="session")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Asks pyiceberg, in a Python of its own, for rows of a table."""
+    script = Path(__file__).with_name("read_with_pyiceberg.py")
+    out = tmp_path_factory.mktemp("pyiceberg") / "rows.arrow"
+    python = os.environ.get("LAKELOG_PYICEBERG", str(PYICEBERG))
+    # the reader has its own packages, and lakelog is not one of them
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    process = subprocess.Popen(
+        [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+    )
+
+    def read(table: Table, **more: Any) -> tuple[dict[str, Any], Rows]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"table": table.path, "out": str(out), **more}) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert "error" not in answer, answer
+        with pa.OSFile(str(out)) as file:
+            return answer, pa.ipc.open_file(file).read_all().to_pylist()
+
+    yield read
+    process.stdin.close()  # type: ignore[union-attr]
+    process.wait(60)
+
+
+@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+def test_pyiceberg_reads_the_table_tags_and_snapshots(
+    fill: Callable[[Lake], Table], ask: Ask, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    table = fill(open_lake(tmp_path))
+    answer, rows = ask(table)
+    newest = table.latest_snapshot()
+    assert newest is not None
+    assert answer["current"] == newest.id
+    assert plain(rows) == plain(table.scan().to_arrow().to_pylist())
+    assert answer["tags"] == {tag.name: tag.snapshot.id for tag in table.tags()}
+    for tag in table.tags():
+        assert plain(ask(table, tag=tag.name)[1]) == plain(table.scan(tag=tag.name).to_arrow().to_pylist())
+    if not table.primary_keys:
+        for at in set(answer["snapshots"]) & set(table.logical.store.snapshots.ids()):
+            assert plain(ask(table, snapshot=at)[1]) == plain(table.scan(snapshot_id=at).to_arrow().to_pylist())
+    for text in FILTERS.get(fill.__name__, ()):
+        found = ask(table, filter=text)[1]
+        assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
+    record_property("agrees", "pyiceberg")
+
+
+@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+def test_duckdb_reads_the_table(
+    fill: Callable[[Lake], Table], ask: Ask, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    table = fill(open_lake(tmp_path))
+    assert plain(ask(table, duckdb=True)[1]) == plain(table.scan().to_arrow().to_pylist())
+    for text in FILTERS.get(fill.__name__, ()):
+        found = ask(table, duckdb=True, filter=text)[1]
+        assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
+    record_property("agrees", "DuckDB")
+
+
+FILTERS = {
+    "every_type": (
+        "id < 7",
+        "tiny = 127",
+        "text = 'null'",
+        "day < '1900-01-01'",
+        "num is null",
+        "price > 12",
+        "big > 5",
+    ),
+    "partitions": ("kind is null", "day = '2024-02-29'", "cost = -1.50", "small = -3 and id > 2", "yes = true"),
+    "evolution": ("id > 3", "gone is null", "title = 'x'", "real < 1"),
+    "not_a_number": ("real = 1.0", "wide = 0", "real is null", "wide < 5"),
+    "keyed": ("id = 45", "name = 'newer'"),
+}
