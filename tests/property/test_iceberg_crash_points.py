@@ -1,5 +1,7 @@
-"""Every storage call of a change that exports Iceberg metadata: the process dies there, or the call fails. A reader of the
-metadata sees one state of the table, never a part, and the next commit brings them up to date."""
+"""Every storage call of a change that exports Iceberg metadata: the process dies there, or the call fails.
+
+A reader of the metadata sees one state of the table, never a part, and the next commit brings them up to date.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def migrate(
 
     SOURCE is a directory of Parquet files, the path of a Delta table, a table of pyiceberg's catalogs, or what follows
     FROM in Spark's SQL. Keys with several rows are reported before anything is written. After a failure TABLE does not
-    exist, or is empty: repeat the command. A log of TABLE gets no row.
+    exist, or is empty: repeat the command. Only if SOURCE has changed while Spark copied it, the error asks you to drop
+    TABLE first. A log of TABLE gets no row.
     """
     if kind == "spark":
         (process or Process()).silence_children()

@@ -58,9 +58,9 @@ def plan_migration(
 def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progress) -> Table:
     """Copies the rows into the files of the target in one commit, and compares the counts.
 
-    A log gets no row. After a failure, a table that this call has created is dropped, and another one is empty as
-    before. Raises CommitConflict if the source has changed, or if another writer has written to the table meanwhile;
-    and the errors of a write.
+    A log gets no row. After a failure, a table that this call has created is dropped if it is empty, and another one
+    is empty as before. Raises CommitConflict if the source has changed, or if another writer has written to the table
+    meanwhile; and the errors of a write.
     """
     if plan.is_new:
         lake.create_table(
@@ -76,7 +76,7 @@ def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progres
         rows = source.copy(lake, plan.table, only_files, plan.rows, progress)
     except BaseException:
         if plan.is_new:
-            lake.drop_table(plan.table, if_exists=True, purge=True)
+            _drop_if_empty(lake, plan.table)
         raise
     found = target.scan().count()
     if found != rows:
@@ -85,6 +85,16 @@ def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progres
             "Compare both tables"
         )
     return target
+
+
+def _drop_if_empty(lake: Lake, table: str) -> None:
+    """Drops the new table of a failed copy, unless it has rows: another writer was told that they are committed."""
+    if (
+        lake.table_exists(table)
+        and lake.table(table).latest_snapshot() is None
+        and not lake.table(table).scan().count()
+    ):
+        lake.drop_table(table, if_exists=True, purge=True)
 
 
 def _empty(table: Table) -> Table:

@@ -91,10 +91,10 @@ def partitions_in(paths: Iterable[str], columns: Sequence[str]) -> tuple[str, ..
     return tuple(name for name in columns if name in folders)
 
 
-def check_count(rows: int, expected: int) -> None:
+def check_count(rows: int, expected: int, remedy: str = "Repeat the command") -> None:
     """Raises CommitConflict if a copy has not read the rows that were counted before."""
     if rows != expected:
         raise CommitConflict(
             f"the copy read {rows:,} rows, and {expected:,} were counted before it: the source has changed meanwhile. "
-            "Repeat the command"
+            f"{remedy}"
         )
