@@ -213,13 +213,13 @@ def test_extras_whose_packages_are_missing_are_listed(around: CheckContext, monk
     real = extras.metadata.version
 
     def version(package: str) -> str:
-        if package in ("obstore", "grpcio"):
+        if package in ("obstore", "grpcio", "deltalake", "pyiceberg"):
             raise extras.metadata.PackageNotFoundError
         return real(package)
 
     monkeypatch.setattr(extras.metadata, "version", version)
     (found,) = look("extras", around)
-    assert "rest (urllib3 " in found.found and found.found.endswith("; not installed: connect, s3")
+    assert "rest (urllib3 " in found.found and found.found.endswith("; not installed: connect, delta, iceberg, s3")
 
 
 # storage
