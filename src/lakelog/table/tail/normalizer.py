@@ -252,12 +252,17 @@ class StreamStates:
                 state.save()
                 self._held[bucket] = (state, 0, monotonic_s())
 
+    def save(self) -> None:
+        """Saves the state in memory, and all of a stream that began with a snapshot, which may expire."""
+        self.keep()
+        for bucket, (state, unsaved, _) in self._held.items():
+            if unsaved or state.has_moved or self.origin.snapshot is not None:
+                state.save()
+                self._held[bucket] = (state, 0, monotonic_s())
+
     def save_all(self) -> None:
         """Saves the state in memory, and closes the files. Called when the stream stops."""
-        self.keep()
-        for state, unsaved, _ in self._held.values():
-            if unsaved or state.has_moved:
-                state.save()
+        self.save()
         self.close()
 
     def delete_old_saves(self, offsets: Mapping[int, int]) -> None:
