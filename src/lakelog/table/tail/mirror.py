@@ -45,12 +45,15 @@ from lakelog.table.tail.tail import Tail, TailPosition
 STARTS: Final = ("latest-full", "earliest", "latest")
 """The starts of a new mirror."""
 _PLAIN: Final = "debezium-json"
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,190}")
+"""A name of Kafka that is short enough for the names that are made of it."""
 _MOST_ROWS: Final = 100_000
 """Number of rows above which a transaction ends."""
 _LONGEST_S: Final = 0.1
 """Age of its first row at which a transaction ends, even if the tail has more rows."""
 _REPORT_EVERY_S: Final = 1.0
+_IDLE_S: Final = 3600.0
+"""Interval at which an idle mirror commits its position, so that the broker does not forget its transactional id."""
 _HOLD_EVERY_S: Final = 30.0
 """Interval at which a mirror reports that it still reads its first snapshot."""
 
@@ -77,14 +80,17 @@ class MirrorAddress:
         scheme, separator, rest = text.partition("://")
         servers, _, topic = rest.partition("/")
         factories: dict[str, LogFactory] = {n: f for n, f in LOG_SYSTEMS.importable().items() if f.mirror}
+        known = " or ".join(f"{name}://host:9092/topic" for name in factories)
+        if "@" in text:  # not shown, because it may be a password
+            raise InvalidRequest(
+                f"the address of a mirror cannot have a user or a password: write it as {known}, and use client "
+                "properties"
+            )
         if not separator or scheme not in factories or not all(servers.split(",")):
-            known = " or ".join(f"{name}://host:9092/topic" for name in factories)
             raise InvalidRequest(f"'{visible(text)}' is not the address of a mirror: write it as {known}")
-        if "@" in servers:
-            raise InvalidRequest("the address of a mirror cannot have a user or a password: use client properties")
         if not _TOPIC.fullmatch(topic):
             raise InvalidRequest(
-                f"'{visible(topic)}' cannot be the topic of a mirror: a name has 1 to 200 letters, digits, '.', '_' "
+                f"'{visible(topic)}' cannot be the topic of a mirror: a name has 1 to 190 letters, digits, '.', '_' "
                 f"and '-', after the servers, like {scheme}://{visible(servers)}/topic"
             )
         return MirrorAddress(factories[scheme], servers, topic)
@@ -103,6 +109,11 @@ def mirror_log(
     scan = _scan(table)
     if start not in STARTS:
         raise InvalidRequest(f"start={start!r} is not known; use {', '.join(STARTS)}")
+    if (scan.location.system, scan.location.topic) == (target.factory.name, target.topic):
+        raise InvalidRequest(
+            f"topic '{target.topic}' has the name of the log of table {scan.table.name}, and rows of a mirror would "
+            "damage it: name another topic"
+        )
     _check_client(properties)
     place = LogLocation(
         target.factory.name,
@@ -233,9 +244,13 @@ class _MirrorRun:
         return ""
 
     def _must_commit(self, tail: Tail, collected: _Collected, is_ended: bool) -> bool:
-        """True if there are rows, or if the position has passed records without rows for so long that they expire."""
-        is_old = is_ended or monotonic_s() > self._committed_s + self._scan.location.note_every_s
-        return bool(collected.rows) or (is_old and tail.reached != self._committed)
+        """True if there are rows, or if the position has passed records without rows for so long that they expire.
+
+        Also true after a long time without a commit.
+        """
+        idle_s = monotonic_s() - self._committed_s
+        is_old = is_ended or idle_s > self._scan.location.note_every_s
+        return bool(collected.rows) or (is_old and tail.reached != self._committed) or idle_s > _IDLE_S
 
     def _commit(self, tail: Tail, collected: _Collected) -> None:
         position = tail.position
