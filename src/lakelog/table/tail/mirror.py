@@ -201,6 +201,7 @@ class _MirrorRun:
     def __init__(self, scan: LogScan, sink: LogMirror, topic: str, is_new: bool) -> None:
         self._scan, self._sink, self._name, self._is_new = scan, sink, f"mirror-{topic}", is_new
         self._needs: ReaderNeeds | None = None
+        self._first: Mapping[int, int] = {}
         self._held_s = float("-inf")
         self._committed_s, self._reported_s, self._unreported = monotonic_s(), monotonic_s(), 0
         self._position, self._committed = "", TailPosition(LogPosition({}))
@@ -211,7 +212,7 @@ class _MirrorRun:
         self._position, self._committed = tail.position, tail.reached
         if self._needs is None:
             self._needs = ReaderNeeds(self._scan.table, self._name, tail.reached.log.offsets)
-        self._keep()
+        self._keep(tail)
         if self._is_new:
             self._commit(tail, _Collected())
             self._is_new = False
@@ -238,7 +239,7 @@ class _MirrorRun:
                 self._commit(tail, collected)
                 collected = _Collected()
             # 4
-            self._keep(is_ended)
+            self._keep(tail, is_ended)
             if is_ended or (self._unreported and monotonic_s() > self._reported_s + _REPORT_EVERY_S):
                 yield self._progress(tail)
         return ""
@@ -267,10 +268,12 @@ class _MirrorRun:
             self._scan = replace(self._scan, table=newest)
         return is_other
 
-    def _keep(self, is_last: bool = False) -> None:
+    def _keep(self, tail: Tail, is_last: bool = False) -> None:
         """Stores the committed position, so that the log and its first snapshot stay."""
         assert self._needs is not None
-        self._needs.record(self._committed.log.offsets, is_last)
+        if tail.reached == self._committed:
+            self._first = tail.needs
+        self._needs.record(self._committed.log.offsets, self._first, is_last)
         consumers, full = self._scan.table.store.consumers, self._committed.log.full
         if full is not None and full[0]:
             if monotonic_s() > self._held_s + _HOLD_EVERY_S:

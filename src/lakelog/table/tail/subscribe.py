@@ -102,6 +102,7 @@ def _states(scan: LogScan, position: TailPosition, asked: ResumeRequest) -> Iter
     normalizer = Normalizer(replace(scan, switch=position.log.switch))
     directory = new_scratch("lakelog-normalize-")
     states = StreamStates(normalizer, position.origin, None if asked.offsets is not None else directory)
+    asked.states = states
     remove = weakref.finalize(states, shutil.rmtree, directory, ignore_errors=True)
     try:
         yield states
