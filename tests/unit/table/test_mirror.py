@@ -18,7 +18,7 @@ from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import system as embedded
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
-from lakelog.table.tail.mirror import MirrorAddress
+from lakelog.table.tail.mirror import MirrorAddress, _Collected
 from lakelog.table.tail.reader_needs import ReaderNeeds, observe
 from log_tables import make, rows
 
@@ -92,6 +92,15 @@ def with_options(table: Table, **options: str) -> Table:
 def test_a_client_property_that_may_do_harm_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidOption, match=key):
         make(tmp_path).mirror(TO, properties={key: "x"})
+
+
+def test_a_transaction_ends_at_a_number_of_bytes_but_not_within_an_update(monkeypatch) -> None:
+    monkeypatch.setattr("lakelog.table.tail.mirror.monotonic_s", lambda: 0.0)
+    monkeypatch.setattr("lakelog.table.tail.mirror._MOST_BYTES", 1_000)
+    collected = _Collected()
+    for name, kind, is_full in (("a", "+I", False), ("b" * 1_000, "-U", False), ("c", "+U", True)):
+        collected.add(pa.RecordBatch.from_pylist([{"name": name, "_row_kind": kind}]))
+        assert collected.is_full == is_full
 
 
 def test_a_start_is_one_of_three(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,190}")
 """A name of Kafka that is short enough for the names that are made of it."""
 _MOST_ROWS: Final = 100_000
 """Number of rows above which a transaction ends."""
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of its rows above which a transaction ends: it takes a few times as much memory."""
 _LONGEST_S: Final = 0.1
 """Age of its first row at which a transaction ends, even if the tail has more rows."""
 _REPORT_EVERY_S: Final = 1.0
@@ -168,18 +170,21 @@ class _Collected:
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
+    bytes: int = 0
     since_s: float = 0.0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.since_s = self.since_s if self.batches else monotonic_s()
         self.batches.append(batch)
         self.rows += batch.num_rows
+        self.bytes += batch.nbytes
 
     @property
     def is_full(self) -> bool:
         """True if the transaction should end, but not between the old and the new row of an update."""
-        is_due = bool(self.rows) and (self.rows >= _MOST_ROWS or monotonic_s() > self.since_s + _LONGEST_S)
-        return is_due and self.batches[-1].column(ROW_KIND_COLUMN)[-1].as_py() != "-U"
+        is_large = self.rows >= _MOST_ROWS or self.bytes >= _MOST_BYTES
+        is_due = is_large or monotonic_s() > self.since_s + _LONGEST_S
+        return bool(self.rows) and is_due and self.batches[-1].column(ROW_KIND_COLUMN)[-1].as_py() != "-U"
 
     def records(self, table: DynamicTable) -> list[tuple[int, Records]]:
         """The rows as plain records, by log partition."""
