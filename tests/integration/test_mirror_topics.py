@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -12,10 +13,13 @@ from confluent_kafka.cimpl import NewTopic
 from lakelog import connect
 from lakelog.errors import AlreadyExists, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
 from lakelog.logstore.clients import reader_for
+from lakelog.logstore.embedded import appender as appending
+from lakelog.logstore.embedded import system as embedded
 from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.register import NamedReaders
+from lakelog.table.maintenance.retention import expire_log
 from log_tables import make, trim
-from mirrored_topics import address, ids, run, write
+from mirrored_topics import address, committed, ids, run, write
 
 
 @pytest.mark.parametrize(("start", "found"), [("latest-full", [1, 2, 3]), ("earliest", [1, 2, 3]), ("latest", [3])])
@@ -80,6 +84,50 @@ def test_a_deleted_topic_is_not_continued(kafka, tmp_path, topic) -> None:
     admin.delete_topics([topic])[topic].result(30)
     with pytest.raises(InvalidRequest, match=f"was deleted.*{topic}.position"):
         run(table, to)
+
+
+def test_the_log_keeps_what_whole_changes_need_after_a_kill(kafka, tmp_path, topic, monkeypatch) -> None:
+    table, to, whole = make(tmp_path), address(kafka, topic), {"log.consumer.normalize": "true"}
+    monkeypatch.setattr("lakelog.table.tail.reader_needs._RECORD_EVERY_S", 0.0)
+    pass_to_day(monkeypatch, 0)
+    write(table, *range(10))
+    run(table, to, start="earliest", options=whole)
+    write(table, *range(10), name="b")
+    killed = table.mirror(to, options=whole)
+    while not next(killed).rows:
+        pass
+    killed.close()  # the state since the last commits is not saved
+    pass_to_day(monkeypatch, 100)
+    write(table, *range(20, 30))
+    expire_log(table.logical)
+    assert run(table, to, options=whole) == 10
+
+
+def pass_to_day(monkeypatch: pytest.MonkeyPatch, day: int) -> None:
+    for module in (appending, embedded):
+        monkeypatch.setattr(module, "now_ms", lambda: day * 86_400_000)
+
+
+def test_an_idle_mirror_commits_before_the_broker_forgets_its_transactional_id(
+    kafka, tmp_path, topic, monkeypatch
+) -> None:
+    monkeypatch.setattr("lakelog.table.tail.mirror._IDLE_S", 0.1)
+    table, stopped = make(tmp_path), threading.Event()
+    write(table, 1)
+    run(table, address(kafka, topic))
+    before = sum(1 for _ in committed(kafka, f"{topic}.position"))
+    thread = threading.Thread(target=lambda: run_until(tmp_path, address(kafka, topic), stopped))
+    thread.start()
+    while sum(1 for _ in committed(kafka, f"{topic}.position")) < before + 2:
+        assert thread.is_alive()
+    stopped.set()
+    thread.join(60)
+    assert ids(kafka, topic) == [1]
+
+
+def run_until(tmp_path: Path, to: str, stopped: threading.Event) -> None:
+    with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+        list(lake.table("db.t").mirror(to, stop=stopped))
 
 
 def test_a_mirror_is_a_named_reader_of_the_log(kafka, tmp_path, topic) -> None:

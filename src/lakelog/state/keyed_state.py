@@ -79,6 +79,11 @@ class KeyedState:
         return self.offset != self._saved
 
     @property
+    def saved(self) -> int:
+        """The offset of the newest save, or of the start if there is none."""
+        return self._saved
+
+    @property
     def rows(self) -> int:
         """Number of rows in all runs, including replaced ones."""
         return sum(run.rows for run in (*self._fresh, *self._files))

@@ -18,7 +18,7 @@ from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import system as embedded
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
-from lakelog.table.tail.mirror import MirrorAddress
+from lakelog.table.tail.mirror import MirrorAddress, _Collected
 from lakelog.table.tail.reader_needs import ReaderNeeds, observe
 from log_tables import make, rows
 
@@ -35,16 +35,26 @@ def test_an_address_is_refused_with_one_that_works(tmp_path: Path, to: str) -> N
         make(tmp_path).mirror(to)
 
 
-@pytest.mark.parametrize("topic", ["", "a/b", "a b", "a" * 201, "ä"])
+@pytest.mark.parametrize("topic", ["", "a/b", "a b", "a" * 191, "ä", ".", ".."])
 def test_a_topic_has_a_name_that_kafka_knows(tmp_path: Path, topic: str) -> None:
     with pytest.raises(InvalidRequest, match="cannot be the topic of a mirror"):
         make(tmp_path).mirror(f"kafka://localhost:9092/{topic}")
 
 
-def test_an_address_has_no_password_and_the_error_does_not_show_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "to", ["kafka://me:secret@a:1/t", "kafak://me:secret@a:1/t", "me:secret@a:1/t", "kafka://a:1,me:secret@/t"]
+)
+def test_an_address_has_no_password_and_the_error_does_not_show_it(tmp_path: Path, to: str) -> None:
     with pytest.raises(InvalidRequest, match="client properties") as refused:
-        make(tmp_path).mirror("kafka://me:secret@localhost:9092/topic")
+        make(tmp_path).mirror(to)
     assert "secret" not in str(refused.value)
+
+
+def test_the_longest_topic_has_a_named_reader(tmp_path: Path) -> None:
+    topic, table = "a" * 190, make(tmp_path).logical
+    assert MirrorAddress.parse(f"kafka://a:1/{topic}").topic == topic
+    NamedReaders(table.io, table.path).record(f"mirror-{topic}", {0: 0})
+    table.store.consumers.record(f"mirror-{topic}", 1)
 
 
 def test_several_servers_and_a_topic() -> None:
@@ -66,7 +76,10 @@ def test_a_log_on_kafka_is_plain_already(tmp_path: Path) -> None:
     plain = with_options(table, **options, **{"log-store.data-format": "debezium-json"})
     with pytest.raises(InvalidRequest, match="plain already: consumers can read topic 'changes' on broker:9092"):
         plain.mirror(TO)
-    assert with_options(table, **options, **{"log-store.data-format": "arrow"}).mirror(TO)
+    arrow = with_options(table, **options, **{"log-store.data-format": "arrow"})
+    assert arrow.mirror(TO)
+    with pytest.raises(InvalidRequest, match="'changes' has the name of the log of table db.t.*another topic"):
+        arrow.mirror("kafka://broker:9092/changes")
 
 
 def with_options(table: Table, **options: str) -> Table:
@@ -79,6 +92,15 @@ def with_options(table: Table, **options: str) -> Table:
 def test_a_client_property_that_may_do_harm_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidOption, match=key):
         make(tmp_path).mirror(TO, properties={key: "x"})
+
+
+def test_a_transaction_ends_at_a_number_of_bytes_but_not_within_an_update(monkeypatch) -> None:
+    monkeypatch.setattr("lakelog.table.tail.mirror.monotonic_s", lambda: 0.0)
+    monkeypatch.setattr("lakelog.table.tail.mirror._MOST_BYTES", 1_000)
+    collected = _Collected()
+    for name, kind, is_full in (("a", "+I", False), ("b" * 1_000, "-U", False), ("c", "+U", True)):
+        collected.add(pa.RecordBatch.from_pylist([{"name": name, "_row_kind": kind}]))
+        assert collected.is_full == is_full
 
 
 def test_a_start_is_one_of_three(tmp_path: Path) -> None:

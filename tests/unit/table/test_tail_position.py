@@ -325,6 +325,24 @@ def test_the_state_of_whole_changes_is_saved_in_the_table_after_the_first_positi
     assert before
 
 
+@pytest.mark.parametrize("end", ["ended", "killed"])
+def test_a_position_after_the_snapshot_needs_it_no_more_if_positions_were_requested_before(tmp_path, end) -> None:
+    table, options = make(tmp_path), {**WHOLE, **TRANSACTIONAL}
+    sealed(table, rows(1))
+    tail = table.tail("latest-full", stop="latest" if end == "ended" else None, options=options)
+    assert "full" in json.loads(tail.position)
+    while "full" in (position := tail.position):
+        tail.step()
+    if end == "ended":
+        assert list(tail) == []
+        position = tail.position
+    tail.close()  # saves nothing
+    sealed(table, rows(1, name="b"), rows(3))
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
+    found = told(table.tail(position, stop="latest", options=options))
+    assert found == {1: [("-U", "a"), ("+U", "b")], 3: [("+I", "a")]}
+
+
 def test_states_that_no_position_needs_any_more_go(tmp_path, monkeypatch) -> None:
     for name in ("normalizer._SAVE_ROWS", "normalizer._DELETE_INTERVAL_S", "subscribe._DELETE_INTERVAL_S"):
         monkeypatch.setattr(f"lakelog.table.tail.{name}", 0)

@@ -156,8 +156,9 @@ class KafkaMirror(LogMirror):
         topic, address, code = self._location.topic, self._location.address, error.code()
         if code in _FENCED:
             return Fenced(
-                f"another process mirrors a log into topic '{topic}' on {address}: it continues where this one has "
-                "stopped. Run one process for each topic"
+                f"another process mirrors a log into topic '{topic}' on {address} and continues where this one has "
+                "stopped, or this one was suspended for about a minute within a transaction. Run one process for each "
+                "topic; if this was the only one, start it again"
             )
         if code in NO_TOPIC:
             return NotFound(

@@ -45,12 +45,17 @@ from lakelog.table.tail.tail import Tail, TailPosition
 STARTS: Final = ("latest-full", "earliest", "latest")
 """The starts of a new mirror."""
 _PLAIN: Final = "debezium-json"
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,190}")
+"""A name of Kafka that is short enough for the names that are made of it."""
 _MOST_ROWS: Final = 100_000
 """Number of rows above which a transaction ends."""
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of its rows above which a transaction ends: it takes a few times as much memory."""
 _LONGEST_S: Final = 0.1
 """Age of its first row at which a transaction ends, even if the tail has more rows."""
 _REPORT_EVERY_S: Final = 1.0
+_IDLE_S: Final = 3600.0
+"""Interval at which an idle mirror commits its position, so that the broker does not forget its transactional id."""
 _HOLD_EVERY_S: Final = 30.0
 """Interval at which a mirror reports that it still reads its first snapshot."""
 
@@ -77,14 +82,17 @@ class MirrorAddress:
         scheme, separator, rest = text.partition("://")
         servers, _, topic = rest.partition("/")
         factories: dict[str, LogFactory] = {n: f for n, f in LOG_SYSTEMS.importable().items() if f.mirror}
+        known = " or ".join(f"{name}://host:9092/topic" for name in factories)
+        if "@" in text:  # not shown, because it may be a password
+            raise InvalidRequest(
+                f"the address of a mirror cannot have a user or a password: write it as {known}, and use client "
+                "properties"
+            )
         if not separator or scheme not in factories or not all(servers.split(",")):
-            known = " or ".join(f"{name}://host:9092/topic" for name in factories)
             raise InvalidRequest(f"'{visible(text)}' is not the address of a mirror: write it as {known}")
-        if "@" in servers:
-            raise InvalidRequest("the address of a mirror cannot have a user or a password: use client properties")
         if not _TOPIC.fullmatch(topic):
             raise InvalidRequest(
-                f"'{visible(topic)}' cannot be the topic of a mirror: a name has 1 to 200 letters, digits, '.', '_' "
+                f"'{visible(topic)}' cannot be the topic of a mirror: a name has 1 to 190 letters, digits, '.', '_' "
                 f"and '-', after the servers, like {scheme}://{visible(servers)}/topic"
             )
         return MirrorAddress(factories[scheme], servers, topic)
@@ -103,6 +111,11 @@ def mirror_log(
     scan = _scan(table)
     if start not in STARTS:
         raise InvalidRequest(f"start={start!r} is not known; use {', '.join(STARTS)}")
+    if (scan.location.system, scan.location.topic) == (target.factory.name, target.topic):
+        raise InvalidRequest(
+            f"topic '{target.topic}' has the name of the log of table {scan.table.name}, and rows of a mirror would "
+            "damage it: name another topic"
+        )
     _check_client(properties)
     place = LogLocation(
         target.factory.name,
@@ -157,18 +170,21 @@ class _Collected:
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
+    bytes: int = 0
     since_s: float = 0.0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.since_s = self.since_s if self.batches else monotonic_s()
         self.batches.append(batch)
         self.rows += batch.num_rows
+        self.bytes += batch.nbytes
 
     @property
     def is_full(self) -> bool:
         """True if the transaction should end, but not between the old and the new row of an update."""
-        is_due = bool(self.rows) and (self.rows >= _MOST_ROWS or monotonic_s() > self.since_s + _LONGEST_S)
-        return is_due and self.batches[-1].column(ROW_KIND_COLUMN)[-1].as_py() != "-U"
+        is_large = self.rows >= _MOST_ROWS or self.bytes >= _MOST_BYTES
+        is_due = is_large or monotonic_s() > self.since_s + _LONGEST_S
+        return bool(self.rows) and is_due and self.batches[-1].column(ROW_KIND_COLUMN)[-1].as_py() != "-U"
 
     def records(self, table: DynamicTable) -> list[tuple[int, Records]]:
         """The rows as plain records, by log partition."""
@@ -190,6 +206,7 @@ class _MirrorRun:
     def __init__(self, scan: LogScan, sink: LogMirror, topic: str, is_new: bool) -> None:
         self._scan, self._sink, self._name, self._is_new = scan, sink, f"mirror-{topic}", is_new
         self._needs: ReaderNeeds | None = None
+        self._first: Mapping[int, int] = {}
         self._held_s = float("-inf")
         self._committed_s, self._reported_s, self._unreported = monotonic_s(), monotonic_s(), 0
         self._position, self._committed = "", TailPosition(LogPosition({}))
@@ -200,7 +217,7 @@ class _MirrorRun:
         self._position, self._committed = tail.position, tail.reached
         if self._needs is None:
             self._needs = ReaderNeeds(self._scan.table, self._name, tail.reached.log.offsets)
-        self._keep()
+        self._keep(tail)
         if self._is_new:
             self._commit(tail, _Collected())
             self._is_new = False
@@ -227,15 +244,19 @@ class _MirrorRun:
                 self._commit(tail, collected)
                 collected = _Collected()
             # 4
-            self._keep(is_ended)
+            self._keep(tail, is_ended)
             if is_ended or (self._unreported and monotonic_s() > self._reported_s + _REPORT_EVERY_S):
                 yield self._progress(tail)
         return ""
 
     def _must_commit(self, tail: Tail, collected: _Collected, is_ended: bool) -> bool:
-        """True if there are rows, or if the position has passed records without rows for so long that they expire."""
-        is_old = is_ended or monotonic_s() > self._committed_s + self._scan.location.note_every_s
-        return bool(collected.rows) or (is_old and tail.reached != self._committed)
+        """True if there are rows, or if the position has passed records without rows for so long that they expire.
+
+        Also true after a long time without a commit.
+        """
+        idle_s = monotonic_s() - self._committed_s
+        is_old = is_ended or idle_s > self._scan.location.note_every_s
+        return bool(collected.rows) or (is_old and tail.reached != self._committed) or idle_s > _IDLE_S
 
     def _commit(self, tail: Tail, collected: _Collected) -> None:
         position = tail.position
@@ -252,10 +273,12 @@ class _MirrorRun:
             self._scan = replace(self._scan, table=newest)
         return is_other
 
-    def _keep(self, is_last: bool = False) -> None:
+    def _keep(self, tail: Tail, is_last: bool = False) -> None:
         """Stores the committed position, so that the log and its first snapshot stay."""
         assert self._needs is not None
-        self._needs.record(self._committed.log.offsets, is_last)
+        if tail.reached == self._committed:
+            self._first = tail.needs
+        self._needs.record(self._committed.log.offsets, self._first, is_last)
         consumers, full = self._scan.table.store.consumers, self._committed.log.full
         if full is not None and full[0]:
             if monotonic_s() > self._held_s + _HOLD_EVERY_S:

@@ -160,7 +160,13 @@ class StreamStates:
         self._durable_root = f"{self._table.path}/lakelog/normalize/{origin.id}"
         self._local = local
         self._held: dict[int, tuple[KeyedState, int, float]] = {}
+        self._saved = dict(origin.offsets)
         self._deleted_at = self._reported = float("-inf")
+
+    @property
+    def saved(self) -> Mapping[int, int]:
+        """Bucket → the offset of its newest save, from which a state is built again; that of the start without one."""
+        return {**self._saved, **{bucket: state.saved for bucket, (state, _, _) in self._held.items()}}
 
     def changes(self, bucket: int, start: int, end: int, saves: bool = False) -> Iterator[pa.RecordBatch]:
         """The changes of the records with start ≤ offset < end, deterministic; ``saves`` the state after them.
@@ -231,6 +237,7 @@ class StreamStates:
 
     def close(self) -> None:
         """Closes the files, without saving."""
+        self._saved = dict(self.saved)
         for state, _, _ in self._held.values():
             state.close()
         self._held.clear()
@@ -252,12 +259,17 @@ class StreamStates:
                 state.save()
                 self._held[bucket] = (state, 0, monotonic_s())
 
+    def save(self) -> None:
+        """Saves the state in memory, and all of a stream that began with a snapshot, which may expire."""
+        self.keep()
+        for bucket, (state, unsaved, _) in self._held.items():
+            if unsaved or state.has_moved or self.origin.snapshot is not None:
+                state.save()
+                self._held[bucket] = (state, 0, monotonic_s())
+
     def save_all(self) -> None:
         """Saves the state in memory, and closes the files. Called when the stream stops."""
-        self.keep()
-        for state, unsaved, _ in self._held.values():
-            if unsaved or state.has_moved:
-                state.save()
+        self.save()
         self.close()
 
     def delete_old_saves(self, offsets: Mapping[int, int]) -> None:

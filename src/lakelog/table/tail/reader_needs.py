@@ -1,7 +1,8 @@
 """What a named reader of committed rows needs of the log: more than the records after its position.
 
 The rows of an epoch are before its commit marker, at which the reader emits them. If the reader stops between the two,
-it needs rows before its position when it starts again, so the log must keep them.
+it needs rows before its position when it starts again, so the log must keep them. A reader that makes whole changes
+builds its state again from the newest save, so it needs the records after that.
 """
 
 from __future__ import annotations
@@ -46,20 +47,24 @@ class ReaderNeeds:
         stored = self._readers.needed(name)
         self._needs = _lower(start, _unsealed_floors(table) if stored is None else stored)
         self._observed: Observation | None = None
-        self._recorded: Offsets = {}
+        self._recorded: tuple[Offsets, Offsets] = {}, {}
         self._observed_s = self._recorded_s = float("-inf")
 
-    def record(self, offsets: Offsets, is_last: bool = False) -> None:
-        """Stores a new position, at most once a second, and one that ``is_last`` always. Raises Unavailable."""
-        if not is_last and (offsets == self._recorded or monotonic_s() < self._recorded_s + _RECORD_EVERY_S):
+    def record(self, offsets: Offsets, first: Offsets | None = None, is_last: bool = False) -> None:
+        """Stores a new position, at most once a second, and one that ``is_last`` always. Raises Unavailable.
+
+        ``first`` are offsets from which the reader reads again at its next start, if they are before the position.
+        """
+        reported = (offsets, first or {})
+        if not is_last and (reported == self._recorded or monotonic_s() < self._recorded_s + _RECORD_EVERY_S):
             return
         seen = self._observed
         if seen is not None and all(offsets.get(bucket, 0) >= end for bucket, end in seen.ends.items()):
             self._needs, self._observed = seen.floors, None
         if self._observed is None and monotonic_s() > self._observed_s + _OBSERVE_EVERY_S:
             self._observed, self._observed_s = observe(self._table), monotonic_s()
-        self._readers.record(self._name, offsets, _lower(offsets, self._needs))
-        self._recorded, self._recorded_s = dict(offsets), monotonic_s()
+        self._readers.record(self._name, offsets, _lower(_lower(offsets, self._needs), reported[1]))
+        self._recorded, self._recorded_s = reported, monotonic_s()
 
 
 def observe(table: DynamicTable) -> Observation | None:

@@ -72,7 +72,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
                 position = _beginning(scan, latest_full(scan.table))
                 continue
             if full is not None:
-                for step in _full_steps(scan, position, splits, states, stop):
+                for step in _full_steps(scan, position, splits, states, asked, stop):
                     position = step[1]
                     yield step
                 if is_set(stop):
@@ -102,6 +102,7 @@ def _states(scan: LogScan, position: TailPosition, asked: ResumeRequest) -> Iter
     normalizer = Normalizer(replace(scan, switch=position.log.switch))
     directory = new_scratch("lakelog-normalize-")
     states = StreamStates(normalizer, position.origin, None if asked.offsets is not None else directory)
+    asked.states = states
     remove = weakref.finalize(states, shutil.rmtree, directory, ignore_errors=True)
     try:
         yield states
@@ -116,9 +117,17 @@ def _part(scan: LogScan, states: StreamStates | None) -> SnapshotPart:
 
 
 def _full_steps(
-    scan: LogScan, position: TailPosition, splits: Sequence[Split], states: StreamStates | None, stop: Stop
+    scan: LogScan,
+    position: TailPosition,
+    splits: Sequence[Split],
+    states: StreamStates | None,
+    asked: ResumeRequest,
+    stop: Stop,
 ) -> Iterator[Step]:
-    """The rest of the snapshot; the states receive all of it."""
+    """The rest of the snapshot; the states receive all of it.
+
+    They are saved before the position after it, if positions are requested, because the snapshot may then expire.
+    """
     assert position.log.full is not None
     (snapshot, part), skipped_rows = position.log.full, 0 if position.partial is None else position.partial.rows
     for number, split in enumerate(splits):
@@ -139,6 +148,9 @@ def _full_steps(
                 yield batch.slice(skipped).select(scan.schema.names), at
         if number >= part:
             yield None, replace(position, log=replace(position.log, full=(snapshot, number + 1)), partial=None)
+    if states is not None and asked.offsets is not None:
+        states.begin(position.log.offsets)
+        states.save()
     yield None, replace(position, log=replace(position.log, full=None), partial=None)
 
 

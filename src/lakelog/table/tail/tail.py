@@ -15,7 +15,7 @@ from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
-from lakelog.table.tail.normalizer import StreamOrigin, normalizes
+from lakelog.table.tail.normalizer import StreamOrigin, StreamStates, normalizes
 
 _PARTIAL = "amid"
 _STATE = "state"
@@ -102,11 +102,12 @@ class ResumeRequest:
     """A tail's record of position requests.
 
     ``offsets`` are those of the last requested position, None before the first request. ``save`` saves the state of a
-    tail that has ended, for the first request after that.
+    tail that has ended, for the first request after that. ``states`` are those of a tail that makes whole changes.
     """
 
     offsets: Mapping[int, int] | None = None
     save: Callable[[], None] | None = None
+    states: StreamStates | None = None
 
 
 class Tail(Iterator[pa.RecordBatch]):
@@ -148,6 +149,12 @@ class Tail(Iterator[pa.RecordBatch]):
         changes (``log.consumer.normalize``) starts to save its state in the table's directory on the first request.
         """
         return self.text_of(self.reached)
+
+    @property
+    def needs(self) -> Mapping[int, int]:
+        """Bucket → the first offset that a tail from the current position reads; earlier ones to build its state."""
+        saved = {} if self._asked.states is None else self._asked.states.saved
+        return {bucket: min(offset, saved.get(bucket, offset)) for bucket, offset in self.reached.log.offsets.items()}
 
     def text_of(self, reached: TailPosition) -> str:
         """A position of this tail (``reached``, current or earlier) as text."""
