@@ -349,7 +349,7 @@ class FileStore:
     @property
     def branches(self) -> Branches:
         """The branches of the table, with main as the base."""
-        return Branches(self.references.of_branch(MAIN_BRANCH))
+        return Branches(self.references.of_branch(MAIN_BRANCH), self._export)
 
     @property
     def consumers(self) -> Consumers:
