@@ -238,3 +238,17 @@ def test_a_fast_forward_is_exported(tmp_path: Path) -> None:
     rows = lake.table("db.t").scan().to_arrow().to_pylist()
     assert len(rows) == 4
     assert plain(reader_of(table).rows()) == plain(rows)
+
+
+def test_while_exports_fail_expiry_keeps_the_files_that_readers_see(tmp_path: Path) -> None:
+    table = appended(tmp_path)
+    before = plain(reader_of(table).rows())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(IcebergExport, "run", lambda export: None)
+        write(table, *numbers(10, 1), overwrite=True)
+        write(table, *numbers(20, 1))
+        assert table.expire_snapshots(retain_max=1) == []
+        assert plain(reader_of(table).rows()) == before
+    write(table, *numbers(30, 1))
+    assert table.expire_snapshots(retain_max=1) == [1, 2, 3]
+    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())

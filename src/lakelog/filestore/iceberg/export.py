@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -22,6 +22,7 @@ from lakelog.filestore.iceberg.table_metadata import (
     MetadataFiles,
     commit_text,
 )
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io.metrics import METER
@@ -48,6 +49,23 @@ _MERGED_BYTES: Final = 8 << 20
 def is_exported(schema: TableSchema) -> bool:
     """Returns whether commits to the table write Iceberg metadata; False for a storage that lakelog does not know."""
     return schema.options.get(ICEBERG_STORAGE.key, DISABLED) != DISABLED
+
+
+def keep_exported(
+    references: ReachableFiles, keep_from: Callable[[], int | None] | None
+) -> Callable[[], int | None] | None:
+    """``keep_from`` of an expiry, which also keeps the snapshot that Iceberg's readers see while exports fail."""
+    if not is_exported(references.paths.schema) or references.paths.branch != MAIN_BRANCH:
+        return keep_from
+
+    def lowest() -> int | None:
+        seen = MetadataFiles(references.io, references.paths).hint()
+        if seen is not None and not references.io.exists(references.paths.snapshot(seen)):
+            seen = None
+        given = None if keep_from is None else keep_from()
+        return min((at for at in (seen, given) if at is not None), default=None)
+
+    return lowest
 
 
 @dataclass(frozen=True)
