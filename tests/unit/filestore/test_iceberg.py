@@ -252,3 +252,17 @@ def test_while_exports_fail_expiry_keeps_the_files_that_readers_see(tmp_path: Pa
     write(table, *numbers(30, 1))
     assert table.expire_snapshots(retain_max=1) == [1, 2, 3]
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
+
+
+def test_readers_keep_their_rows_when_a_keyed_table_gets_fewer_levels(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    table = make_iceberg(lake, "id int, name string, primary key (id)", options="'bucket' = '1'")
+    write(table, *numbers(0, 5))
+    table.compact()
+    before = plain(table.scan().to_arrow().to_pylist())
+    lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '3')")
+    table = lake.table("db.t")
+    write(table, *numbers(3, 5))
+    assert plain(reader_of(table).rows()) == before
+    table.compact()
+    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
