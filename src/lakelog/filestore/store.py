@@ -20,7 +20,7 @@ from lakelog.filestore.gc.expiry import Expiry, Retention
 from lakelog.filestore.gc.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.gc.reachability import ReachableFiles
-from lakelog.filestore.iceberg.export import IcebergExport, is_exported
+from lakelog.filestore.iceberg.export import IcebergExport, is_exported, keep_exported
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
@@ -349,7 +349,7 @@ class FileStore:
     @property
     def branches(self) -> Branches:
         """The branches of the table, with main as the base."""
-        return Branches(self.references.of_branch(MAIN_BRANCH))
+        return Branches(self.references.of_branch(MAIN_BRANCH), self._export)
 
     @property
     def consumers(self) -> Consumers:
@@ -369,7 +369,7 @@ class FileStore:
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
     ) -> list[int]:
         """Removes old snapshots and their unshared files; see ``Expiry.expire``. Raises TableReplaced."""
-        expired = Expiry(self.references, self.check_identity).expire(keep, keep_from)
+        expired = Expiry(self.references, self.check_identity).expire(keep, keep_exported(self.references, keep_from))
         if expired:
             self._export()
         return expired
@@ -378,7 +378,7 @@ class FileStore:
         self, keep_from: Callable[[], int | None] | None = None, minds_consumers: bool = True
     ) -> list[int]:
         """The snapshots that an expiry by the table's options would remove now; see ``Expiry.plan``."""
-        return Expiry(self.references).plan(None, keep_from, minds_consumers)
+        return Expiry(self.references).plan(None, keep_exported(self.references, keep_from), minds_consumers)
 
     def expire_partitions(self, rule: PartitionRule, properties: Properties | None = None) -> list[bytes]:
         """Drops the partitions that a rule expires; see ``PartitionExpiry.expire``."""

@@ -11,6 +11,7 @@ from iceberg_reader import IcebergReader
 from iceberg_tables import TABLES, numbers, open_lake, plain, write
 from iceberg_tables import make as make_iceberg
 from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
+from lakelog.filestore.iceberg.export import IcebergExport
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -198,3 +199,70 @@ def test_the_system_table_says_what_such_a_reader_sees(tmp_path: Path) -> None:
         (2, False, True, 1, 3, 0, "first"),
         (3, True, False, 1, 3, 1, None),
     ]
+
+
+def test_snapshots_of_failed_exports_are_whole_when_their_manifests_are_merged(tmp_path: Path) -> None:
+    table = appended(tmp_path, "'manifest.merge-min-count' = '3'")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(IcebergExport, "run", lambda export: None)
+        for n in range(1, 6):
+            write(table, *numbers(n, 1))
+    write(table, *numbers(6, 1))
+    reader = reader_of(table)
+    assert list(reader.snapshots) == [1, 2, 3, 4, 5, 6, 7]
+    for at in reader.snapshots:
+        assert plain(reader.rows(at)) == plain(table.scan(snapshot_id=at).to_arrow().to_pylist())
+
+
+def test_a_tag_after_a_cast_that_iceberg_lacks_keeps_the_readable_schema(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    table = make_iceberg(lake, "id int, name string")
+    write(table, *numbers(0, 2))
+    lake.sql("alter table db.t alter column id type string")
+    lake.table("db.t").create_tag("x")
+    reader = reader_of(table)
+    assert reader.tags == {"x": 1}
+    current = next(s for s in reader.metadata["schemas"] if s["schema-id"] == reader.metadata["current-schema-id"])
+    assert current["fields"][0]["type"] == "int"
+
+
+def test_a_fast_forward_is_exported(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    table = make_iceberg(lake, "id int, name string")
+    write(table, *numbers(0, 2))
+    table.create_tag("base")
+    table.create_branch("dev", tag="base")
+    write(lake.table("db.t$branch_dev"), *numbers(10, 2))
+    write(table, *numbers(20, 2))
+    table.fast_forward("dev")
+    rows = lake.table("db.t").scan().to_arrow().to_pylist()
+    assert len(rows) == 4
+    assert plain(reader_of(table).rows()) == plain(rows)
+
+
+def test_while_exports_fail_expiry_keeps_the_files_that_readers_see(tmp_path: Path) -> None:
+    table = appended(tmp_path)
+    before = plain(reader_of(table).rows())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(IcebergExport, "run", lambda export: None)
+        write(table, *numbers(10, 1), overwrite=True)
+        write(table, *numbers(20, 1))
+        assert table.expire_snapshots(retain_max=1) == []
+        assert plain(reader_of(table).rows()) == before
+    write(table, *numbers(30, 1))
+    assert table.expire_snapshots(retain_max=1) == [1, 2, 3]
+    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
+
+
+def test_readers_keep_their_rows_when_a_keyed_table_gets_fewer_levels(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    table = make_iceberg(lake, "id int, name string, primary key (id)", options="'bucket' = '1'")
+    write(table, *numbers(0, 5))
+    table.compact()
+    before = plain(table.scan().to_arrow().to_pylist())
+    lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '3')")
+    table = lake.table("db.t")
+    write(table, *numbers(3, 5))
+    assert plain(reader_of(table).rows()) == before
+    table.compact()
+    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())

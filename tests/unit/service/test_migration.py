@@ -234,3 +234,35 @@ def test_a_source_that_is_not_there_and_one_without_its_package(tmp_path: Path, 
             SOURCES.create("delta", lake, str(tmp_path))
     with pytest.raises(InvalidRequest, match=r"write catalog\.db\.table"):
         SOURCES.create("iceberg", lake, "orders")
+
+
+@pytest.mark.parametrize(
+    ("folder", "remedy"),
+    [("_delta_log", "--from delta"), (".hoodie", "--from spark"), ("_spark_metadata", "--from spark")],
+)
+def test_files_of_which_only_some_are_the_table_are_refused(
+    folder: str, remedy: str, tmp_path: Path, lake: Lake
+) -> None:
+    place = Path(written(tmp_path))
+    (place / folder).mkdir()
+    with pytest.raises(InvalidRequest, match=f"write {remedy}"):
+        ParquetSource(lake, str(place))
+    with pytest.raises(InvalidRequest, match=f"write {remedy}"):
+        ParquetSource(lake, place.as_uri())
+
+
+def test_rows_in_folders_that_arrow_skips_are_not_lost_silently(tmp_path: Path, lake: Lake) -> None:
+    place = Path(written(tmp_path))
+    (place / "_SUCCESS").write_text("")
+    (place / "_temporary").mkdir()
+    assert ParquetSource(lake, str(place)).count() == 3
+    (place / "_day=1").mkdir()
+    pq.write_table(ORDERS, place / "_day=1" / "1.parquet")
+    with pytest.raises(InvalidRequest, match="skips the folder '_day=1'"):
+        ParquetSource(lake, str(place))
+
+
+def test_an_empty_table_whose_key_the_source_lacks_is_not_filled(tmp_path: Path, lake: Lake) -> None:
+    lake.sql("create table db.t (id bigint, state string, day string, n int, primary key (n)) using lakelog")
+    with pytest.raises(InvalidSchema, match="no column 'n'"):
+        plan_migration(lake, ParquetSource(lake, written(tmp_path)), "db.t")

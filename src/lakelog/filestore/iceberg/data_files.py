@@ -37,8 +37,15 @@ class ExportedFiles:
         """Those of the entries whose files Iceberg's readers see."""
         if not schema.is_keyed:
             return list(entries)
-        top = highest_level(schema)
-        return [e for e in entries if e.file.level == top and e.file.delete_row_count in _UNKNOWN_ROWS]
+        lowest, tops = highest_level(schema), dict[tuple[bytes, int], int]()
+        for e in entries:  # a bucket with files above the highest level was compacted when there were more levels
+            bucket_key = e.partition, e.bucket
+            tops[bucket_key] = max(tops.get(bucket_key, lowest), e.file.level)
+        return [
+            e
+            for e in entries
+            if e.file.level == tops[e.partition, e.bucket] and e.file.delete_row_count in _UNKNOWN_ROWS
+        ]
 
     def check(self, entries: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
         """Raises UnsupportedFeature if the files alone do not have the rows, or have another format."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -22,6 +22,7 @@ from lakelog.filestore.iceberg.table_metadata import (
     MetadataFiles,
     commit_text,
 )
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io.metrics import METER
@@ -30,6 +31,7 @@ from lakelog.options.commit import MANIFEST_MERGE_COUNT
 from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION
 from lakelog.options.metrics import ICEBERG_FAILURES
 from lakelog.options.option import Options
+from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -47,6 +49,23 @@ _MERGED_BYTES: Final = 8 << 20
 def is_exported(schema: TableSchema) -> bool:
     """Returns whether commits to the table write Iceberg metadata; False for a storage that lakelog does not know."""
     return schema.options.get(ICEBERG_STORAGE.key, DISABLED) != DISABLED
+
+
+def keep_exported(
+    references: ReachableFiles, keep_from: Callable[[], int | None] | None
+) -> Callable[[], int | None] | None:
+    """``keep_from`` of an expiry, which also keeps the snapshot that Iceberg's readers see while exports fail."""
+    if not is_exported(references.paths.schema) or references.paths.branch != MAIN_BRANCH:
+        return keep_from
+
+    def lowest() -> int | None:
+        seen = MetadataFiles(references.io, references.paths).hint()
+        if seen is not None and not references.io.exists(references.paths.snapshot(seen)):
+            seen = None
+        given = None if keep_from is None else keep_from()
+        return min((at for at in (seen, given) if at is not None), default=None)
+
+    return lowest
 
 
 @dataclass(frozen=True)
@@ -94,7 +113,7 @@ class IcebergExport:
         base = None if hint is None else self._files.read(hint)
         kept = self._kept(base, newest, tags.values())
         # 2
-        schema = self._schemas.get(self._schemas.newest_id(newest.schema_id))
+        schema = self._current_schema(newest, newest.id in kept)
         made = self._missing(newest, tags.values(), kept, schema)
         # 3
         self._iceberg.flush()
@@ -124,6 +143,22 @@ class IcebergExport:
             self._remove(base.snapshots, metadata.snapshots)
 
     # the snapshots
+
+    def _current_schema(self, newest: Snapshot, is_kept: bool) -> TableSchema:
+        """The newest schema; of a kept snapshot its own one if Iceberg's readers cannot apply the newest."""
+        schema = self._schemas.get(self._schemas.newest_id(newest.schema_id))
+        if is_kept and schema.id != newest.schema_id:
+            written = self._schemas.get(newest.schema_id)
+            try:
+                self._check_readable(self._exported.pick(self.references.manifests.live(newest), written), schema)
+            except UnsupportedFeature:
+                return written
+        return schema
+
+    def _check_readable(self, entries: Collection[ManifestEntry], schema: TableSchema) -> None:
+        current = iceberg_schema(schema)
+        for schema_id in {e.file.schema_id for e in entries}:
+            check_readable_as(iceberg_schema(self._schemas.get(schema_id)), current)
 
     def _kept(
         self, base: IcebergMetadata | None, newest: Snapshot, tagged: Collection[Snapshot]
@@ -182,8 +217,7 @@ class IcebergExport:
         exported = self._exported.pick(live, written)
         self._exported.check(exported, snapshot)
         for target in {written.id: written, **({} if current is None else {current.id: current})}.values():
-            for schema_id in {e.file.schema_id for e in exported}:
-                check_readable_as(iceberg_schema(self._schemas.get(schema_id)), iceberg_schema(target))
+            self._check_readable(exported, target)
         files = {self._exported.location(e): e for e in exported}
         manifests, before = self._read_parent(parent)
         removed = before.keys() - files.keys()
@@ -255,7 +289,8 @@ class IcebergExport:
             for m in small
             for e in self._iceberg.read_manifest(m)
         ]
-        self._iceberg.discard(small)
+        # those of earlier snapshots, which this export may also have made, are in the lists of these
+        self._iceberg.discard([m for m in small if m["added_snapshot_id"] == snapshot_id])
         others = [m for m in manifests if not any(m is other for other in small)]
         return [*others, self._iceberg.write_manifest(entries, snapshot_id, schema)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,6 +28,8 @@ class Branches:
     """The branches of one table, created from and merged into main."""
 
     references: ReachableFiles
+    after: Callable[[], None] = lambda: None
+    """Called after main was fast-forwarded."""
 
     @property
     def _io(self) -> FileIO:
@@ -136,6 +138,7 @@ class Branches:
         owner = self._io.snapshot_owner
         if owner is not None:
             owner.forward_branch(name)
+            self.after()
             return
         first = chain[0].snapshot
         held = self.references.branch_roots()
@@ -154,6 +157,7 @@ class Branches:
             before=lambda: self._copy_snapshot(chain[0]) if begins else None,
             after=lambda: self._copy(name, chain),
         )
+        self.after()
 
     def _is_in(self, root: GcRoot, chain: Sequence[GcRoot]) -> bool:
         """Returns whether main already has this root of the branch."""

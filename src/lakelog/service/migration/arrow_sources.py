@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import dataset
+from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.lake import Lake
@@ -14,6 +15,8 @@ from lakelog.options.registry import load_target
 from lakelog.service.migration.source import ArrowSource, partitions_in
 
 _EXTRAS: Final = {"deltalake": "delta", "pyiceberg": "iceberg"}
+_LOGS: Final = {"_delta_log": "--from delta", ".hoodie": "--from spark", "_spark_metadata": "--from spark"}
+"""Folders that say which files of a directory are the table, and what reads them."""
 
 
 class _DatasetSource(ArrowSource):
@@ -34,8 +37,8 @@ class _DatasetSource(ArrowSource):
 class ParquetSource(_DatasetSource):
     """A Parquet file, or a directory of them whose folders ``name=value`` are partitions.
 
-    The columns are those of all files. Raises NotFound, InvalidRequest for other files, InvalidSchema if a column has
-    different types.
+    The columns are those of all files. Raises NotFound, InvalidRequest for other files and tables, InvalidSchema if a
+    column has different types.
     """
 
     def __init__(self, lake: Lake, address: str) -> None:
@@ -43,6 +46,7 @@ class ParquetSource(_DatasetSource):
             files = dataset.dataset(address, format="parquet", partitioning="hive")
             if not files.files:
                 raise NotFound(f"'{address}' has no Parquet file: name the directory of the table")
+            _check_whole(files, address)
             schema = pa.unify_schemas([files.schema, *(part.physical_schema for part in files.get_fragments())])
         except FileNotFoundError:
             raise NotFound(f"'{address}' does not exist: name a Parquet file or a directory of them") from None
@@ -51,6 +55,26 @@ class ParquetSource(_DatasetSource):
         except (OSError, pa.ArrowInvalid) as why:
             raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
         super().__init__(files.replace_schema(schema), partitions_in(files.files, schema.names))
+
+
+def _check_whole(files: Any, address: str) -> None:
+    """Raises InvalidRequest for a directory whose rows are not those of all its files, or in which Arrow skips some."""
+    place = (FileSystem.from_uri(address)[1] if "://" in address else address).rstrip("/")
+    if files.filesystem.get_file_info(place).type is not FileType.Directory:
+        return
+    for found in files.filesystem.get_file_info(FileSelector(place, recursive=True)):
+        folders = found.path[len(place) :].strip("/").split("/")
+        if folders[0] in _LOGS:
+            raise InvalidRequest(
+                f"'{address}' has a folder {folders[0]}, which says which of the files are the table: "
+                f"write {_LOGS[folders[0]]}"
+            )
+        skipped = [name for name in folders if name.startswith("_") and "=" in name]
+        if skipped and found.type is FileType.File:
+            raise InvalidRequest(
+                f"Arrow skips the folder '{skipped[0]}' of '{address}', because its name begins with '_': "
+                "write --from spark 'parquet.`DIRECTORY`', or rename the folder"
+            )
 
 
 class DeltaSource(_DatasetSource):

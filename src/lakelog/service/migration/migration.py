@@ -51,6 +51,11 @@ def plan_migration(
         missing = [name for name in source.schema.names if name not in definition.field_names]
         if missing:
             raise InvalidSchema(f"table {table} has no column '{missing[0]}' of the source: add it, or drop the table")
+        unknown = [name for name in definition.primary_keys if name not in source.schema.names]
+        if unknown:
+            raise InvalidSchema(
+                f"the source has no column '{unknown[0]}', which is in the primary key of table {table}"
+            )
     _check_keys(table, source.key_faults(definition.primary_keys), definition.primary_keys)
     return Migration(table, definition, is_new, source.count())
 
