@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -57,6 +57,9 @@ _POSITION_CONFIG: Final = {
 _PRODUCER: Final = "enable.idempotence=true acks=all linger.ms=5 compression.type=lz4 transactional.id="
 _CONSUMER: Final = """group.id=lakelog enable.auto.commit=false enable.partition.eof=true
     isolation.level=read_committed auto.offset.reset=earliest fetch.wait.max.ms=10"""
+T = TypeVar("T")
+_ELECTING: Final = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""Errors of a partition that is new or moves to another broker."""
 _FENCED: Final = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
@@ -134,16 +137,16 @@ class KafkaMirror(LogMirror):
                 raise self._unavailable(f"{len(self._open)} records wait")
             self._open.poll(0.1)
 
-    def _repeated(self, request: Any) -> None:
-        """Sends a request (seconds → None) again while its error allows it."""
+    def _repeated(self, request: Callable[[float], T]) -> T:
+        """Sends a request (seconds → answer) again while its error allows it."""
         deadline = monotonic_s() + _COMMIT_S
         while True:
             try:
-                request(TIMEOUT_S)
-                return
+                return request(TIMEOUT_S)
             except KafkaException as failed:
-                if not failed.args[0].retriable() or monotonic_s() > deadline:
+                if not _is_retriable(failed.args[0]) or monotonic_s() > deadline:
                     raise
+                sleep(0.02)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -246,7 +249,7 @@ class KafkaMirror(LogMirror):
         """The newest committed position."""
         with self._translated(), contextlib.closing(Consumer(client(self._location, _CONSUMER))) as consumer:
             place = TopicPartition(self._positions, 0)
-            first, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
+            first, end = self._repeated(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))
             recent = self._last(consumer, max(first, end - _RECENT))
             return recent if recent is not None or end - _RECENT <= first else self._last(consumer, OFFSET_BEGINNING)
 
@@ -262,9 +265,13 @@ class KafkaMirror(LogMirror):
                 last, deadline = message.value(), monotonic_s() + TIMEOUT_S
             elif error.code() == KafkaError._PARTITION_EOF:
                 return last
-            elif not error.retriable():
+            elif not _is_retriable(error):
                 raise KafkaException(error)
         raise self._unavailable(f"topic '{self._positions}' does not answer")
+
+
+def _is_retriable(error: KafkaError) -> bool:
+    return error.retriable() or error.code() in _ELECTING
 
 
 @contextlib.contextmanager
