@@ -1,4 +1,4 @@
-"""A small reader of Iceberg metadata: what a reader that trusts nothing but these files sees."""
+"""A small reader of Iceberg metadata that uses no other file of the table."""
 
 from __future__ import annotations
 

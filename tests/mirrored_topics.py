@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.service.servers.server_process import KafkaBroker
 from log_tables import rows
@@ -68,3 +71,22 @@ def run(table: Table, to: str, **how: Any) -> int:
 def write(table: Table, *new: int, **how: Any) -> None:
     with table.writer() as writer:
         writer.write(rows(*new, **how))
+
+
+def mirrored_beside(tmp_path: Path, to: str) -> tuple[threading.Thread, list[Exception]]:
+    """A thread that mirrors ``db.t`` without end and has begun, and the error that ends it."""
+    failed: list[Exception] = []
+    begun = threading.Event()
+
+    def follow() -> None:
+        with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+            try:
+                for _ in lake.table("db.t").mirror(to):
+                    begun.set()
+            except Exception as why:
+                failed.append(why)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    assert begun.wait(60)
+    return thread, failed

@@ -69,9 +69,9 @@ def run(warehouse: str) -> int:
     services: list[Service] = []
     places = {"warehouse": shlex.quote(warehouse), "address": free_address()}
     try:
-        for name, told in tomllib.loads((HERE / "services.toml").read_text(encoding="utf-8")).items():
-            services.append(Service(name, told["command"].format(**places), told.get("ready", ""), ended))
-            if "ready" in told:
+        for name, settings in tomllib.loads((HERE / "services.toml").read_text(encoding="utf-8")).items():
+            services.append(Service(name, settings["command"].format(**places), settings.get("ready", ""), ended))
+            if "ready" in settings:
                 services[-1].has_started.wait()
             if not ended.empty():
                 break

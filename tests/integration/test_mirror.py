@@ -22,7 +22,7 @@ from lakelog.logstore.clients import reader_for
 from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.scan import LogScan
 from log_tables import make, rows
-from mirrored_topics import address, committed, folded, ids, run, write
+from mirrored_topics import address, committed, folded, ids, mirrored_beside, run, write
 
 KILLS = 12
 BUCKETS, UNKEYED = ", 'bucket' = '2'", ", 'bucket-key' = 'id'"
@@ -186,20 +186,9 @@ def test_a_death_around_a_commit_repeats_nothing(kafka, tmp_path, topic, moment,
 
 
 def test_a_second_mirror_fences_the_first_and_repeats_nothing(kafka, tmp_path, topic) -> None:
-    table, to, failed, begun = make(tmp_path), address(kafka, topic), [], threading.Event()
+    table, to = make(tmp_path), address(kafka, topic)
     write(table, 1)
-
-    def first() -> None:
-        with connect(warehouse=str(tmp_path / "warehouse")) as lake:
-            try:
-                for _ in lake.table("db.t").mirror(to):
-                    begun.set()
-            except Exception as why:
-                failed.append(why)
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert begun.wait(60)
+    thread, failed = mirrored_beside(tmp_path, to)
     assert run(table, to) == 0
     write(table, 2, 3)
     thread.join(60)

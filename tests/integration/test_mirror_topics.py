@@ -19,7 +19,7 @@ from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
 from log_tables import make, trim
-from mirrored_topics import address, committed, ids, run, write
+from mirrored_topics import address, committed, ids, mirrored_beside, run, write
 
 
 @pytest.mark.parametrize(("start", "found"), [("latest-full", [1, 2, 3]), ("earliest", [1, 2, 3]), ("latest", [3])])
@@ -141,20 +141,9 @@ def test_a_mirror_is_a_named_reader_of_the_log(kafka, tmp_path, topic) -> None:
 
 
 def test_a_table_that_is_dropped_ends_its_mirror(kafka, tmp_path, topic) -> None:
-    table, to, failed, begun = make(tmp_path), address(kafka, topic), [], threading.Event()
+    table, to = make(tmp_path), address(kafka, topic)
     write(table, 1)
-
-    def following() -> None:
-        with connect(warehouse=str(tmp_path / "warehouse")) as lake:
-            try:
-                for _ in lake.table("db.t").mirror(to):
-                    begun.set()
-            except Exception as why:
-                failed.append(why)
-
-    thread = threading.Thread(target=following)
-    thread.start()
-    assert begun.wait(60)
+    thread, failed = mirrored_beside(tmp_path, to)
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         lake.sql("drop table db.t")
         thread.join(60)

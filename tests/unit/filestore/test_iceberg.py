@@ -1,4 +1,4 @@
-"""Iceberg metadata beside the snapshots: what a reader of them alone sees."""
+"""The rows that a reader of the Iceberg metadata alone finds."""
 
 from __future__ import annotations
 

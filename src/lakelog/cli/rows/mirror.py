@@ -39,7 +39,7 @@ def mirror(table: str, to: str, start: str, stop: str | None, warehouse: str, fo
                 facts = {"table": table, "to": to, "rows": done.rows, "lag": done.lag}
                 printer.print(f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}, lag {done.lag:,}", facts)
     except KeyboardInterrupt:
-        # Ctrl-C is the usual end; the next run goes on where this one was.
+        # Ctrl-C is the usual end; the next run resumes from the committed position.
         return
     finally:
         lake.close()

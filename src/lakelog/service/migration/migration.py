@@ -93,7 +93,7 @@ def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progres
 
 
 def _drop_if_empty(lake: Lake, table: str) -> None:
-    """Drops the new table of a failed copy, unless it has rows: another writer was told that they are committed."""
+    """Drops the new table of a failed copy, unless it has rows, which another writer has committed."""
     if (
         lake.table_exists(table)
         and lake.table(table).latest_snapshot() is None
