@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,14 @@ from simulated_process import Scheduler
 
 from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable
 from lakelog.io.storage.file_io import FileIO, FileStatus, moved
+
+
+@dataclass(eq=False)
+class _Held:
+    """A directory that a process holds: the name at the start, and the present one."""
+
+    root: str
+    place: str
 
 
 @dataclass(eq=False)
@@ -32,6 +41,8 @@ class SimulatedIO(FileIO):
         self._files: dict[str, _File] = {}
         self._inside: dict[str, set[str]] = {}
         self._root = ""
+        self._held: list[_Held] = []
+        self._handle: _Held | None = None
         self.beside: dict[str, Any] = {}
         self.on_create: Callable[[str, bytes], None] = lambda path, data: None
 
@@ -39,6 +50,24 @@ class SimulatedIO(FileIO):
         found = copy(self)
         found._root = root
         return found
+
+    @contextlib.contextmanager
+    def hold(self, root: str) -> Iterator[SimulatedIO]:
+        if root not in self._inside:
+            raise NotFound(f"directory '{root}' does not exist")
+        held, found = _Held(root, root), copy(self)
+        found._handle = held
+        self._held.append(held)
+        try:
+            yield found
+        finally:
+            self._held.remove(held)
+
+    def _place(self, path: str) -> str:
+        """The present path of a file, which may be in a held directory."""
+        held = self._handle
+        is_inside = held is not None and path.startswith(f"{held.root}/")
+        return held.place + path.removeprefix(held.root) if held is not None and is_inside else path
 
     def real(self, path: str) -> str:
         return path
@@ -52,7 +81,7 @@ class SimulatedIO(FileIO):
 
     def peek(self, path: str) -> bytes:
         """Reads without a yield. Raises NotFound."""
-        found = self._files.get(path)
+        found = self._files.get(self._place(path))
         if found is None:
             raise NotFound(f"file '{path}' does not exist")
         return found.data
@@ -102,7 +131,7 @@ class SimulatedIO(FileIO):
 
     def delete(self, path: str) -> None:
         self._scheduler.pause(f"delete {_short(path)}")
-        self._remove(path)
+        self._remove(self._place(path))
         if self._scheduler.loses(f"delete {_short(path)}"):
             raise Unavailable(f"'{path}': the answer was lost")
 
@@ -126,6 +155,8 @@ class SimulatedIO(FileIO):
             file = self._files[name]
             self._remove(name)
             self._insert(new_path + name.removeprefix(path), file)
+        for held in self._held:
+            held.place = new_path if held.place == path else held.place
         if path in self.beside:
             self.beside[new_path] = self.beside.pop(path)
         self._scheduler.landmark(f"renamed {path} to {new_path}")

@@ -296,11 +296,12 @@ class SimulatedStore:
         while end > min(held) and is_foreign(held[end], self.schema):
             end -= 1  # it is read by the one before it
         gone = list(range(min(held), end))
+        warehouse = self.warehouse  # the directory that ``Removal`` holds
         if gone:
             self.check_identity()
         for number in gone:
             self.scheduler.pause(f"expire snapshot {number}")
-            self.warehouse.expire(number)
+            warehouse.expire(number)
             self.scheduler.events["expired snapshots"] += 1
         return gone
 

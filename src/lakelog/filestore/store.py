@@ -339,7 +339,7 @@ class FileStore:
     @cached_property
     def references(self) -> ReachableFiles:
         """The files that snapshots, tags and branches reference."""
-        return ReachableFiles(self.io, self.paths)
+        return ReachableFiles(self.io, self.paths, self.identity)
 
     @property
     def tags(self) -> Tags:
@@ -369,7 +369,7 @@ class FileStore:
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
     ) -> list[int]:
         """Removes old snapshots and their unshared files; see ``Expiry.expire``. Raises TableReplaced."""
-        expired = Expiry(self.references, self.check_identity).expire(keep, keep_exported(self.references, keep_from))
+        expired = Expiry(self.references).expire(keep, keep_exported(self.references, keep_from))
         if expired:
             self._export()
         return expired

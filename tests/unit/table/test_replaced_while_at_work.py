@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.catalog.directories import Directories
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced, Unavailable
+from lakelog.errors import CommitConflict, CommitUnknown, LakelogError, NotFound, TableReplaced, Unavailable
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
@@ -217,6 +218,37 @@ def test_an_expiry_that_began_before_drop_and_create_keeps_the_new_snapshots(lak
     with pytest.raises(TableReplaced):
         table.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
     assert files(owner.table("db.x")) == [(5, "new")]
+
+
+@pytest.mark.parametrize("name", ["snapshot-1", f"{2:019d}"])
+def test_a_process_that_is_suspended_before_a_deletion_deletes_no_file_of_the_new_table(
+    lakes, monkeypatch, name: str
+) -> None:
+    """An expired snapshot, a sealed decision: both have names that the new table uses, too."""
+    table = opened(lakes, _LOG)
+    _, owner = lakes
+    unlink, left = os.unlink, [True]
+
+    def suspended(path: str, *, dir_fd: int | None = None) -> None:
+        if os.path.basename(path) == name and left:
+            left.pop()
+            owner.sql("drop table db.x")
+            owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+            new = owner.table("db.x")
+            write(new, 5, "new")
+            if name != "snapshot-1":
+                assert new.logical.decided.decide(EpochRecord("w", 0, 1, ()), tip=1)[0].number == 2
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", suspended)
+    with contextlib.suppress(LakelogError):
+        write(table, 2, "before")
+        table.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    assert not left
+    new = owner.table("db.x")
+    assert files(new) == [(5, "new")]
+    if name != "snapshot-1":
+        assert [record.writer for record in new.logical.decided.all()] == ["w"]
 
 
 def test_a_handle_of_before_takes_away_no_decision_of_the_new_table(lakes) -> None:

@@ -101,10 +101,9 @@ def pick_end(
 
 @dataclass(frozen=True)
 class Expiry:
-    """Expires the snapshots and changelogs of one branch; ``check`` raises if the table was replaced."""
+    """Expires the snapshots and changelogs of one branch."""
 
     references: ReachableFiles
-    check: Callable[[], None] = lambda: None
 
     def expire(self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None) -> list[int]:
         """Removes old snapshots, oldest first; returns their ids.
@@ -194,7 +193,6 @@ class Expiry:
             expiring,
             candidates - references.metadata_of(kept),
             lambda: [kept, *references.tag_roots(), *references.changelogs(), *references.other_branches_roots()],
-            before=self.check,
             after=lambda: self._snapshots.write_hint(EARLIEST, end),
         )
 

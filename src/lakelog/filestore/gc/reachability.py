@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lakelog.errors import NotFound
+from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.manifests import EntryTest, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
@@ -50,6 +51,7 @@ class ReachableFiles:
 
     io: FileIO
     paths: TablePaths
+    identity: Identity | None = None
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -60,6 +62,10 @@ class ReachableFiles:
     def of_branch(self, branch: str) -> ReachableFiles:
         """The same table on another branch."""
         return replace(self, paths=replace(self.paths, branch=branch))
+
+    def own_directory(self) -> contextlib.AbstractContextManager[FileIO]:
+        """Context with the storage to delete roots with; see ``Identity.own_directory``. Raises TableReplaced."""
+        return contextlib.nullcontext(self.io) if self.identity is None else self.identity.own_directory()
 
     # roots
 

@@ -46,7 +46,7 @@ class Removal:
         """Removes ``roots`` in order, and the ``candidates`` that none of ``keepers()`` references.
 
         ``before`` runs before the first root is deleted, ``after`` when all are deleted (hints). Returns the number of
-        deleted files without the roots.
+        deleted files without the roots. Raises TableReplaced.
         """
         note = f"{self.references.paths.removals}/{new_uuid()}"
         # 1
@@ -54,10 +54,11 @@ class Removal:
             lists = {root.path: root.snapshot.base_manifest_list for root in roots}
             self.references.io.write(note, orjson.dumps({"roots": lists, "files": sorted(candidates)}))
         # 2
-        if before is not None:
-            before()
-        for root in roots:
-            self.references.io.delete(root.path)
+        with self.references.own_directory() as io:
+            if before is not None:
+                before()
+            for root in roots:
+                io.delete(root.path)
         if after is not None:
             after()
         if not candidates:

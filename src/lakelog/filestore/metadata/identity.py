@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -72,6 +73,20 @@ class Identity:
                 "since it was opened. Nothing was written; open it again to work with the new one"
             )
         _SEEN[key] = monotonic_s()
+
+    @contextlib.contextmanager
+    def own_directory(self) -> Iterator[FileIO]:
+        """Context with the table's storage, its directory held. Raises TableReplaced.
+
+        Use it to delete files whose names the next table at this path may use. A process may be suspended between the
+        check and a deletion; where the storage can hold a directory, no file of the next table is deleted.
+        """
+        with contextlib.ExitStack() as stack:
+            held = self.io
+            with contextlib.suppress(NotFound):
+                held = stack.enter_context(self.io.hold(self.paths.root))
+            replace(self, io=held).check()
+            yield held
 
     def is_distinguishable(self) -> bool:
         """Returns whether the table now at this path can distinguish snapshots of this table from its own."""

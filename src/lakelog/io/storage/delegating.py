@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
@@ -79,6 +79,11 @@ class DelegatingFileIO(FileIO):
     def within(self, root: str) -> Self:
         return replace(self, inner=self.inner.within(root))
 
+    @contextlib.contextmanager
+    def hold(self, root: str) -> Iterator[Self]:
+        with self.inner.hold(root) as held:
+            yield replace(self, inner=held)
+
     def free_bytes(self, path: str) -> int | None:
         return self.inner.free_bytes(path)
 
@@ -142,7 +147,7 @@ class CreateLock(ABC):
     """Whether it writes files of this machine, which the statements of a user must not name."""
 
     @abstractmethod
-    def held(self, path: str) -> AbstractContextManager[None]:
+    def held(self, path: str) -> contextlib.AbstractContextManager[None]:
         """Holds the lock of a path during the block.
 
         Raises Unavailable when it cannot be had in a minute, and CommitUnknown at the end when it may have been lost

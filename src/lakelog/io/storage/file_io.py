@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -137,6 +138,15 @@ class FileIO(ABC):
         exist. A storage without real directories, which cannot be moved, returns itself.
         """
         return self
+
+    @contextlib.contextmanager
+    def hold(self, root: str) -> Iterator[FileIO]:
+        """Context with the same storage, in which reads and deletions below ``root`` reach one directory.
+
+        It is the directory that has this name at the start, also after others have moved it. Raises NotFound. A storage
+        without such a way to a directory returns itself: a file of that name is deleted, whichever directory it is in.
+        """
+        yield self
 
     def free_bytes(self, path: str) -> int | None:
         """The free space in bytes at an existing or future path; None if the storage reports no limit."""

@@ -31,6 +31,8 @@ class LocalFileIO(FileIO):
 
     _root = ""
     """The directory that is never made (``within``)."""
+    _handle: int | None = None
+    """The open directory ``_root``, whatever its name is now (``hold``)."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LocalFileIO:
@@ -48,6 +50,17 @@ class LocalFileIO(FileIO):
         inside._root = self.absolute(root)
         return inside
 
+    @contextlib.contextmanager
+    def hold(self, root: str) -> Iterator[LocalFileIO]:
+        held = self.within(root)
+        with _os_errors(root):
+            handle = os.open(held._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            held._handle = handle
+            yield held
+        finally:
+            os.close(handle)
+
     def absolute(self, path: str) -> str:
         return os.path.abspath(_local(path))
 
@@ -55,7 +68,7 @@ class LocalFileIO(FileIO):
         return os.path.realpath(_local(path))
 
     def read(self, path: str) -> bytes:
-        with _os_errors(path), open(_local(path), "rb", opener=_open_file) as file:
+        with _os_errors(path), open(self._name(path), "rb", opener=self._open) as file:
             size = os.fstat(file.fileno()).st_size
             if size > _MOST_READ:
                 raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
@@ -131,7 +144,7 @@ class LocalFileIO(FileIO):
 
     def delete(self, path: str) -> None:
         with _os_errors(path), contextlib.suppress(FileNotFoundError):
-            os.unlink(_local(path))
+            os.unlink(self._name(path), dir_fd=self._handle)
 
     def delete_dir(self, path: str) -> None:
         local_path = _local(path)
@@ -177,6 +190,15 @@ class LocalFileIO(FileIO):
                 raise
             for directory in {os.path.dirname(source), os.path.dirname(target)}:
                 _sync_directory(directory)
+
+    def _name(self, path: str) -> str:
+        """The name of a file for calls of the system, below the held directory if there is one."""
+        if self._handle is None:
+            return _local(path)
+        return os.path.relpath(self.absolute(path), self._root)
+
+    def _open(self, path: str, flags: int) -> int:
+        return _open_file(path, flags, self._handle)
 
     @contextlib.contextmanager
     def _making(self, path: str) -> Iterator[None]:
@@ -241,9 +263,9 @@ def _local(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/")
 
 
-def _open_file(path: str, flags: int) -> int:
+def _open_file(path: str, flags: int, directory: int | None = None) -> int:
     """Opens a regular file. Raises Corrupt for a pipe or a device, because a read of it may never end."""
-    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     kind = os.fstat(handle).st_mode
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         os.close(handle)

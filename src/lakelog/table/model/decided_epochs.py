@@ -8,6 +8,7 @@ writer, ``lakelog/staged/<writer>/epoch-<n>``. There the order has no meaning, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from lakelog.errors import NotFound
@@ -23,16 +24,16 @@ class DecidedEpochs:
 
     Records that an older version staged in a lane of a keyed table precede the chain, by the time of decision. Records
     of another table than ``table_id`` decide nothing. Their writer had read the previous table at this path, and DROP
-    and CREATE ran before it wrote the record. As a link, such a record keeps its number and is void. ``check`` raises
-    TableReplaced if another table is now at this path. It is called before a record is deleted or passed over, which
-    may belong to that table.
+    and CREATE ran before it wrote the record. As a link, such a record keeps its number and is void.
+    ``own_directory`` gives the storage to delete a record with, and raises TableReplaced if another table is now at
+    this path (``Identity.own_directory``). A record that is deleted or passed over may belong to that table.
     """
 
     io: FileIO
     table_path: str
     keyed: bool
+    own_directory: Callable[[], AbstractContextManager[FileIO]]
     table_id: str = ""
-    check: Callable[[], None] = lambda: None
 
     def all(self) -> list[EpochRecord]:
         """Every existing record, in order, void links too. Omits records that are deleted in the meantime."""
@@ -80,12 +81,12 @@ class DecidedEpochs:
                 return replace(record, number=number), True
             found = self._read(path, number)
             if found is not None and self._own(found) is None:
-                self.check()
-                if number:
-                    # deleting it could delete the decision of a process that has just done the same
-                    number += 1
-                else:
-                    self.io.delete(path)
+                with self.own_directory() as io:
+                    if number:
+                        # deleting it could delete the decision of a process that has just done the same
+                        number += 1
+                    else:
+                        io.delete(path)
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
             else:  # another writer's, or sealed in the meantime with all before it
@@ -97,12 +98,13 @@ class DecidedEpochs:
         A link that is in no snapshot must stay, even if it decides nothing, because the chain has no gaps. Raises
         TableReplaced.
         """
-        if records:
-            self.check()
-        for record in records:
-            self.io.delete(
-                self._link_path(record.number) if record.number else self._staged_path(record.writer, record.epoch)
-            )
+        if not records:
+            return
+        with self.own_directory() as io:
+            for record in records:
+                io.delete(
+                    self._link_path(record.number) if record.number else self._staged_path(record.writer, record.epoch)
+                )
 
     def _link_path(self, number: int) -> str:
         return f"{self.table_path}/lakelog/chain/{number:019d}"

@@ -143,8 +143,9 @@ class DynamicTable:
     @cached_property
     def decided(self) -> DecidedEpochs:
         """The records of decided epochs that may not be in a snapshot yet."""
+        identity = self.identity
         return DecidedEpochs(
-            self.io, self.store.paths.branch_root, self.schema.is_keyed, self.identity.id or "", self.check_identity
+            self.io, self.store.paths.branch_root, self.schema.is_keyed, identity.own_directory, identity.id or ""
         )
 
     @cached_property
