@@ -250,3 +250,13 @@ def test_a_hint_is_written_and_replaced(io: FileIO, root: str) -> None:
     io.write_hint(f"{root}/snapshot/LATEST", b"22")
     assert io.read(f"{root}/snapshot/LATEST") == b"22"
     assert [s.name for s in io.list(f"{root}/snapshot")] == ["LATEST"]
+
+
+def test_in_a_held_directory_files_are_read_and_deleted(io: FileIO, root: str) -> None:
+    io.write(f"{root}/t/deep/a", b"1")
+    io.write(f"{root}/t/deep/b", b"2")
+    with io.hold(f"{root}/t") as held:
+        assert held.read(f"{root}/t/deep/a") == b"1"
+        held.delete(f"{root}/t/deep/a")
+        held.delete(f"{root}/t/deep/a")
+    assert [s.name for s in io.list(f"{root}/t/deep")] == ["b"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.errors import CommitUnknown, Corrupt, Unavailable, UnsupportedFeature
+from lakelog.errors import CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io import file_io_for
 from lakelog.io.storage.local import LocalFileIO
 
@@ -119,3 +119,20 @@ def test_a_list_leaves_out_links_to_themselves_and_names_that_are_no_text(tmp_pa
     io = LocalFileIO()
     assert [os.path.basename(one.path) for one in io.list(str(tmp_path))] == ["data"]
     assert io.list(str(tmp_path / "loop")) == []
+
+
+def test_a_held_directory_is_the_same_one_when_another_takes_its_name(tmp_path: Path) -> None:
+    io, table = LocalFileIO(), f"{tmp_path}/t"
+    io.write(f"{table}/deep/a", b"old")
+    with io.hold(f"file:{table}") as held:
+        io.rename_dir(table, f"{tmp_path}/away")
+        io.write(f"{table}/deep/a", b"new")
+        assert held.read(f"file:{table}/deep/a") == b"old"
+        held.delete(f"{table}/deep/a")
+    assert io.read(f"{table}/deep/a") == b"new"
+    assert not io.exists(f"{tmp_path}/away/deep/a")
+
+
+def test_a_directory_that_does_not_exist_cannot_be_held(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="missing"), LocalFileIO().hold(f"{tmp_path}/missing"):
+        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, TableReplaced
 from lakelog.filestore.commit.commit import TableCommit
+from lakelog.io.storage.file_io import FileIO
 from lakelog.lake.table import Table
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -197,10 +198,12 @@ def test_writers_that_find_a_foreign_decision_at_once_both_decide(lakes) -> None
     decided = owner.table("db.x").logical.decided
     acknowledged = []
 
-    def meanwhile() -> None:
+    @contextlib.contextmanager
+    def meanwhile() -> Iterator[FileIO]:
         acknowledged.append(decided.decide(EpochRecord("fast", 0, 2, ()))[0])
+        yield decided.io
 
-    acknowledged.append(replace(decided, check=meanwhile).decide(EpochRecord("slow", 0, 3, ()))[0])
+    acknowledged.append(replace(decided, own_directory=meanwhile).decide(EpochRecord("slow", 0, 3, ()))[0])
     assert {r.writer for r in acknowledged} == {r.writer for r in decided.all()} - {""}
 
 
