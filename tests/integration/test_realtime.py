@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from lakelog import Lake, connect
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CREATE = """create table db.t (id bigint, name string, sent_at double, primary key (id)) using lakelog tblproperties
-('log-store.enabled' = 'true', 'log-store.address' = '{address}', 'log-store.topic' = 'realtime-log', 'bucket' = '2')"""
+('log-store.enabled' = 'true', 'log-store.address' = '{address}', 'log-store.topic' = '{topic}-log', {buckets})"""
+BUCKETS = {"2 buckets": "'bucket' = '2'", "dynamic buckets": "'bucket' = '-1', 'log-store.partitions' = '3'"}
 
 
 class Side:
@@ -54,29 +56,39 @@ def sides(monkeypatch) -> Iterator[list[Side]]:
 
 
 @pytest.fixture
-def lake(kafka, tmp_path) -> Iterator[Lake]:
+def topic(kafka) -> str:
+    """A new name; the queries read ``<name>-in`` and write ``<name>-out``."""
+    name = f"realtime-{uuid.uuid4()}"
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for made in admin.create_topics([NewTopic(f"{name}-{t}", num_partitions=1) for t in ("in", "out")]).values():
+        made.result(10)
+    return name
+
+
+@pytest.fixture(params=BUCKETS)
+def lake(kafka, topic, tmp_path, request) -> Iterator[Lake]:
     with connect(warehouse=str(tmp_path / "warehouse")) as opened:
         opened.sql("create database db")
-        opened.sql(CREATE.format(address=kafka.bootstrap))
+        opened.sql(CREATE.format(address=kafka.bootstrap, topic=topic, buckets=BUCKETS[request.param]))
         yield opened
         opened.sql("drop table db.t purge")
 
 
-def send(bootstrap: str, ids: range, name: str, kind: str = "+I") -> None:
+def send(bootstrap: str, topic: str, ids: range, name: str, kind: str = "+I") -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in ids:
         row = {"id": number, "name": name, "sent_at": time.time(), "_row_kind": kind}
-        producer.produce("realtime-in", json.dumps(row).encode())
+        producer.produce(topic, json.dumps(row).encode())
     assert producer.flush(30) == 0
 
 
 class Out:
     """What the reading query has sent: the fold of its changes by key."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, topic: str) -> None:
         self.state: dict[int, str] = {}
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
-        self._consumer.assign([TopicPartition("realtime-out", 0, 0)])
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def wait_for(self, want: dict[int, str]) -> None:
         end = time.monotonic() + 120
@@ -90,26 +102,23 @@ class Out:
         assert self.state == want
 
 
-def test_rows_go_through_the_log_first_and_into_files_whatever_is_killed(kafka, lake, sides, tmp_path) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for made in admin.create_topics([NewTopic(f"realtime-{t}", num_partitions=1) for t in ("in", "out")]).values():
-        made.result(10)
-    place, table, out = tmp_path / "warehouse", lake.table("db.t"), Out(kafka.bootstrap)
+def test_rows_go_through_the_log_first_and_into_files_whatever_is_killed(kafka, topic, lake, sides, tmp_path) -> None:
+    place, table, out = tmp_path / "warehouse", lake.table("db.t"), Out(kafka.bootstrap, f"{topic}-out")
 
     def side(what: str) -> Side:
-        topic = "realtime-in" if what == "write" else "realtime-out"
-        sides.append(Side(what, place, kafka.bootstrap, topic, tmp_path / f"checkpoint-{what}"))
+        to = f"{topic}-{'in' if what == 'write' else 'out'}"
+        sides.append(Side(what, place, kafka.bootstrap, to, tmp_path / f"checkpoint-{what}"))
         sides[-1].wait_started()
         return sides[-1]
 
     writing, _ = side("write"), side("read")
-    send(kafka.bootstrap, range(500), "first")
+    send(kafka.bootstrap, f"{topic}-in", range(500), "first")
     want = dict.fromkeys(range(500), "first")
     out.wait_for(want)
     assert sum(s.delta_record_count or 0 for s in table.follow(stop="latest")) == 500
     writing.kill()
-    send(kafka.bootstrap, range(400, 700), "second")
-    send(kafka.bootstrap, range(10), "first", kind="-D")
+    send(kafka.bootstrap, f"{topic}-in", range(400, 700), "second")
+    send(kafka.bootstrap, f"{topic}-in", range(10), "first", kind="-D")
     side("write")
     want = dict.fromkeys(range(10, 400), "first") | dict.fromkeys(range(400, 700), "second")
     out.wait_for(want)
