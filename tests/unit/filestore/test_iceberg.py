@@ -12,6 +12,7 @@ from iceberg_tables import TABLES, numbers, open_lake, plain, write
 from iceberg_tables import make as make_iceberg
 from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
 from lakelog.filestore.iceberg.export import IcebergExport
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -224,6 +225,31 @@ def test_a_tag_after_a_cast_that_iceberg_lacks_keeps_the_readable_schema(tmp_pat
     assert reader.tags == {"x": 1}
     current = next(s for s in reader.metadata["schemas"] if s["schema-id"] == reader.metadata["current-schema-id"])
     assert current["fields"][0]["type"] == "int"
+
+
+@pytest.mark.parametrize("change", ["rollback", "fast-forward"])
+def test_no_file_is_deleted_that_readers_still_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    table = appended(tmp_path)
+    table.create_branch("b", table.create_tag("t").name)
+    write(table, *numbers(2, 2))
+    branch = open_lake(tmp_path).table("db.t$branch_b")
+    write(branch, *numbers(7, 1))
+    deleted: list[str] = []
+    delete = LocalFileIO.delete
+
+    def checked(io: LocalFileIO, path: str) -> None:
+        if path.endswith(".parquet"):
+            named = {entry["data_file"]["file_path"] for entry in reader_of(table).entries()}
+            assert not any(name.endswith(path) for name in named)
+            deleted.append(path)
+        delete(io, path)
+
+    monkeypatch.setattr(LocalFileIO, "delete", checked)
+    table.rollback_to(1) if change == "rollback" else table.fast_forward("b")
+    assert deleted
+    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
 
 
 def test_a_fast_forward_is_exported(tmp_path: Path) -> None:

@@ -157,7 +157,6 @@ class Branches:
             before=lambda: self._copy_snapshot(chain[0]) if begins else None,
             after=lambda: self._copy(name, chain),
         )
-        self.after()
 
     def _is_in(self, root: GcRoot, chain: Sequence[GcRoot]) -> bool:
         """Returns whether main already has this root of the branch."""
@@ -184,6 +183,7 @@ class Branches:
         ids = snapshots.chain_ids()
         if ids:
             snapshots.write_hint(EARLIEST, ids[0])
+        self.after()  # before files are deleted that readers of Iceberg metadata may need
 
     def _copy_snapshot(self, root: GcRoot) -> None:
         target, data = self._main.snapshot(root.snapshot.id), self._io.read(root.path)

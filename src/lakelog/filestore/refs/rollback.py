@@ -30,7 +30,7 @@ class Rollback:
 
     references: ReachableFiles
     after: Callable[[], None] = lambda: None
-    """Called after a rollback."""
+    """Called after a rollback, also before it deletes files, because readers of Iceberg metadata may need them."""
 
     def to_snapshot(self, snapshot_id: int) -> Snapshot:
         """Removes all snapshots, changelogs and tags after a snapshot. Raises NotFound."""
@@ -117,7 +117,12 @@ class Rollback:
             kept
         )
         removal = Removal(references)
-        removal.remove(newer, candidates, removal.all_roots, after=lambda: self._write_hints(target))
+        removal.remove(newer, candidates, removal.all_roots, after=lambda: self._finish_round(target))
+
+    def _finish_round(self, target: Snapshot) -> None:
+        """Called once the snapshots are gone, and before their files are deleted."""
+        self._write_hints(target)
+        self.after()
 
     def _write_hints(self, target: Snapshot) -> None:
         self._snapshots.write_hint(LATEST, target.id)
