@@ -207,7 +207,6 @@ update t set m.key = 'new'
 --# a condition that is not deterministic
 create table t (id int, v int);
 insert into t values (1, 1);
---? no error
 merge into t using (values (1, 2)) as s(c1, c2) on t.id = s.c1 and rand() > t.id when matched then update set v = -1
 --! deterministic
 merge into t using (values (1, 2)) as s(c1, c2) on t.id = s.c1 when matched and rand() > t.id then delete

@@ -219,7 +219,6 @@ select a from t
 --> abc
 
 --# the file of a row by input_file_name
---? found ['1 | false', '2 | false']
 create table t (id int, dt string) partitioned by (dt);
 insert into t values (1, 'x'), (2, 'y');
 select id, input_file_name() like '%/dt=x/bucket-0/data-%.parquet' from t order by id
@@ -227,7 +226,6 @@ select id, input_file_name() like '%/dt=x/bucket-0/data-%.parquet' from t order 
 --> 2 | false
 
 --# the file of a row by input_file_name, ORC with buckets
---? AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION
 create table t (id int, v string) tblproperties ('bucket' = '3', 'bucket-key' = 'id', 'file.format' = 'orc');
 insert into t values (1, 'x'), (2, 'y');
 select count(*), count(distinct input_file_name()) > 0, min(input_file_name()) like '%/bucket-%.orc' from t
@@ -319,7 +317,7 @@ select * from t order by a
 create table t (a int, b int, primary key (a));
 insert into t values (1, 10);
 merge into t using (values (1, 100), (1, 200)) as s(a, b) on t.a = s.a when matched then update set b = s.b
---! several rows
+--! several source rows
 
 --# explain of an insert
 create table t (id int, v string);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
@@ -27,6 +27,10 @@ from lakelog.sql.syntax.lexer import Kind, quoted_name
 from lakelog.sql.syntax.token_stream import TokenStream
 
 MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
+_RANDOM: Final = frozenset(
+    ("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id")
+)
+"""Functions whose value differs between two reads of a row."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,12 @@ class MergeInto(ParsedStatement):
             cursor.fail("the source of a MERGE needs an alias: USING (SELECT …) AS s", cursor.tokens[start])
         cursor.expect_words("ON")
         on = read_fragment(cursor, "a condition", "WHEN")
-        clauses = []
+        clauses: list[When] = []
         while cursor.accept_words("WHEN"):
             clauses.append(_when(cursor, table))
         if not clauses:
             cursor.fail_expected("WHEN MATCHED or WHEN NOT MATCHED")
-        _check_conditions(cursor, clauses)
+        _check_conditions(cursor, on, clauses)
         cursor.expect_end()
         return cls(cursor.source, table, source, alias, on, tuple(clauses), evolves)
 
@@ -216,8 +220,18 @@ def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
     return found
 
 
-def _check_conditions(cursor: TokenStream, clauses: Sequence[When]) -> None:
-    """Raises UnsupportedStatement for a clause after one of its kind that takes all rows."""
+def _check_conditions(cursor: TokenStream, on: str, clauses: Sequence[When]) -> None:
+    """Raises UnsupportedStatement for a condition that is not deterministic, because rows are read more than once.
+
+    Also for a clause after one of its kind that takes all rows.
+    """
+    for text in (on, *(clause.condition for clause in clauses)):
+        inner = TokenStream.over(text or "")
+        while (token := inner.peek()) is not None:
+            after = inner.peek(1)
+            if token.text.lower() in _RANDOM and after is not None and after.text == "(":
+                cursor.fail(f"a condition of MERGE must be deterministic, and {token.text}() is not")
+            inner.take()
     for at, clause in enumerate(clauses):
         if clause.condition is None and any(later.kind == clause.kind for later in clauses[at + 1 :]):
             cursor.fail(
