@@ -1,22 +1,26 @@
-"""pyiceberg and DuckDB read each table by its Iceberg metadata as lakelog reads it."""
+"""pyiceberg, Iceberg in Spark, and DuckDB read each table by its Iceberg metadata as lakelog reads it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from iceberg_tables import TABLES, Rows, open_lake, plain
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
-PYICEBERG = Path(__file__).parents[2] / ".venv-pyiceberg" / "bin" / "python"
+HERE = Path(__file__).parent
+PYICEBERG = HERE.parents[1] / ".venv-pyiceberg" / "bin" / "python"
 LEFT_OUT = "lakelog-files-left-out"
 
 Ask = Callable[..., tuple[dict[str, Any], Rows]]
@@ -25,13 +29,29 @@ Ask = Callable[..., tuple[dict[str, Any], Rows]]
 @pytest.fixture(scope="session")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """Asks pyiceberg, in a Python of its own, for rows of a table."""
-    script = Path(__file__).with_name("read_with_pyiceberg.py")
-    out = tmp_path_factory.mktemp("pyiceberg") / "rows.arrow"
-    python = os.environ.get("LAKELOG_PYICEBERG", str(PYICEBERG))
+    command = [os.environ.get("LAKELOG_PYICEBERG", str(PYICEBERG)), str(HERE / "read_with_pyiceberg.py")]
+    with reader(command, tmp_path_factory.mktemp("pyiceberg") / "rows.arrow") as read:
+        yield read
+
+
+@pytest.fixture(scope="session")
+def ask_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Asks Iceberg's reader in the newest Spark that it has a jar for."""
+    sys.path.append(str(HERE.parents[1] / "benchmarks"))
+    from environments import ENVIRONMENTS
+
+    (jar,) = ENVIRONMENTS["iceberg"].jars()
+    command = [ENVIRONMENTS["iceberg"].python(), str(HERE / "read_with_spark_iceberg.py"), str(jar)]
+    with reader(command, tmp_path_factory.mktemp("spark") / "rows") as read:
+        yield read
+
+
+@contextlib.contextmanager
+def reader(command: list[str], out: Path) -> Iterator[Ask]:
     # the reader has its own packages, and lakelog is not one of them
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     process = subprocess.Popen(
-        [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
     )
 
     def read(table: Table, **more: Any) -> tuple[dict[str, Any], Rows]:
@@ -41,6 +61,8 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
         process.stdin.flush()
         answer = json.loads(process.stdout.readline())
         assert "error" not in answer, answer
+        if out.is_dir():
+            return answer, pq.read_table(out).to_pylist()
         with pa.OSFile(str(out)) as file:
             return answer, pa.ipc.open_file(file).read_all().to_pylist()
 
@@ -49,10 +71,16 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     process.wait(60)
 
 
+@pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
 @pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
-def test_pyiceberg_reads_the_table_tags_and_snapshots(
-    fill: Callable[[Lake], Table], ask: Ask, tmp_path: Path, record_property: Callable[[str, object], None]
+def test_the_table_its_tags_and_its_snapshots_are_read(
+    fill: Callable[[Lake], Table],
+    engine: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
+    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
     table = fill(open_lake(tmp_path))
     answer, rows = ask(table)
     newest = table.latest_snapshot()
@@ -68,7 +96,7 @@ def test_pyiceberg_reads_the_table_tags_and_snapshots(
     for text in FILTERS.get(fill.__name__, ()):
         found = ask(table, filter=text)[1]
         assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
-    record_property("agrees", "pyiceberg")
+    record_property("agrees", engine)
 
 
 @pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
