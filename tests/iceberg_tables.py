@@ -226,6 +226,126 @@ def odd_names(lake: Lake) -> Table:
     return table
 
 
+def partial_update(lake: Lake) -> Table:
+    columns = "id int, name string, n bigint, day date, primary key (id)"
+    table = make(lake, columns, options="'merge-engine' = 'partial-update'")
+    write(table, *numbers(0, 8, n=None, day=None))
+    write(table, *[{"id": n, "name": None, "n": n, "day": dt.date(2024, 1, 1)} for n in range(4, 12)])
+    table.compact()
+    return table
+
+
+def first_rows(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, primary key (id)", options="'merge-engine' = 'first-row'")
+    write(table, *numbers(0, 5))
+    write(table, *[{"id": n, "name": "late"} for n in range(3, 8)])
+    table.compact()
+    return table
+
+
+def sequenced(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, n bigint, primary key (id)", options="'sequence.field' = 'n'")
+    write(table, *numbers(0, 5, n=10))
+    write(table, *[{"id": n, "name": "old", "n": 5} for n in range(5)], *numbers(5, 2, n=1))
+    table.compact()
+    return table
+
+
+def keyed_evolution(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, n int, primary key (id)", options="'bucket' = '2'")
+    write(table, *numbers(0, 10, n=1))
+    table.compact()
+    for change in ("rename column name to title", "alter column n type bigint", "add column more double first"):
+        lake.sql(f"alter table db.t {change}")
+    table = lake.table("db.t")
+    write(table, *[{"more": 0.5, "id": n, "title": "x", "n": 1 << 40} for n in range(8, 14)])
+    table.compact()
+    return table
+
+
+def logged(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, primary key (id)", options="'log-store.enabled' = 'true', 'bucket' = '2'")
+    for first in (0, 5, 3):
+        write(table, *numbers(first, 10))
+    table.delete("id = 4")
+    table.compact()
+    return table
+
+
+def dynamic_buckets(lake: Lake) -> Table:
+    options = "'bucket' = '-1', 'dynamic-bucket.target-row-num' = '5'"
+    table = make(lake, "id int, name string, primary key (id)", options=options)
+    for first in (0, 12, 6):
+        write(table, *numbers(first, 12))
+    table.compact()
+    return table
+
+
+def rescaled(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, primary key (id)", options="'bucket' = '1'")
+    write(table, *numbers(0, 20))
+    lake.sql("alter table db.t set tblproperties ('bucket' = '4')")
+    table = lake.table("db.t")
+    table.rescale()
+    write(table, *[{"id": n, "name": "new"} for n in range(15, 25)])
+    table.compact()
+    return table
+
+
+def forwarded(lake: Lake) -> Table:
+    table = make(lake, "id int, name string")
+    write(table, *numbers(0, 3))
+    table.create_tag("base")
+    table.create_branch("b", tag="base")
+    write(lake.table("db.t$branch_b"), *numbers(10, 3))
+    write(table, *numbers(20, 3))
+    table.fast_forward("b")
+    write(lake.table("db.t"), *numbers(30, 1))
+    return lake.table("db.t")
+
+
+def rolled_back_to_a_tag(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, primary key (id)")
+    for n in range(4):
+        write(table, *numbers(n, 2))
+        table.compact()
+        if n == 1:
+            table.create_tag("good")
+    table.expire_snapshots(retain_max=1)
+    table.rollback_to(tag="good")
+    return table
+
+
+def nested_evolution(lake: Lake) -> Table:
+    table = make(lake, "id int, s struct<a: int, b: string>, l array<struct<x: int>>, m map<string, int>")
+    write(table, {"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"x": 1}, None], "m": [("k", 1)]})
+    for change in ("add column s.c double", "rename column s.b to z", "alter column s.a type bigint"):
+        lake.sql(f"alter table db.t {change}")
+    table = lake.table("db.t")
+    write(table, {"id": 2, "s": {"a": 1 << 40, "z": "y", "c": 0.5}, "l": [], "m": None})
+    return table
+
+
+def null_partitions(lake: Lake) -> Table:
+    options = "'partition.default-name' = 'nothing', 'file.compression' = 'snappy'"
+    table = make(lake, "id int, name string, a int, b string", "partitioned by (a, b)", options)
+    write(table, *numbers(0, 2, a=None, b="x"), *numbers(2, 2, a=1, b=None), *numbers(4, 2, a=None, b=None))
+    table.drop_partitions([{"a": 1, "b": None}])
+    return table
+
+
+def tagged_deletes(lake: Lake) -> Table:
+    table = make(lake, "id int, name string, primary key (id)", options="'bucket' = '2'")
+    write(table, *numbers(0, 20))
+    table.compact()
+    table.create_tag("before")
+    table.delete("id >= 5")
+    write(table, *numbers(7, 1))
+    table.compact()
+    table.create_tag("after")
+    return table
+
+
 TABLES: tuple[Callable[[Lake], Table], ...] = (
     every_type,
     partitions,
@@ -246,6 +366,18 @@ TABLES: tuple[Callable[[Lake], Table], ...] = (
     expired,
     switched_on,
     odd_names,
+    partial_update,
+    first_rows,
+    sequenced,
+    keyed_evolution,
+    logged,
+    dynamic_buckets,
+    rescaled,
+    forwarded,
+    rolled_back_to_a_tag,
+    nested_evolution,
+    null_partitions,
+    tagged_deletes,
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_reader import IcebergReader
-from iceberg_tables import TABLES, numbers, open_lake, plain, write
+from iceberg_tables import TABLES, nested_evolution, numbers, open_lake, plain, write
 from iceberg_tables import make as make_iceberg
 from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
 from lakelog.filestore.iceberg.export import IcebergExport
@@ -24,7 +24,8 @@ def reader_of(table: Table) -> IcebergReader:
     return IcebergReader(store.io, store.table_path)
 
 
-@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+# the reader of these tests finds columns by id, but not fields of structs, as pyiceberg and Spark do
+@pytest.mark.parametrize("fill", [t for t in TABLES if t is not nested_evolution], ids=lambda fill: fill.__name__)
 def test_each_snapshot_has_the_rows_of_the_table_at_that_snapshot(
     fill: Callable[[Lake], Table], tmp_path: Path
 ) -> None:
