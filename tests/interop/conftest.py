@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from flink_sql import FlinkSql
 from paimon_java import BUNDLE, PaimonJava
 
 from lakelog.service.servers.jars import resolve_jars
@@ -35,6 +36,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def java() -> Iterator[PaimonJava]:
     with PaimonJava(resolve_jars([BUNDLE])) as paimon:
         yield paimon
+
+
+@pytest.fixture(scope="session")
+def flink_sql() -> Iterator[FlinkSql]:
+    with FlinkSql() as flink:
+        yield flink
 
 
 @pytest.fixture(scope="session")

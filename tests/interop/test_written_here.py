@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from flink_sql import FlinkSql
 
 from lakelog import Lake, connect
 from printed import canonical, printed_rows
@@ -104,6 +105,33 @@ def test_paimon_java_reads_the_same_rows(written, java) -> None:
 
 def test_pypaimon_reads_the_same_rows(written, pypaimon_rows) -> None:
     assert sorted(map(canonical, pypaimon_rows(written.warehouse, "db.t"))) == ours(written)
+
+
+def test_flink_sql_reads_the_same_rows(written, flink_sql: FlinkSql) -> None:
+    flink_sql.use(written.warehouse)
+    theirs = sorted(map(canonical, flink_sql.rows("select * from db.t")))
+    assert theirs == ours(written)
+    some = flink_sql.rows("select count(*) as n, max(id) as m from db.t where id between 10 and 50 and c is not null")
+    rows = written.table("db.t").scan(filter="id between 10 and 50 and c is not null").to_arrow()["id"].to_pylist()
+    assert some == [{"n": len(rows), "m": max(rows)}]
+
+
+def test_flink_sql_and_lakelog_write_by_turns(lake, flink_sql: FlinkSql) -> None:
+    lake.sql("create table db.t (id int, c string, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
+    table, want = lake.table("db.t"), {}
+    flink_sql.use(lake.warehouse)
+    for turn in range(4):
+        rows = {i: f"{turn}-{i}" for i in range(turn * 3, turn * 3 + 10)}
+        want |= rows
+        if turn % 2:
+            flink_sql.run(
+                f"insert into db.t values {', '.join(f'({i}, {chr(39)}{c}{chr(39)})' for i, c in rows.items())}"
+            )
+        else:
+            with table.writer() as writer:
+                writer.write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
+        assert ours(lake) == sorted(canonical({"id": i, "c": c}) for i, c in want.items())
+    assert {row["id"]: row["c"] for row in flink_sql.rows("select * from db.t")} == want
 
 
 def test_paimon_goes_on_writing_to_our_table_and_we_go_on_after_it(lake, java) -> None:
