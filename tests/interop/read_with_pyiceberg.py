@@ -1,7 +1,8 @@
 """Reads tables by their Iceberg metadata with pyiceberg and DuckDB, in a Python of its own: a JSON request a line.
 
-A request has ``table`` (its directory), and perhaps ``snapshot``, ``tag`` and ``filter``; the rows go to the Arrow file
-``out``. With ``duckdb`` DuckDB reads. The answer of pyiceberg has the snapshots and tags.
+A request has ``table`` (its directory), or ``rest`` (a catalog with the table ``db.t``) and ``token``. It may have
+``snapshot``, ``tag`` and ``filter``. The rows go to the Arrow file ``out``. With ``duckdb`` DuckDB reads. The answer of
+pyiceberg has the snapshots and tags.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pyiceberg.catalog import load_catalog
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.table import StaticTable
+from pyiceberg.table import StaticTable, Table
 
 
 def connection() -> duckdb.DuckDBPyConnection:
@@ -46,7 +48,12 @@ def write(rows: pa.Table, out: str) -> None:
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if request.get("duckdb"):
         return by_duckdb(request)
-    table = StaticTable.from_metadata(request["table"])
+    if "rest" in request:
+        catalog = load_catalog("lake", type="rest", uri=request["rest"], token=request["token"])
+        assert catalog.list_tables("db") == [("db", "t")]
+        table: Table = catalog.load_table("db.t")
+    else:
+        table = StaticTable.from_metadata(request["table"])
     snapshot = request.get("snapshot")
     if "tag" in request:
         snapshot = table.metadata.refs[request["tag"]].snapshot_id

@@ -1,7 +1,8 @@
 """Reads tables by their Iceberg metadata with Iceberg's own reader in Spark: a JSON request a line.
 
 It runs with a PySpark that this reader has a jar for; its only argument is that jar. A request has ``table`` (its
-directory), and perhaps ``snapshot``, ``tag`` and ``filter``; the rows go to the Parquet directory ``out``.
+directory), or ``rest`` (a catalog with the table ``db.t``) and ``token``. It may have ``snapshot``, ``tag`` and
+``filter``. The rows go to the Parquet directory ``out``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import uuid
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -25,6 +27,14 @@ SETTINGS = {
 
 def answer(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     reader = spark.read.format("iceberg")
+    if "rest" in request:
+        name = f"lake{uuid.uuid4().hex}"
+        spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        for key, value in (("type", "rest"), ("uri", request["rest"]), ("token", request["token"])):
+            spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+        tables = spark.sql(f"show tables in {name}.db").collect()
+        spark.table(f"{name}.db.t").coalesce(1).write.mode("overwrite").parquet(request["out"])
+        return {"tables": [row["tableName"] for row in tables]}
     for name, option in (("snapshot", "snapshot-id"), ("tag", "tag")):
         if name in request:
             reader = reader.option(option, request[name])

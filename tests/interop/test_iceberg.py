@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_tables import TABLES, Rows, open_lake, plain
+from dashboards import TOKEN, running_dashboard
+from iceberg_tables import TABLES, Rows, make, numbers, open_lake, plain, write
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -109,6 +110,19 @@ def test_duckdb_reads_the_table(
         found = ask(table, duckdb=True, filter=text)[1]
         assert plain(found) == plain(table.scan(filter=text).to_arrow().to_pylist()), text
     record_property("agrees", "DuckDB")
+
+
+@pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
+def test_the_catalog_of_a_dashboard_is_read(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
+    lake = open_lake(tmp_path)
+    table = make(lake, "id int, name string")
+    lake.sql("create table db.plain (id int)")
+    with running_dashboard(tmp_path / "warehouse", token=TOKEN) as dashboard:
+        rest = {"rest": f"{dashboard.address}/iceberg", "token": TOKEN}
+        for first in (0, 5):
+            write(table, *numbers(first, 3))
+            assert plain(ask(table, **rest)[1]) == plain(table.scan().to_arrow().to_pylist())
 
 
 FILTERS = {

@@ -26,6 +26,7 @@ from lakelog.service.dashboard.render import STATIC
 from lakelog.service.dashboard.routes import (
     actions,
     catalogs,
+    iceberg,
     log,
     login,
     optimizing,
@@ -83,6 +84,7 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
         app.include_router(routes.pages)
     for routes in _ROUTES:
         app.include_router(routes.api, prefix=API)
+    app.include_router(iceberg.api)
     return _guarded(app, dashboard, port)
 
 
