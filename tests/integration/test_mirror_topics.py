@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lakelog import connect
-from lakelog.errors import AlreadyExists, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import system as embedded
@@ -43,11 +45,36 @@ def test_topics_that_an_administrator_has_made(kafka, tmp_path, topic, monkeypat
     table = make(tmp_path)
     write(table, 1)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-    for made in admin.create_topics([NewTopic(topic, 2), NewTopic(f"{topic}.position", 1)]).values():
+    position = NewTopic(f"{topic}.position", 1, config={"cleanup.policy": "compact"})
+    for made in admin.create_topics([NewTopic(topic, 2), position]).values():
         made.result(30)
     monkeypatch.setattr(kafka_mirror, "NewTopic", None)  # creates none
     monkeypatch.setattr(AdminClient, "create_topics", None, raising=False)
     assert run(table, address(kafka, topic)) == 1
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"], ids=["delete", "both"])
+def test_a_topic_from_which_the_position_would_expire_is_refused(kafka, tmp_path, topic, policy: str) -> None:
+    table, to = make(tmp_path), address(kafka, topic)
+    write(table, 1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    position = NewTopic(f"{topic}.position", 1, config={"cleanup.policy": policy})
+    admin.create_topics([position])[position.topic].result(30)
+    with pytest.raises(InvalidOption, match=f"{topic}.position.*'cleanup.policy' = '{policy}'.*compact"):
+        run(table, to)
+    assert ids(kafka, topic) == []
+
+
+def test_the_command_mirrors_until_the_end_of_the_log(kafka, tmp_path, topic) -> None:
+    table = make(tmp_path)
+    write(table, 1, 2, 3)
+    command = [sys.executable, "-m", "lakelog", "mirror", "db.t", "--to", address(kafka, topic), "--stop", "latest"]
+    command += ["--warehouse", str(tmp_path / "warehouse"), "--format", "jsonl"]
+    for more in ((4,), (5, 6)):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        write(table, *more)
+    assert ids(kafka, topic) == [1, 2, 3, 4]
 
 
 def test_rows_that_expired_before_the_mirror_read_them(kafka, tmp_path, topic) -> None:

@@ -25,7 +25,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from lakelog.errors import (
@@ -83,6 +83,8 @@ class KafkaMirror(LogMirror):
         topic, known = self._location.topic, self._ids()
         self._ensure(topic, self._location.buckets, {"cleanup.policy": "delete"}, topic in known)
         self._ensure(self._positions, 1, _POSITION_CONFIG, self._positions in known)
+        if self._positions in known:
+            self._check_policy()
         self._topic_id = self._ids()[topic]
         with self._translated():
             self._producer = Producer(client(self._location, _PRODUCER + self._transactional_id))
@@ -208,6 +210,25 @@ class KafkaMirror(LogMirror):
             raise AlreadyExists(
                 f"topic '{name}' on {self._location.address} has {found} partitions, but the mirror needs "
                 f"{partitions}, as the log: name another topic, or delete this one"
+            )
+
+    def _check_policy(self) -> None:
+        """Raises InvalidOption if the position would expire. A user who may not read the configuration is trusted."""
+        resource = ConfigResource(ResourceType.TOPIC, self._positions)
+        with self._translated():
+            try:
+                found = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(
+                    TIMEOUT_S * 2
+                )
+            except KafkaException as failed:
+                if failed.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    return
+                raise
+        policy, kept = str(found["cleanup.policy"].value), str(found["retention.ms"].value)
+        if "delete" in policy.split(",") and kept != "-1":
+            raise InvalidOption(
+                f"topic '{self._positions}' on {self._location.address} has 'cleanup.policy' = '{policy}', so that the "
+                f"position of the mirror expires after {kept} ms: set it to 'compact'"
             )
 
     def _partitions(self, name: str) -> int:
