@@ -18,6 +18,7 @@ from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
+from lakelog.table.commit.late_rows import LateRowSearch
 from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
@@ -55,7 +56,7 @@ class Committer:
         self.lacks_markers = False  # control records of a sealed epoch are missing
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
-        self.state = LogState()
+        self.state, self.search = LogState(), LateRowSearch()
         self._known: HealedPosition | None = None
         self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
@@ -293,8 +294,7 @@ class Committer:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        found = self._read_epochs()
-        own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
+        own = [HealedPosition(r.epoch, dict(r.since)) for r in self._read_epochs().waiting if r.writer == self.writer]
         position = own[-1] if own else HealedPosition.of_seal(self.state.writers.get(self.writer))
         needs_origin = not position.verified and self.table.emits_log and not self.ended  # also after epochs of files
         return replace(position, verified=self._origin()) if needs_origin else position
@@ -343,7 +343,8 @@ class Committer:
             records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
         accepted = {epoch: r.accepted for epoch, r in records.items()}
         late = late_keys(self.table, records.values())
-        repair = LogRepair(self.table, log, self.writer, accepted, later)
+        search = self.search if record.attempts else None  # an epoch without rows is not always sealed
+        repair = LogRepair(self.table, log, self.writer, accepted, later, search=search)
         healed: dict[int, Healed] = {}
         for bucket, end in ends.items():
             start = starts.get(bucket, 0)

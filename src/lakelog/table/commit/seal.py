@@ -101,10 +101,10 @@ def seal(committer: Committer) -> Snapshot | None:
     """Makes one snapshot of the epochs that are decided, healed and not sealed; None if there is none.
 
     These are the epochs of all writers, which are healed here: in a table with a key a prefix of the chain, without a
-    key those in all lanes. 1 list the waiting epochs · 2 heal those of others · 3 write the rows as level-0 files ·
-    4 commit them with their entries of rejected rows, unless another process has sealed any of them · 5 append the
-    ``commit`` control records, after those that older snapshots lack · 6 delete the epoch records. After a crash at any
-    point, the next seal of any writer repairs it.
+    key those in all lanes. 1 list the waiting epochs · 2 heal those of others, and search all records that were read
+    for late rows · 3 write the rows as level-0 files · 4 commit them with their entries of rejected rows, unless
+    another process has sealed any of them · 5 append the ``commit`` control records, after those that older snapshots
+    lack · 6 delete the epoch records. After a crash at any point, the next seal of any writer repairs it.
     """
     with committer.lock:
         state, appended = committer.verified(), committer.appended()
@@ -116,12 +116,16 @@ def seal(committer: Committer) -> Snapshot | None:
         found = waiting_epochs(table)
         records = list(itertools.takewhile(lambda r: r.writer != writer or r.epoch <= state.epoch, found.waiting))
         if not any(r.writer == writer for r in records):
+            committer.search.run(table)
             append_markers(committer, found.sealed, (), found.state)
             return None
         # 2
         states = {writer: replace(state, once=committer.once)}
         for other in {r.writer: r for r in records if r.writer != writer}.values():
-            states[other.writer] = Committer(table.whole, other.writer, helps=True).verify(other)
+            helper = Committer(table.whole, other.writer, helps=True)
+            helper.search = committer.search
+            states[other.writer] = helper.verify(other)
+        committer.search.run(table)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:
                 # 3

@@ -43,6 +43,7 @@ def seal_in_turn(committer: Committer) -> Snapshot | None:
         pause = min(_PAUSE_S[1], pause * 1.5)
         snapshot, state = newest_state(table.store)
         if state.sealed_epoch(committer.writer) >= known.epoch:
+            committer.search.take()  # the other one has made it
             return None
         if snapshot is not None and snapshot.id != newest:
             newest, end = snapshot.id, monotonic_s() + _PATIENCE_S
