@@ -30,7 +30,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, state_at
+from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, newest_state, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
@@ -193,16 +193,19 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     if not table.decided.all():
         return []
     table = table.whole
-    found = waiting_epochs(table)
-    made = None
-    if found.waiting:  # one seal covers all writers
-        last = found.waiting[-1]
+    found, made, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
+    waiting = found.waiting
+    while waiting:  # one seal takes them all, unless another process seals the last and had not seen those before
+        last = waiting[-1]
+        sealers.add(last.writer)
         committer = Committer(table, last.writer, once=last.once, helps=True)
         committer.verify(last)
-        made = seal(committer)
-    for writer in {r.writer for r in found.sealed} - ({last.writer} if found.waiting else set()):
+        made += [snapshot for snapshot in (seal(committer),) if snapshot is not None]
+        state = newest_state(table.store)[1]
+        waiting = tuple(record for record in waiting[:-1] if not state.holds(record))
+    for writer in {r.writer for r in found.sealed} - sealers:
         append_markers(Committer(table, writer), found.sealed, (), found.state)
-    return [] if made is None else [made]
+    return made
 
 
 class _SealedElsewhere(Exception):

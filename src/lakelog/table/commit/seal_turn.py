@@ -27,12 +27,13 @@ _PAUSE_S: Final = (0.005, 0.2)
 """The first and the longest pause between two looks at the newest snapshot."""
 
 
-def seal_in_turn(committer: Committer) -> Snapshot | None:
+def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     """``seal``, or None once another writer has sealed the epochs of this one.
 
     The last commit of ``committer`` has decided and healed. While only one writer commits, this is ``seal`` and makes
     no further requests. Markers of epochs that another writer seals are appended by that writer. If it dies before, the
-    next seal of this one does so. Raises as ``seal``.
+    next seal of this one does so. With ``marks``, which the last seal of a writer has, they are in the log on return.
+    Raises as ``seal``.
     """
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
@@ -44,7 +45,7 @@ def seal_in_turn(committer: Committer) -> Snapshot | None:
         snapshot, state = newest_state(table.store)
         if state.sealed_epoch(committer.writer) >= known.epoch:
             committer.search.take()  # the other one has made it
-            return None
+            return seal(committer) if marks else None
         if snapshot is not None and snapshot.id != newest:
             newest, end = snapshot.id, monotonic_s() + _PATIENCE_S
     try:
