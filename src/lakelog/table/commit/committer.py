@@ -45,7 +45,8 @@ class Committer:
     Every step is durable and idempotent. After a crash at any step, the next call for the same or a later epoch repairs
     it, in this process or another. ``once`` marks a batch writer. ``ended`` makes the commit the last of the writer.
     ``helps`` means that the writer may be active in another process; then only ``verify`` is called. ``origin`` is the
-    registered origin, if this process has registered the writer. ``state`` is that of the newest snapshot read so far.
+    registered origin, if this process has registered the writer. ``state`` is that of the newest snapshot read so far,
+    ``tip`` the last known link of the chain.
     """
 
     def __init__(
@@ -56,9 +57,8 @@ class Committer:
         self.lacks_markers = False  # control records of a sealed epoch are missing
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
-        self.state, self.search = LogState(), LateRowSearch()
+        self.state, self.search, self.tip = LogState(), LateRowSearch(), 0
         self._known: HealedPosition | None = None
-        self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
         self._sealed_rows = SealedRows(table.store, writer)
         self._has_appended = False  # batch writer: its rows start at its origin, or it is forgotten
@@ -130,8 +130,8 @@ class Committer:
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
             )
             self.table.check_identity()
-            record, is_made = self.table.decided.decide(wanted, self._tip)
-            self._tip = max(self._tip, record.number)
+            record, is_made = self.table.decided.decide(wanted, self.tip)
+            self.tip = max(self.tip, record.number)
             sealed = self._sealed()
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
@@ -282,7 +282,7 @@ class Committer:
 
     def _read_epochs(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
-        self.state, self._tip = found.state, max(self._tip, found.tip)
+        self.state, self.tip = found.state, max(self.tip, found.tip)
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
 

@@ -162,6 +162,7 @@ def seal(committer: Committer) -> Snapshot | None:
         forget_unassigned(table, ready.runs)
         # 5, 6
         after = state_at(table.store, snapshot)
+        committer.tip = max(committer.tip, after.chain)
         passed = [record for record in found.void if record.number <= after.chain]
         append_markers(committer, [*found.sealed, *passed], records, after)
         publish_best_effort(table)

@@ -2,7 +2,7 @@
 
 The turn to seal is a file, ``lakelog/seal-turn``, that its holder creates if absent and deletes after its seal. It only
 saves work. Two holders at once are two seals at once, of which one loses. A holder that dies or stops leaves the file;
-then the others wait for ``_PATIENCE_S`` once, and one of them seals and deletes it.
+then the others wait for ``_TIMEOUT_S`` once, and one of them seals and deletes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakelog.table.model.log_state import LogState, newest_state
 
 _RECENT_MS: Final = 10_000
 """Age of the last seal of another writer up to which the table counts as shared."""
-_PATIENCE_S: Final = 3.0
+_TIMEOUT_S: Final = 3.0
 """Time without a new snapshot after which a writer no longer waits for the holder of the turn."""
 _PAUSE_S: Final = (0.005, 0.2)
 """The first and the longest pause between two looks at the newest snapshot."""
@@ -38,16 +38,17 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
         return seal(committer)
-    newest, pause, end = -1, _PAUSE_S[0], monotonic_s() + _PATIENCE_S
+    newest, pause, end = -1, _PAUSE_S[0], monotonic_s() + _TIMEOUT_S
     while not _take(table) and monotonic_s() < end:
         sleep(pause * (0.5 + random_fraction()))
         pause = min(_PAUSE_S[1], pause * 1.5)
         snapshot, state = newest_state(table.store)
         if state.sealed_epoch(committer.writer) >= known.epoch:
+            committer.tip = max(committer.tip, state.chain)
             committer.search.take()  # the other one has made it
             return seal(committer) if marks else None
         if snapshot is not None and snapshot.id != newest:
-            newest, end = snapshot.id, monotonic_s() + _PATIENCE_S
+            newest, end = snapshot.id, monotonic_s() + _TIMEOUT_S
     try:
         return seal(committer)
     finally:
@@ -70,4 +71,4 @@ def _take(table: DynamicTable) -> bool:
 
 
 def _path(table: DynamicTable) -> str:
-    return f"{table.path}/lakelog/seal-turn"
+    return f"{table.decided.table_path}/lakelog/seal-turn"
