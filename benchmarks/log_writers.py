@@ -5,7 +5,8 @@ usage: log_writers.py [--storage local,s3] [--seconds 15] [--rows 10] [--results
 Each writer commits a few rows again and again. 16 writers append to a table without a key, and 4 writers change the
 keys of one table. A *lost create* is a segment, a link or a snapshot that another writer has created first, so that the
 writer has to try the next number. *fairness* is Jain's index of the writers' commits: 1 if all made as many, 1/n if one
-made all of them. At the end, the table must have the rows of all commits.
+made all of them. *cpu_ms_per_commit* is the CPU time of all writers, which a busy machine does not change. Each writer
+makes one more commit before. At the end, the table must have the rows of all commits.
 """
 
 from __future__ import annotations
@@ -71,14 +72,15 @@ def _case(storage: str, writers: int, key: str, seconds: float, rows: int) -> di
         lake.table("db.t").seal()
         held = Counter(lake.table("db.t").scan(columns=["writer"]).to_arrow()["writer"].to_pylist())
         lake.close()
-    commits = [commits for commits, _, _ in found]
+    commits = [one[0] for one in found]
     if not key:
-        assert sum(held.values()) == sum(commits) * rows, "a commit is missing or doubled"
+        assert sum(held.values()) == (sum(commits) + writers) * rows, "a commit is missing or doubled"
     created, lost = (sum((one[at] for one in found), Counter()) for at in (1, 2))
     return {
         "commits_per_s": round(sum(commits) / seconds, 1),
         "least_and_most_of_a_writer": [min(commits), max(commits)],
         "fairness": round(sum(commits) ** 2 / (len(commits) * sum(n * n for n in commits)), 3),
+        "cpu_ms_per_commit": round(1000 * sum(one[3] for one in found) / max(1, sum(commits)), 1),
         "lost_creates_per_commit": {kind: round(lost[kind] / max(1, sum(commits)), 2) for kind in _KINDS},
         "created_per_commit": {kind: round(created[kind] / max(1, sum(commits)), 2) for kind in _KINDS},
     }
@@ -87,30 +89,38 @@ def _case(storage: str, writers: int, key: str, seconds: float, rows: int) -> di
 def _write(
     place: Warehouse, number: int, rows: int, seconds: float, begin: Event, ready: Queue[int], answers: Queue[Any]
 ) -> None:
-    """One writer: commits until the time is over, and answers its commits, creates and lost creates."""
+    """One writer: commits until the time is over, and answers its commits, creates, lost creates and CPU seconds."""
     created, lost = Counter[str](), Counter[str]()
     classes = (LocalFileIO, ObjectStoreFileIO)
     patches = [patch.object(one, "create", _counted(one.create, created, lost)) for one in classes]
     for one in patches:
         one.start()
     lake, commits = place.connect(), 0
+
+    def commit() -> None:
+        ids = range(rows) if commits % 2 else range(rows, 2 * rows)
+        batch = pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "writer": pa.array([number] * rows, pa.int32()),
+                "number": pa.array([commits] * rows, pa.int64()),
+            }
+        )
+        writer.write(batch)
+        writer.commit()
+
     with lake.table("db.t").writer() as writer:
+        commit()
         ready.put(number)
         begin.wait()
-        end = time.perf_counter() + seconds
+        created.clear()
+        lost.clear()
+        end, cpu = time.perf_counter() + seconds, time.process_time()
         while time.perf_counter() < end:
-            ids = range(rows) if commits % 2 else range(rows, 2 * rows)
-            batch = pa.table(
-                {
-                    "id": pa.array(ids, pa.int64()),
-                    "writer": pa.array([number] * rows, pa.int32()),
-                    "number": pa.array([commits] * rows, pa.int64()),
-                }
-            )
-            writer.write(batch)
-            writer.commit()
+            commit()
             commits += 1
-    answers.put((commits, created, lost))
+        cpu = time.process_time() - cpu
+    answers.put((commits, created, lost, cpu))
 
 
 def _counted(work: Callable[..., bool], created: Counter[str], lost: Counter[str]) -> Callable[..., bool]:

@@ -107,11 +107,11 @@ def dies_before_its_snapshot(table: Table, monkeypatch: pytest.MonkeyPatch, *ids
     """A batch write that is killed between its decision and its snapshot; the writer."""
     before = set(table.logical.registered.writers())
 
-    def died(_: object) -> None:
+    def died(*_: object, **__: object) -> None:
         raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(writer_module, "seal", died)
+        patched.setattr(writer_module, "seal_in_turn", died)
         with pytest.raises(Died):
             write(table, *ids, name=name)
     (name,) = set(table.logical.registered.writers()) - before

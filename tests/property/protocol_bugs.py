@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
+from lakelog.table.commit import seal
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.log.committed_reader import CommittedReader
@@ -110,6 +112,13 @@ def _nothing(*_: object) -> None:
     """Does not do it."""
 
 
+def _last_rows_only(
+    level0_files_of: Callable[..., Any], table: DynamicTable, records: Sequence[EpochRecord], latest: Any
+) -> Any:
+    """Writes the rows of one writer's epochs to files, and takes those of all for sealed."""
+    return level0_files_of(table, [r for r in records if r.writer == records[-1].writer], latest)
+
+
 def _was_taken_over(repair: LogRepair, *_: object) -> bool:
     """Never judges corrections of records that another process has healed."""
     return repair.was_taken_over
@@ -166,6 +175,8 @@ BUGS: Final = {
     "never-read-back": _planted((CommittedReader, "_region", _never_back)),
     "switch-too-high": _planted((SnapshotCutover, "kept", _at_the_end)),
     "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
+    "sealed-twice": _planted((seal, "_check_waiting", _nothing)),
+    "rows-of-others-forgotten": _planted((seal, "level0_files_of", partial(_last_rows_only, seal.level0_files_of))),
     "state-expires": _planted((retention, "_newest_with_state", _nothing)),
     "read-by-name": _planted((RecordSchemas, "runs", _by_name)),
     "heal-by-name": _planted((CommittedRows, "translate", _as_they_are)),

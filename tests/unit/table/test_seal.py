@@ -13,7 +13,7 @@ from failing_jobs import files as bag
 from lakelog import connect
 from lakelog.errors import InvalidSchema
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal_staged
+from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.log.register import register_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, folded, make, rows
@@ -77,12 +77,16 @@ def test_the_chain_is_sealed_as_one_snapshot_in_its_order(table) -> None:
     assert seal_staged(table.logical) == []
 
 
-def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
+def test_without_a_key_too_one_snapshot_takes_the_epochs_of_all_writers(tmp_path) -> None:
     table = make(tmp_path, key="")
     decide(table, "a", 0, [1])
-    decide(table, "b", 0, [2])
-    assert [s.commit_user for s in seal_staged(table.logical)] == ["a", "b"]
-    assert table.scan().to_arrow().num_rows == 2
+    decide(table, "a", 1, [2])
+    first = decide(table, "b", 0, [3])
+    snapshot = seal(first)
+    assert snapshot is not None and snapshot.total_record_count == 3
+    assert seal_staged(table.logical) == [] and table.logical.decided.all() == []
+    assert [row[0] for row in files(table)] == [row[0] for row in folded(table)] == [1, 2, 3]
+    assert net(table) == net(table, "latest-full") == bag(table)
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -364,7 +364,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
     with table.writer() as writer:
         writer.write(rows(1))
         writer.commit()
-        monkeypatch.setattr("lakelog.table.write.table_writer.seal", lambda committer: None)
+        monkeypatch.setattr("lakelog.table.write.table_writer.seal_in_turn", lambda *_, **__: None)
         writer.write(rows(2))
         writer.commit()
         writer.write(rows(3, 4))

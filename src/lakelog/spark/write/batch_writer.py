@@ -28,7 +28,7 @@ from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal
+from lakelog.table.commit.seal_turn import seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_writer
@@ -196,7 +196,7 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
         committer = Committer(table, writer, once=True)
         committer.commit(0, results)
         with after_decision(table.name):
-            seal(committer)
+            seal_in_turn(committer, marks=True)
         if not committer.lacks_markers:
             _release_writer(table, writer, no_other_tries)
     else:

@@ -18,6 +18,7 @@ from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
+from lakelog.table.commit.late_rows import LateRowSearch
 from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
@@ -44,7 +45,8 @@ class Committer:
     Every step is durable and idempotent. After a crash at any step, the next call for the same or a later epoch repairs
     it, in this process or another. ``once`` marks a batch writer. ``ended`` makes the commit the last of the writer.
     ``helps`` means that the writer may be active in another process; then only ``verify`` is called. ``origin`` is the
-    registered origin, if this process has registered the writer.
+    registered origin, if this process has registered the writer. ``state`` is that of the newest snapshot read so far,
+    ``tip`` the last known link of the chain.
     """
 
     def __init__(
@@ -55,9 +57,8 @@ class Committer:
         self.lacks_markers = False  # control records of a sealed epoch are missing
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
-        self._state = LogState()
+        self.state, self.search, self.tip = LogState(), LateRowSearch(), 0
         self._known: HealedPosition | None = None
-        self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
         self._sealed_rows = SealedRows(table.store, writer)
         self._has_appended = False  # batch writer: its rows start at its origin, or it is forgotten
@@ -75,7 +76,7 @@ class Committer:
             is_left_out = any(r.replay for r in results)
             if is_left_out or self._stale(epoch):
                 found = self._read_epochs()
-                sealed = self._state.writers.get(self.writer)
+                sealed = self.state.writers.get(self.writer)
                 self._check_not_ended(sealed)
                 warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
                 if sealed is not None and epoch <= sealed.epoch:
@@ -129,20 +130,20 @@ class Committer:
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
             )
             self.table.check_identity()
-            record, is_made = self.table.decided.decide(wanted, self._tip)
-            self._tip = max(self._tip, record.number)
+            record, is_made = self.table.decided.decide(wanted, self.tip)
+            self.tip = max(self.tip, record.number)
             sealed = self._sealed()
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
                 if not is_ended and record.digest == sealed.digest_of(epoch):
                     return record, is_made  # another process has sealed it already
                 # Another driver has decided, sealed and forgotten it, so the new record decides nothing.
-                if is_made and record.number <= self._state.chain:
+                if is_made and record.number <= self.state.chain:
                     self.table.decided.forget([record])
                 self._check_not_ended(sealed)
                 self._heal_replay(sealed)
                 return None, False
-            if not 0 < record.number <= self._state.chain:
+            if not 0 < record.number <= self.state.chain:
                 return record, is_made
             # The record reuses the name of a sealed and forgotten link, so it decides nothing.
             self.table.decided.forget([record])
@@ -168,7 +169,7 @@ class Committer:
         """Raises InvalidRequest if an earlier streaming query also writes this keyed table (``check_alone``)."""
         table = self.table
         if self.run is not None and table.schema.is_keyed and not table.options.need(CONCURRENT_WRITERS):
-            check_alone(table.name, self.writer, self.run, self._state.other_streaming(self.writer))
+            check_alone(table.name, self.writer, self.run, self.state.other_streaming(self.writer))
 
     def verified(self) -> WriterState | None:
         """The last decided and healed epoch, with its offsets; a seal may include it."""
@@ -255,11 +256,11 @@ class Committer:
                 return
             if decided is None:
                 self.table.check_identity()  # else the state may be that of another table, which knows no such writer
-            digest = self._state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
+            digest = self.state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
             if digest != wanted.digest:
                 raise self._fenced()
         elif results:
-            rows = self._sealed_rows.of(epoch, self._state) if decided is None else decided.row_count
+            rows = self._sealed_rows.of(epoch, self.state) if decided is None else decided.row_count
             check_rows(self.table, self.writer, epoch, rows, wanted.row_count)
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
@@ -281,21 +282,20 @@ class Committer:
 
     def _read_epochs(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
-        self._state, self._tip = found.state, max(self._tip, found.tip)
+        self.state, self.tip = found.state, max(self.tip, found.tip)
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
 
     def _sealed(self) -> WriterState | None:
-        self._state = newest_state(self.table.store)[1]
-        return self._state.writers.get(self.writer)
+        self.state = newest_state(self.table.store)[1]
+        return self.state.writers.get(self.writer)
 
     def _position(self, epoch: int) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        found = self._read_epochs()
-        own = [HealedPosition(r.epoch, dict(r.since)) for r in found.waiting if r.writer == self.writer]
-        position = own[-1] if own else HealedPosition.of_seal(self._state.writers.get(self.writer))
+        own = [HealedPosition(r.epoch, dict(r.since)) for r in self._read_epochs().waiting if r.writer == self.writer]
+        position = own[-1] if own else HealedPosition.of_seal(self.state.writers.get(self.writer))
         needs_origin = not position.verified and self.table.emits_log and not self.ended  # also after epochs of files
         return replace(position, verified=self._origin()) if needs_origin else position
 
@@ -337,13 +337,14 @@ class Committer:
         records = {record.epoch: record} | (self._decided if known is None else {})
         reader, ends = reader_for(log), reader_for(log).end_offsets()
         starts = self._starts(record, known) or starts_without_rows(self.table, record, ends)
-        judged = HealedPosition.of_seal(self._state.writers.get(self.writer)) if known is None else known
+        judged = HealedPosition.of_seal(self.state.writers.get(self.writer)) if known is None else known
         later = Later.FENCED
         if self._helps:
             records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
         accepted = {epoch: r.accepted for epoch, r in records.items()}
         late = late_keys(self.table, records.values())
-        repair = LogRepair(self.table, log, self.writer, accepted, later)
+        search = self.search if record.attempts else None  # an epoch without rows is not always sealed
+        repair = LogRepair(self.table, log, self.writer, accepted, later, search=search)
         healed: dict[int, Healed] = {}
         for bucket, end in ends.items():
             start = starts.get(bucket, 0)
@@ -386,7 +387,7 @@ class Committer:
                 found = self._read_epochs()
                 newest = found.newest().get(self.writer, -1)
                 accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
-                starts, sealed = self._position(newest + 1).verified, self._state.writers.get(self.writer)
+                starts, sealed = self._position(newest + 1).verified, self.state.writers.get(self.writer)
                 judged = HealedPosition.of_seal(sealed)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
                     accepted = {newest: frozenset()} if newest >= 0 else {}

@@ -8,9 +8,11 @@ of any dead writer.
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 from cachetools import LRUCache
@@ -36,6 +38,9 @@ _FOUND_LATE: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
 
 In a log in ``upsert`` mode no correction follows rows whose keys another writer has written since.
 """
+
+_MOST_WAITING: Final = 20_000
+"""Records that a search keeps until the next seal."""
 
 
 def find_late_rows(table: DynamicTable) -> None:
@@ -76,8 +81,67 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
     them, no registered writer is open for them, and no correction follows. A correction is late if the seal of its
     writer has judged the record that it names. Raises Unavailable.
     """
-    is_others = ~pl.col("writer").is_in(["", healed]) & ~pl.col("attempt").str.starts_with(LOG_ONLY)
-    headers = headers_of(records).filter(is_others)
+    _register(table, bucket, headers_of(records).filter(_is_others(healed)))
+
+
+class LateRowSearch:
+    """Records that healings of some writers have read, which are searched for late rows together, before a seal.
+
+    Whoever seals an epoch heals it before, and reads the same records. So a search that is dropped, because another
+    process has sealed, or because this one ends, is made by the other one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: dict[int, list[tuple[str, pa.Table]]] = {}
+        self._waiting = 0
+
+    def add(self, table: DynamicTable, bucket: int, records: pa.Table, healed: str) -> None:
+        """Keeps records (RECORDS_SCHEMA) that the healing of a writer has read; searches at once if it holds many."""
+        if records.num_rows:
+            with self._lock:
+                self._parts.setdefault(bucket, []).append((healed, records.select(["offset", "header"])))
+                self._waiting += records.num_rows
+        if self._waiting > _MOST_WAITING:
+            self.run(table)
+
+    def run(self, table: DynamicTable) -> None:
+        """Searches the records as ``register_late_writers`` does those of each healing.
+
+        Raises Unavailable; then the next call searches them.
+        """
+        parts = self.take()
+        try:
+            for bucket, found in parts.items():
+                records = pa.concat_tables(part for _, part in found)
+                _, first = np.unique(records.column("offset").to_numpy(), return_index=True)
+                headers = headers_of(records.take(first))  # once, however many healings have read them
+                searched = [_is_others(healed) & pl.col("offset").is_between(*_ends(part)) for healed, part in found]
+                _register(table, bucket, headers.filter(pl.any_horizontal(searched)))
+        except BaseException:
+            with self._lock:
+                for bucket, found in parts.items():
+                    self._parts.setdefault(bucket, []).extend(found)
+            raise
+
+    def take(self) -> dict[int, list[tuple[str, pa.Table]]]:
+        """Removes the records from the search; returns them by bucket, with the writers that were healed."""
+        with self._lock:
+            parts, self._parts, self._waiting = self._parts, {}, 0
+        return parts
+
+
+def _is_others(healed: str) -> pl.Expr:
+    return ~pl.col("writer").is_in(["", healed]) & ~pl.col("attempt").str.starts_with(LOG_ONLY)
+
+
+def _ends(records: pa.Table) -> tuple[int, int]:
+    offsets = records.column("offset").to_numpy()
+    return int(offsets[0]), int(offsets[-1])
+
+
+def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
+    """``register_late_writers`` with the parts of the headers of the records."""
     rows, corrections = _not_corrected(headers), headers.filter(pl.col("kind") == CORRECTION, pl.col("sign") != 0)
     if not rows and corrections.is_empty():
         return

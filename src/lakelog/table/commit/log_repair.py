@@ -20,7 +20,7 @@ from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.commit.late_rows import register_late_writers
+from lakelog.table.commit.late_rows import LateRowSearch, register_late_writers
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import AttemptResult
@@ -75,7 +75,8 @@ class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 
     ``later`` sets the handling of records of undecided epochs. ``was_taken_over`` is as in ``Healing``, except in a
-    bucket whose region starts at a verified offset.
+    bucket whose region starts at a verified offset. ``search`` is where the search for late rows of others waits for a
+    seal; without it, the healing ends with it.
     """
 
     table: DynamicTable
@@ -84,6 +85,7 @@ class LogRepair:
     accepted: Mapping[int, frozenset[str]]
     later: Later = Later.FENCED
     was_taken_over: bool = False
+    search: LateRowSearch | None = None
 
     def repair(
         self, bucket: int, start: int, late: frozenset[bytes] = frozenset(), judged: HealedPosition | None = None
@@ -132,7 +134,9 @@ class LogRepair:
             schema=RecordSchemas(table).own_id,
             translate=committed.translate,
             was_taken_over=self.was_taken_over,
-            watch=partial(register_late_writers, table, bucket, healed=self.writer),
+            watch=partial(
+                register_late_writers if self.search is None else self.search.add, table, bucket, healed=self.writer
+            ),
             # a process that was suspended may have read the decisions and files of the next table of this name
             confirm=table.check_identity,
         )

@@ -4,8 +4,8 @@ Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 
 
 A transactional reader returns rows in the order of the commit records, and the files keep the row of the newest
 snapshot. Both end with the same row of a key only if both orders are the same. In a table with a key, the driver
-therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order has no meaning,
-and each writer marks its own epochs.
+therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order has no meaning.
+There the sealer marks the epochs of its snapshot, and if it dies before, each writer marks its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, state_at
+from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, newest_state, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
@@ -100,11 +100,11 @@ _THREADS = 8
 def seal(committer: Committer) -> Snapshot | None:
     """Makes one snapshot of the epochs that are decided, healed and not sealed; None if there is none.
 
-    In a table with a key these are a prefix of the chain. It includes epochs of other writers, which are healed here.
-    Without a key they are those of the writer. 1 list the waiting epochs · 2 heal those of others · 3 write the rows as
-    level-0 files · 4 commit them with their entries of rejected rows, unless another process has sealed any of them ·
-    5 append the ``commit`` control records, after those that older snapshots lack · 6 delete the epoch records. After a
-    crash at any point, the next seal of any writer repairs it.
+    These are the epochs of all writers, which are healed here: in a table with a key a prefix of the chain, without a
+    key those in all lanes. 1 list the waiting epochs · 2 heal those of others, and search all records that were read
+    for late rows · 3 write the rows as level-0 files · 4 commit them with their entries of rejected rows, unless
+    another process has sealed any of them · 5 append the ``commit`` control records, after those that older snapshots
+    lack · 6 delete the epoch records. After a crash at any point, the next seal of any writer repairs it.
     """
     with committer.lock:
         state, appended = committer.verified(), committer.appended()
@@ -113,15 +113,19 @@ def seal(committer: Committer) -> Snapshot | None:
     table, writer = committer.table, committer.writer
     for attempt in itertools.count():
         # 1
-        found = waiting_epochs(table, writer)
+        found = waiting_epochs(table)
         records = list(itertools.takewhile(lambda r: r.writer != writer or r.epoch <= state.epoch, found.waiting))
         if not any(r.writer == writer for r in records):
+            committer.search.run(table)
             append_markers(committer, found.sealed, (), found.state)
             return None
         # 2
         states = {writer: replace(state, once=committer.once)}
         for other in {r.writer: r for r in records if r.writer != writer}.values():
-            states[other.writer] = Committer(table.whole, other.writer, helps=True).verify(other)
+            helper = Committer(table.whole, other.writer, helps=True)
+            helper.search = committer.search
+            states[other.writer] = helper.verify(other)
+        committer.search.run(table)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:
                 # 3
@@ -133,6 +137,8 @@ def seal(committer: Committer) -> Snapshot | None:
                 )  # missing ones may be appended already
                 snapshot = _commit(committer, ready.made, found, records, states, markers)
                 span.set(snapshot=snapshot.id)
+        except _FoundAnother:
+            continue  # its files may be in that snapshot, if its properties were changed: orphan cleaning knows
         except _SealedElsewhere:
             ready.delete_made()
             pause(attempt)
@@ -156,6 +162,7 @@ def seal(committer: Committer) -> Snapshot | None:
         forget_unassigned(table, ready.runs)
         # 5, 6
         after = state_at(table.store, snapshot)
+        committer.tip = max(committer.tip, after.chain)
         passed = [record for record in found.void if record.number <= after.chain]
         append_markers(committer, [*found.sealed, *passed], records, after)
         publish_best_effort(table)
@@ -187,24 +194,33 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     if not table.decided.all():
         return []
     table = table.whole
-    found = waiting_epochs(table)
-    lasts = {r.writer: r for r in found.waiting}
-    if table.schema.is_keyed and found.waiting:
-        lasts = {found.waiting[-1].writer: found.waiting[-1]}  # one seal covers the whole chain
-    made = [snapshot for record in lasts.values() if (snapshot := _seal_up_to(table, record)) is not None]
-    for writer in {r.writer for r in found.sealed} - set(lasts):
+    found, made, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
+    waiting = found.waiting
+    while waiting:  # one seal takes them all, unless another process seals the last and had not seen those before
+        last = waiting[-1]
+        sealers.add(last.writer)
+        committer = Committer(table, last.writer, once=last.once, helps=True)
+        committer.verify(last)
+        made += [snapshot for snapshot in (seal(committer),) if snapshot is not None]
+        state = newest_state(table.store)[1]
+        waiting = tuple(record for record in waiting[:-1] if not state.holds(record))
+    for writer in {r.writer for r in found.sealed} - sealers:
         append_markers(Committer(table, writer), found.sealed, (), found.state)
     return made
 
 
-def _seal_up_to(table: DynamicTable, record: EpochRecord) -> Snapshot | None:
-    committer = Committer(table, record.writer, once=record.once, helps=True)
-    committer.verify(record)
-    return seal(committer)
-
-
 class _SealedElsewhere(Exception):
     """Another process sealed some of these epochs first."""
+
+
+def _check_waiting(state: LogState, records: Sequence[EpochRecord]) -> None:
+    """Raises _SealedElsewhere if the newest snapshot has one of the epochs, which would then be in two."""
+    if any(state.holds(record) for record in records):
+        raise _SealedElsewhere
+
+
+class _FoundAnother(Exception):
+    """The file commit has found the snapshot of another sealer, which may lack some of these epochs."""
 
 
 def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
@@ -225,12 +241,11 @@ def _commit(
     markers: MarkerCounts,
 ) -> Snapshot:
     table, log_only = committer.table, log_only_from(records)
-    rejected = RejectedEntries(table)
+    rejected, built = RejectedEntries(table), dict[int, Mapping[str, str]]()
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
-        if any(state.holds(record) for record in records):
-            raise _SealedElsewhere
+        _check_waiting(state, records)
         made.check_index(table, latest)
         number = 1 if latest is None else latest.id + 1
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
@@ -241,14 +256,27 @@ def _commit(
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         state = rejected.following(state, records)
-        return state.without_old(table.registered).to_properties()
+        built[number] = state.without_old(table.registered).to_properties()
+        return built[number]
 
     last = records[-1]
     request = CommitRequest(
         last.writer, last.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
     )
     watermark = watermark_of(tuple(a for r in records for a in r.attempts))
-    return table.store.commit(replace(request, index=made.index, watermark=watermark))
+    snapshot = table.store.commit(replace(request, index=made.index, watermark=watermark))
+    _check_own(snapshot, built.get(snapshot.id))
+    return snapshot
+
+
+def _check_own(snapshot: Snapshot, built: Mapping[str, str] | None) -> None:
+    """Raises _FoundAnother for a snapshot that does not have the log state that was built here.
+
+    After a lost round, the file commit looks for its snapshot by the writer and epoch of the last record. Two sealers
+    may have the same last record and other ones before it, because a listing of lanes is not atomic.
+    """
+    if built is None or not (snapshot.properties or {}).items() >= built.items():
+        raise _FoundAnother
 
 
 def _sealed(

@@ -51,6 +51,10 @@ class DecidedEpochs:
         found = self._read(self._link_path(number), number)
         return found if found is None or self._own(found) else EpochRecord("", -1, found.time_ms, (), number=number)
 
+    def staged(self, writer: str, epoch: int) -> EpochRecord | None:
+        """One record of a writer's lane; None if it was never created, or is sealed and forgotten."""
+        return self._own(self._read(self._staged_path(writer, epoch)))
+
     def of(self, writer: str) -> list[EpochRecord]:
         """The records of a writer's epochs, ascending."""
         found = self.links() if self.keyed else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +69,7 @@ def _collect(
             links[number], number = link, number - 1
     waiting: dict[tuple[str, int], EpochRecord] = {}
     sealed, void = [], []
-    for record in (*(r for r in records if not r.number), *(links[n] for n in sorted(links))):
+    for record in (*_without_gaps(table, records, state), *(links[n] for n in sorted(links))):
         if not state.holds(record):
             waiting.setdefault((record.writer, record.epoch), record)
         elif record.number <= state.chain:
@@ -78,3 +78,22 @@ def _collect(
             void.append(record)
     tip = max([state.chain, *links])
     return WaitingEpochs(snapshot, state, tuple(waiting.values()), tuple(sealed), tip, tuple(void))
+
+
+def _without_gaps(table: DynamicTable, records: Sequence[EpochRecord], state: LogState) -> Iterator[EpochRecord]:
+    """The records of lanes; before each, the earlier ones of its writer that a listing has missed.
+
+    A seal of a later epoch would count them as sealed.
+    """
+    seen: set[tuple[str, int]] = {(r.writer, r.epoch) for r in records if not r.number}
+    for record in (r for r in records if not r.number):
+        missed, epoch = [], record.epoch - 1
+        while epoch > state.sealed_epoch(record.writer) and (record.writer, epoch) not in seen:
+            found = table.decided.staged(record.writer, epoch)
+            if found is None:
+                break
+            seen.add((record.writer, epoch))
+            missed.append(found)
+            epoch -= 1
+        yield from reversed(missed)
+        yield record

@@ -17,7 +17,7 @@ from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import seal
+from lakelog.table.commit.seal_turn import seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import begin_use, drop_lease
 from lakelog.table.log.register import register_writer
@@ -111,7 +111,7 @@ class TableWriter:
         self._epoch += 1
         if self._committer is not None:
             with after_decision(self._table.name):
-                seal(self._committer)
+                seal_in_turn(self._committer)
         take_over_best_effort(self._table)
         expire_best_effort(self._table)
         return counts
@@ -141,7 +141,7 @@ class TableWriter:
             return
         if self._has_rows():
             with after_decision(self._table.name):
-                seal(self._committer)
+                seal_in_turn(self._committer, marks=True)
         drop_lease(self._table, self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)

@@ -1,0 +1,74 @@
+"""Seals after a commit: of several writers that commit at the same time, one seals the epochs of all (RFC 11).
+
+The turn to seal is a file, ``lakelog/seal-turn``, that its holder creates if absent and deletes after its seal. It only
+saves work. Two holders at once are two seals at once, of which one loses. A holder that dies or stops leaves the file;
+then the others wait for ``_TIMEOUT_S`` once, and one of them seals and deletes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s, now_ms, sleep
+from lakelog.io.names import random_fraction
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import LogState, newest_state
+
+_RECENT_MS: Final = 10_000
+"""Age of the last seal of another writer up to which the table counts as shared."""
+_TIMEOUT_S: Final = 3.0
+"""Time without a new snapshot after which a writer no longer waits for the holder of the turn."""
+_PAUSE_S: Final = (0.005, 0.2)
+"""The first and the longest pause between two looks at the newest snapshot."""
+
+
+def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
+    """``seal``, or None once another writer has sealed the epochs of this one.
+
+    The last commit of ``committer`` has decided and healed. While only one writer commits, this is ``seal`` and makes
+    no further requests. Markers of epochs that another writer seals are appended by that writer. If it dies before, the
+    next seal of this one does so. With ``marks``, which the last seal of a writer has, they are in the log on return.
+    Raises as ``seal``.
+    """
+    table, known = committer.table, committer.verified()
+    if known is None or not _is_shared(committer.state, committer.writer):
+        return seal(committer)
+    newest, pause, end = -1, _PAUSE_S[0], monotonic_s() + _TIMEOUT_S
+    while not _take(table) and monotonic_s() < end:
+        sleep(pause * (0.5 + random_fraction()))
+        pause = min(_PAUSE_S[1], pause * 1.5)
+        snapshot, state = newest_state(table.store)
+        if state.sealed_epoch(committer.writer) >= known.epoch:
+            committer.tip = max(committer.tip, state.chain)
+            committer.search.take()  # the other one has made it
+            return seal(committer) if marks else None
+        if snapshot is not None and snapshot.id != newest:
+            newest, end = snapshot.id, monotonic_s() + _TIMEOUT_S
+    try:
+        return seal(committer)
+    finally:
+        with contextlib.suppress(LakelogError):
+            table.io.delete(_path(table))
+
+
+def _is_shared(state: LogState, writer: str) -> bool:
+    """True if another writer has sealed not long ago."""
+    oldest = now_ms() - _RECENT_MS
+    return any(other.time_ms > oldest for name, other in state.writers.items() if name != writer)
+
+
+def _take(table: DynamicTable) -> bool:
+    """Takes the turn; False if another writer may have it."""
+    try:
+        return table.io.create(_path(table), b"")
+    except LakelogError:
+        return False
+
+
+def _path(table: DynamicTable) -> str:
+    return f"{table.decided.table_path}/lakelog/seal-turn"
