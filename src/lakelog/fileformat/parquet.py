@@ -42,6 +42,7 @@ class ParquetFormat(FileFormat):
 
     name = "parquet"
     skips_by_filter: ClassVar[bool] = True
+    holds_variant: ClassVar[bool] = True
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         with _opened(io, path) as file:

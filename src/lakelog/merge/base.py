@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelog.errors import InvalidOption
 from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
 from lakelog.options.log import CHANGES, INPUT
@@ -19,6 +20,7 @@ from lakelog.options.option import Option, Options
 from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataField
 
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
 KIND_COLUMN: Final = "_VALUE_KIND"
@@ -181,7 +183,7 @@ class MergeEngine(ABC):
 
         Called for CREATE TABLE.
         """
-        self.schema.select(self.sequence_fields)
+        check_ordered(SEQUENCE_FIELD.key, self.schema.select(self.sequence_fields))
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:
@@ -190,6 +192,16 @@ class MergeEngine(ABC):
         ``_VALUE_KIND`` stays. A key whose result is a delete keeps a row of kind -D (or -U). A batch read drops it, and
         a compaction that does not reach the highest level must keep it.
         """
+
+
+def check_ordered(option: str, fields: Sequence[DataField]) -> None:
+    """Raises InvalidOption for a column whose values have no order, in an option that orders rows by it."""
+    for field in fields:
+        if isinstance(field.type, AtomicType) and field.type.root == "VARIANT":
+            raise InvalidOption(
+                f"option '{option}' orders rows by column '{field.name}' of type VARIANT, whose values have no order: "
+                "name a column of numbers, times or text"
+            )
 
 
 class PickingEngine(MergeEngine):
