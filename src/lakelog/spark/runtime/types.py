@@ -18,6 +18,7 @@ from pyspark.util import PythonEvalType
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import fields_from_arrow
+from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -56,7 +57,7 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema. PySpark knows no
     string and binary views, which polars exports.
     """
-    rows = rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
+    rows = cast_rows(rows, pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
     whole = spark_schema(rows.schema) if schema is None else schema
