@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
 from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
@@ -22,6 +23,7 @@ from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
+ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
@@ -168,6 +170,15 @@ def quoted(name: str) -> str:
 def column_of(name: str) -> Column:
     """A column of a frame by its name, with any characters."""
     return sf.col(quoted(name))
+
+
+def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
+    """``frame.mapInArrow`` without its unnecessary pandas requirement in sessions that are not remote."""
+    if is_remote():
+        return frame.mapInArrow(function, schema)
+    mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(*(frame[quoted(name)] for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:
