@@ -20,6 +20,7 @@ from lakelog.options.option import Option, Options
 from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.null_rows import cast_column
 from lakelog.paimon.types.types import AtomicType, DataField
 
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
@@ -119,7 +120,7 @@ class Contested:
             if name not in columns:
                 arrays.append(column)
                 continue
-            values = columns[name].cast(column.type)
+            values = cast_column(columns[name], column.type)
             if singles:
                 values = pa.concat_arrays([one_array(column).take(untouched), values]).take(pa.array(positions))
             arrays.append(values)

@@ -25,6 +25,11 @@ def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, names=schema.names).cast(schema)
 
 
+def cast_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column as ``kind``, as ``Array.cast`` does it. Raises ArrowInvalid as that."""
+    return _filled(column, kind).cast(kind)
+
+
 def _has_needed_part(kind: pa.DataType) -> bool:
     """Whether a type is or contains a row with a NOT NULL part."""
     parts = [kind.field(i) for i in range(kind.num_fields)]

@@ -19,7 +19,7 @@ from pyspark.util import PythonEvalType
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import fields_from_arrow
-from lakelog.paimon.types.null_rows import cast_rows
+from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -147,7 +147,7 @@ def has_null_elements(columns: Iterable[pa.Array]) -> bool:
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(column.type) and pa.types.is_integer(kind):
         return column.cast(pa.int32()).cast(kind)
-    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else column.cast(kind)
+    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else cast_column(column, kind)
 
 
 def _readable(field: pa.Field) -> pa.Field:

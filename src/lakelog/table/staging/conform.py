@@ -17,6 +17,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.paimon.types.null_rows import cast_column
 from lakelog.paimon.types.variant import VARIANT, is_variant
 from lakelog.table.staging.text_length import fit_text
 
@@ -137,7 +138,7 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
         if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
             # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
             column = column.cast(_WHOLE)
-        return column.cast(field.type)
+        return cast_column(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
 
