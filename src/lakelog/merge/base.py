@@ -21,7 +21,7 @@ from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.null_rows import cast_column
-from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.paimon.types.types import AtomicType, DataField, is_ordered
 
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
 KIND_COLUMN: Final = "_VALUE_KIND"
@@ -198,10 +198,10 @@ class MergeEngine(ABC):
 def check_ordered(option: str, fields: Sequence[DataField]) -> None:
     """Raises InvalidOption for a column whose values have no order, in an option that orders rows by it."""
     for field in fields:
-        if isinstance(field.type, AtomicType) and field.type.root == "VARIANT":
+        if isinstance(field.type, AtomicType) and not is_ordered(field.type):
             raise InvalidOption(
-                f"option '{option}' orders rows by column '{field.name}' of type VARIANT, whose values have no order: "
-                "name a column of numbers, times or text"
+                f"option '{option}' orders rows by column '{field.name}' of type {field.type.root}, whose values have "
+                "no order: name a column of numbers, times or text"
             )
 
 

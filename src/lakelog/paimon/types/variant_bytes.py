@@ -148,8 +148,8 @@ class _Reader:
             names = [self._names[_unsigned(self._value, start + i * wide, wide)] for i in range(count)]
             start += count * wide
         first = start + (count + 1) * width
-        places = [first + _unsigned(self._value, start + i * width, width) for i in range(count)]
-        if any(place >= len(self._value) for place in places):
+        *places, end = (first + _unsigned(self._value, start + i * width, width) for i in range(count + 1))
+        if end > len(self._value) or any(place >= end for place in places):
             raise IndexError("a part is outside of the value")
         return dict(zip(names, places, strict=True)) if basic == _OBJECT else places
 
