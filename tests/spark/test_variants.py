@@ -1,4 +1,4 @@
-"""VARIANT columns in Spark: written by parse_json, read by variant_get, changed by statements, in batches and streams."""
+"""VARIANT columns in Spark: written by parse_json, read by variant_get, changed by statements and by streams."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ def test_statements_read_and_change_values(lake: Lake, table: str) -> None:
     assert texts(lake, table) == {1: '{"a":1,"b":[1,2.5]}', 2: None, 3: "null"}
     found = lake.sql(f"select id, variant_get(v, '$.a', 'int'), v:b[1]::double from {table} order by id").collect()
     assert [tuple(row) for row in found] == [(1, 1, 2.5), (2, None, None), (3, None, None)]
-    for condition, ids in (("v is null", [2]), ("v:a::int = 1", [1]), ("v is not null and id > 1", [3])):
-        assert [row.id for row in lake.sql(f"select id from {table} where {condition}").collect()] == ids
+    for condition, ids in (
+        ("v is null", [2]),
+        ("v:a::int = 1", [1]),
+        ("v is not null and id > 1", [3]),
+        ("v:a is null", [2, 3]),
+    ):
+        assert [row.id for row in lake.sql(f"select id from {table} where {condition} order by id").collect()] == ids
     lake.sql(f"update {table} set v = parse_json('[7]') where id = 2")
     lake.sql(f"delete from {table} where v:a::int = 1")
     lake.sql(
