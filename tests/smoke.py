@@ -19,6 +19,8 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_batch.py::test_a_write_with_a_failed_task_has_no_effect[true]",
         "test_create_table_as.py::test_columns_and_rows_are_the_query_s",
         "test_nested_columns.py::test_rows_are_changed_by_and_with_nested_values[logged]",
+        "test_variants.py::test_statements_read_and_change_values[logged]",
+        "test_variants.py::test_arrow_and_spark_read_and_write_the_same_values[keyed]",
     ),
     "overwrite": (
         "test_overwrite.py::test_an_overwrite_replaces_only_its_named_partitions",

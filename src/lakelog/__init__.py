@@ -13,6 +13,7 @@ from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
     from lakelog.lake import HIGH_THROUGHPUT, LOW_LATENCY, Lake, Table, attach, connect
+    from lakelog.paimon.rows.variants import Variant as variant
     from lakelog.service.metrics.api import METRICS as metrics
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "connect",
     "errors",
     "metrics",
+    "variant",
 ]
 
 __version__: Final = "0.1.0"
@@ -40,6 +42,7 @@ _LATE: Final[Registry[Any]] = Registry(
         "Lake": "lakelog.lake:Lake",
         "Table": "lakelog.lake:Table",
         "metrics": "lakelog.service.metrics.api:METRICS",
+        "variant": "lakelog.paimon.rows.variants:Variant",
     },
 )
 

@@ -14,10 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depth import DEPTH
+from json_texts import JSON_TEXTS
 from lakelog.errors import Corrupt
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import LOG_FORMATS, log_format
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.types.variant import VARIANT
+from lakelog.paimon.types.variant_bytes import from_json
 
 HEADER = b"1|d|w|0|a"
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -59,6 +62,7 @@ LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.timestamp("ms"), WHOLE_MS),
     (pa.timestamp("us"), INSTANTS),
     (pa.timestamp("us", "UTC"), UTC_INSTANTS),
+    (VARIANT, JSON_TEXTS.map(lambda text: dict(zip(("value", "metadata"), from_json(text), strict=True)))),
 ]
 
 

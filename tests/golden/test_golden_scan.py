@@ -42,6 +42,7 @@ TABLES = [
     "types_avro",
     "types_orc",
     "types_parquet",
+    "variants",
 ]
 
 

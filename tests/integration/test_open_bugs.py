@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from failing_jobs import Job, end, files, net
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
+from lakelog.spark.runtime.types import map_in_arrow
 from lakelog.spark.session.session import local_session
-from lakelog.spark.write.batch_writer import map_in_arrow
 from lakelog.table.commit.take_over import take_over_now
 
 Row = tuple[int, str]

@@ -15,6 +15,7 @@ import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.data.variant.Variant;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.table.FileStoreTable;
@@ -137,6 +138,12 @@ public class PaimonRows {
             quote(out, root.endsWith("LOCAL_TIME_ZONE") ? text + "Z" : text);
         } else if (value instanceof Decimal) {
             quote(out, ((Decimal) value).toBigDecimal().toPlainString());
+        } else if (value instanceof Variant) {
+            out.append("{\"value\":");
+            quote(out, hex(((Variant) value).value()));
+            out.append(",\"metadata\":");
+            quote(out, hex(((Variant) value).metadata()));
+            out.append('}');
         } else if (value instanceof byte[]) {
             quote(out, hex((byte[]) value));
         } else {

@@ -50,6 +50,9 @@ class Rows:
             big = self._gateway.jvm.java.math.BigDecimal(str(value))
             made = self._data.Decimal.fromBigDecimal(big, type_.getPrecision(), type_.getScale())
             writer.writeDecimal(at, made, type_.getPrecision())
+        elif root == "VARIANT":
+            made = self._data.variant.GenericVariant
+            writer.writeVariant(at, made.fromJson(value) if isinstance(value, str) else made(*value))
         elif root == "DATE":
             writer.writeInt(at, (value - EPOCH).days)
         elif root == "TIME_WITHOUT_TIME_ZONE":

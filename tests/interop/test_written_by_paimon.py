@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import paimon_histories  # noqa: F401 (registers its makers)
+import paimon_variants  # noqa: F401 (registers its makers)
 import pytest
 from paimon_tables import MAKERS
 from paimon_views import write_expected

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from lakelog import Lake, connect
-from lakelog.spark.write.batch_writer import ArrowMap, map_in_arrow
+from lakelog.spark.runtime.types import ArrowMap, map_in_arrow
 
 ROWS = 40_000
 TASKS = 4

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from lakelog import connect
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
-from lakelog.spark.write.batch_writer import ArrowMap, map_in_arrow
+from lakelog.spark.runtime.types import ArrowMap, map_in_arrow
 
 SCHEMA = "id int, name string"
 

@@ -16,7 +16,7 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.logstore.clients import reader_for
-from lakelog.spark.write.batch_writer import map_in_arrow
+from lakelog.spark.runtime.types import map_in_arrow
 from servers.spark_home import job_environment
 
 SCHEMA = "id int, name string"

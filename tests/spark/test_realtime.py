@@ -20,6 +20,7 @@ from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.spark.realtime.json_columns import bucket_column
 from lakelog.spark.realtime.kafka_connector import connector_needed
 from lakelog.spark.realtime.realtime import changes_of, records_of
+from lakelog.spark.runtime.arrow_rows import arrow_rows
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 
 COLUMNS = """id bigint not null, flag boolean, tiny tinyint, small smallint, whole int, single float, twice double,
@@ -121,6 +122,18 @@ def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
     appender.append(0, Records(columns[0], columns[1], UNOWNED_HEADER))
     appender.flush()
     assert same(tailed(typed, source)) == same(before * 2)
+
+
+def test_variants_are_read_and_not_written(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql(CREATE.format(columns="id int, v variant, many array<variant>, primary key (id)", more=""))
+    values = """(1, parse_json('{"a": [1.50, 2e0]}'), array(parse_json('1'), null)), (2, null, null)"""
+    lake.sql(f"insert into db.t values {values}")
+    table = lake.table("db.t")
+    frame = changes_of(kafka_records(spark, table), table.logical)
+    assert same(arrow_rows(frame).to_pylist()) == same(tailed(table, frame))
+    with pytest.raises(UnsupportedFeature, match="log-first writes do not support VARIANT columns"):
+        records_of(spark.sql("select 1 id, parse_json('1') v"), table.logical)
 
 
 def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark) -> None:

@@ -155,7 +155,7 @@ def test_what_cannot_be_laid_out_is_refused(lake: Lake) -> None:
         ("optimize db.t zorder by (a, b)", InvalidSchema, "has no column 'b'; it has: a, tags, p"),
         ("optimize db.t zorder by (a, A)", InvalidSchema, "column 'A' is named twice"),
         ("optimize db.t zorder by (p)", InvalidSchema, "'p' of table db.t is a partition column"),
-        ("optimize db.t zorder by (tags)", InvalidSchema, "column 'tags' of table db.t: it is nested"),
+        ("optimize db.t zorder by (tags)", InvalidSchema, "column 'tags' of table db.t: its type ARRAY has no order"),
         ("optimize db.t zorder by ()", UnsupportedStatement, "expected a column"),
         (
             "call sys.compact('db.t', order_strategy => 'hilbert', order_by => 'a')",

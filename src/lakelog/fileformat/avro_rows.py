@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.paimon.types.variant import is_variant
 
 _NAME: Final = "org.apache.paimon.avro.generated.record"
 _EXACT: Final = Context(prec=76)
@@ -65,7 +66,7 @@ def _not_null(kind: pa.DataType, name: str) -> Any:
         return _map(kind, name)
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return {"type": "array", "items": _type(kind.value_field, name)}
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and not is_variant(kind):
         return _record([kind.field(i) for i in range(kind.num_fields)], name)
     raise UnsupportedFeature(f"a column of Arrow type {kind} cannot be written as Avro: use 'file.format' = 'parquet'")
 

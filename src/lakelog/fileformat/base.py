@@ -10,11 +10,12 @@ from typing import ClassVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import Corrupt, Unavailable
+from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.arrow import arrow_type
 from lakelog.paimon.types.evolution import fresh_offsets, map_array
 from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+from lakelog.paimon.types.variant import VARIANT, has_variant
 
 BATCH_ROWS = 65536
 
@@ -25,6 +26,8 @@ class FileFormat(ABC):
     name: str
     skips_by_filter: ClassVar[bool] = False
     """Whether ``read`` skips parts of a file by its filter."""
+    holds_variant: ClassVar[bool] = False
+    """Whether files may have VARIANT columns."""
 
     @abstractmethod
     def file_columns(self, io: FileIO, path: str) -> list[str]:
@@ -132,8 +135,11 @@ def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_
     arrays, made = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         known = by_name.get(field.name)
-        if known is not None and (blank_padded or column.type != arrow_type(known.type)):
-            column = _as_type(column, known.type, blank_padded)
+        if known is not None:
+            wanted = arrow_type(known.type)
+            # Arrow compares types without the mark of a VARIANT
+            if blank_padded or column.type != wanted or has_variant(wanted):
+                column = _as_type(column, known.type, blank_padded)
         arrays.append(column)
         made.append(pa.field(field.name, column.type, field.nullable))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
@@ -143,6 +149,8 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
     """The values as Arrow's type of ``kind``; parts of rows are found by name."""
     wanted = arrow_type(kind)
     if isinstance(kind, AtomicType):
+        if kind.root == "VARIANT":
+            return _as_variant(column)
         padded = blank_padded and kind.root == "CHAR"
         if column.type != wanted:
             # a file may have a finer unit than the type; the digits beyond the type's are zeros
@@ -170,3 +178,18 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
     keys = _as_type(column.keys.slice(start, stop - start), kind.key, blank_padded)
     items = _as_type(column.items.slice(start, stop - start), kind.value, blank_padded)
     return map_array(offsets, keys, items, wanted, mask)
+
+
+def _as_variant(column: pa.Array) -> pa.Array:
+    """A VARIANT column of a file, whose parts have any order."""
+    names = [part.name for part in column.type] if pa.types.is_struct(column.type) else []
+    if sorted(names) != ["metadata", "value"]:
+        if "typed_value" in names:
+            raise UnsupportedFeature(
+                "a VARIANT column of a file is shredded: its values lie in columns of their own ('typed_value'). Write "
+                "the table again without 'variant.shreddingSchema' and 'variant.inferShreddingSchema'"
+            )
+        raise Corrupt(f"a VARIANT column of a file is {column.type}, not a value and its metadata")
+    parts = [column.field(part.name).cast(part.type) for part in VARIANT]
+    mask = column.is_null() if column.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=mask)

@@ -25,6 +25,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.registry import load_target
 from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.types import DataField
+from lakelog.paimon.types.variant import is_variant
 
 _ID = b"paimon.id"
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -119,6 +120,8 @@ def _orc_type(kind: pa.DataType) -> pa.DataType:
         return pa.map_(_orc_field(kind.key_field), _orc_field(kind.item_field))
     if pa.types.is_list(kind):
         return pa.list_(_orc_field(kind.value_field))
+    if is_variant(kind):
+        raise UnsupportedFeature("a VARIANT column cannot be written as ORC: use 'file.format' = 'parquet'")
     if pa.types.is_struct(kind):
         return pa.struct([_orc_field(kind.field(i)) for i in range(kind.num_fields)])
     return kind

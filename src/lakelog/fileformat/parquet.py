@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.base import BATCH_ROWS, FileFormat, create_file, read_errors, select_columns, with_types
 from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.paimon.types.types import DataField
 
 _LEVELLED = ("zstd", "gzip", "brotli")
@@ -42,6 +43,7 @@ class ParquetFormat(FileFormat):
 
     name = "parquet"
     skips_by_filter: ClassVar[bool] = True
+    holds_variant: ClassVar[bool] = True
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         with _opened(io, path) as file:
@@ -77,7 +79,7 @@ class ParquetFormat(FileFormat):
         level: int | None = 1,
     ) -> int:
         def write_to(sink: pa.NativeFile) -> None:
-            groups = (group.cast(schema) for group in _row_groups(batches))
+            groups = (cast_rows(group, schema) for group in _row_groups(batches))
             first = next(groups, schema.empty_table())
             with _writer(sink, first, compression, level) as writer:
                 for group in itertools.chain([first] if first.num_rows else [], groups):

@@ -15,7 +15,7 @@ from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
-from lakelog.lake.result import Result, with_methods
+from lakelog.lake.result import Result, arrow_of, with_methods
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.secrets import without_password
@@ -154,7 +154,7 @@ class Lake(LakeDefinitions):
         """
         is_spark = hasattr(type(frame), "isStreaming")
         if create and not self.table_exists(name):
-            rows = frame.limit(0).toArrow() if is_spark else frame
+            rows = arrow_of(frame.limit(0)) if is_spark else frame
             self.create_table(name, rows, if_not_exists=True)
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()

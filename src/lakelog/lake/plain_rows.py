@@ -1,7 +1,8 @@
 """Rows of Arrow tables as plain values, for printing and JSON.
 
 Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``. A map with text keys
-is an object, and any other a list of pairs. NaN and infinities, which JSON does not have, are strings.
+is an object, and any other a list of pairs. A VARIANT is its JSON text. NaN and infinities, which JSON does not have,
+are strings.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lakelog.paimon.types.variant import is_variant
+from lakelog.paimon.types.variant_bytes import to_json
 
 JSON_OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 """orjson options for these values."""
@@ -51,6 +55,8 @@ def _plain_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
         key, item = _plain_or_none(kind.key_type), _plain_or_none(kind.item_type)
         pairs = dict if pa.types.is_string(kind.key_type) else _list_of_lists
         return lambda value: pairs([(key(k), item(v)) for k, v in value])
+    if is_variant(kind):
+        return lambda value: to_json(value["value"], value["metadata"])
     if pa.types.is_struct(kind):
         fields = {kind.field(at).name: _plain_or_none(kind.field(at).type) for at in range(kind.num_fields)}
         return lambda value: {name: change(value[name]) for name, change in fields.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -11,11 +12,13 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.lake.plain_rows import plain_rows
+from lakelog.options.registry import Registry
 from lakelog.table.read.base import pandas_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROWS: Final[Registry[pa.Table]] = Registry("rows of", {"spark": "lakelog.spark.runtime.arrow_rows:arrow_rows"})
 _SHOWN: Final = 20
 """Rows that ``show`` and a notebook display, as Spark does."""
 _WIDTH: Final = 20
@@ -130,9 +133,15 @@ def with_methods(result: Any) -> Any:
         return TableResult(pa.table({}) if result is None else result)
     if not hasattr(type(result), "toArrow"):
         return result
-    result.to_arrow, result.to_pandas = result.toArrow, result.toPandas
-    result.to_polars = lambda: pl.DataFrame(result.toArrow())
+    result.to_arrow, result.to_pandas = partial(arrow_of, result), result.toPandas
+    result.to_polars = lambda: pl.DataFrame(arrow_of(result))
     return result
+
+
+def arrow_of(frame: Any) -> pa.Table:
+    """The rows of a Spark DataFrame, whose own ``toArrow`` fails for a VARIANT column with NULL."""
+    rows: pa.Table = _ROWS.create("spark", frame)
+    return rows
 
 
 def _shown(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelog.errors import InvalidOption
 from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
 from lakelog.options.log import CHANGES, INPUT
@@ -19,6 +20,8 @@ from lakelog.options.option import Option, Options
 from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.null_rows import cast_column
+from lakelog.paimon.types.types import AtomicType, DataField, is_ordered
 
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
 KIND_COLUMN: Final = "_VALUE_KIND"
@@ -117,7 +120,7 @@ class Contested:
             if name not in columns:
                 arrays.append(column)
                 continue
-            values = columns[name].cast(column.type)
+            values = cast_column(columns[name], column.type)
             if singles:
                 values = pa.concat_arrays([one_array(column).take(untouched), values]).take(pa.array(positions))
             arrays.append(values)
@@ -181,7 +184,7 @@ class MergeEngine(ABC):
 
         Called for CREATE TABLE.
         """
-        self.schema.select(self.sequence_fields)
+        check_ordered(SEQUENCE_FIELD.key, self.schema.select(self.sequence_fields))
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:
@@ -190,6 +193,16 @@ class MergeEngine(ABC):
         ``_VALUE_KIND`` stays. A key whose result is a delete keeps a row of kind -D (or -U). A batch read drops it, and
         a compaction that does not reach the highest level must keep it.
         """
+
+
+def check_ordered(option: str, fields: Sequence[DataField]) -> None:
+    """Raises InvalidOption for a column whose values have no order, in an option that orders rows by it."""
+    for field in fields:
+        if isinstance(field.type, AtomicType) and not is_ordered(field.type):
+            raise InvalidOption(
+                f"option '{option}' orders rows by column '{field.name}' of type {field.type.root}, whose values have "
+                "no order: name a column of numbers, times or text"
+            )
 
 
 class PickingEngine(MergeEngine):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption
-from lakelog.merge.base import Indices, Mask
+from lakelog.merge.base import Indices, Mask, check_ordered
 from lakelog.merge.keys import Numbers
 from lakelog.merge.numbers import dense, order_numbers
 from lakelog.options.fields import sequence_groups
@@ -57,6 +57,7 @@ def groups_of(schema: TableSchema, remove_on: Sequence[str]) -> tuple[SequenceGr
     for group in groups:
         schema.select(group.columns)
         key = f"fields.{','.join(group.fields)}.sequence-group"
+        check_ordered(key, schema.select(group.fields))
         for name in group.columns:
             if name in schema.primary_keys:
                 raise InvalidOption(f"option '{key}' names the primary key column '{name}': leave it out")

@@ -26,6 +26,7 @@ from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.paimon.types.null_rows import cast_column
 from lakelog.state.sorted_run import BlockCache, KeyedRun, run_in_memory, write_run
 
 _MOST_RUNS: Final = 12
@@ -297,7 +298,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
     columns = [
-        batch.column(at).cast(field.type)
+        cast_column(batch.column(at), field.type)
         if (at := batch.schema.get_field_index(field.name)) >= 0
         else pa.nulls(batch.num_rows, field.type)
         for field in schema

@@ -19,6 +19,7 @@ from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.metadata.schemas import can_read_as
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.skipping.file_index import FileIndexWriter
+from lakelog.filestore.write.data_file_writer import check_formats
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.compatibility import DEFAULTS
@@ -38,7 +39,6 @@ from lakelog.options.secrets import HIDDEN, looks_secret
 from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import type_keyword
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -73,7 +73,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         check_producer(after)
         FileIndexWriter.of(after)
         check_exportable(after)
-        arrow_schema(after.fields)
+        check_formats(after)
         _check_log_options(before, after)
         _check_secrets(before, after, given)
         former = [*former_schemas(replace(location, schema=before)), before]

@@ -21,6 +21,7 @@ from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
+from lakelog.filestore.write.data_file_writer import check_formats
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
@@ -43,7 +44,6 @@ from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     canonical_options,
@@ -78,7 +78,7 @@ def create_table(
     check_writable(options)
     options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options)
-    arrow_schema(schema.fields)
+    check_formats(schema)
     if schema.is_keyed:
         engine_of(schema).check_options()
     check_producer(schema)

@@ -17,6 +17,7 @@ from lakelog.errors import Corrupt
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.options.option import Options
+from lakelog.paimon.types.variant import VARIANT, json_texts
 from recorded_changes import BARE, SCHEMAS, recorded
 
 FORM = log_format("debezium-json")
@@ -114,6 +115,16 @@ def test_decimals_of_any_scale_and_times_have_the_connectors_schema() -> None:
     found = FORM.decode(values_of(SCHEMAS), schema).slice(0, 2)
     assert found["total"].to_pylist() == [Decimal("1234.5678"), Decimal("-99999999999999.5")]
     assert found["tod"].to_pylist() == [dt.time(23, 59, 59, 123000), dt.time(0)]
+
+
+@pytest.mark.parametrize("name", [SCHEMAS, BARE])
+def test_a_column_of_json_may_be_a_variant(name: str) -> None:
+    found = form_of(name).decode(values_of(name), pa.schema([("id", pa.int64()), ("doc", VARIANT)]))
+    assert json_texts(found["doc"].combine_chunks()).to_pylist()[0] == '{"a":[1,2]}'
+    for wrong in ('"{"', '"a"', "1", "{}"):
+        value = f'{{"op":"c","after":{{"id":1,"doc":{wrong}}}}}'.encode()
+        with pytest.raises(Corrupt, match="doc|JSON"):
+            FORM.decode(pa.array([value], pa.large_binary()), pa.schema([("doc", VARIANT)]))
 
 
 def test_records_with_and_without_schemas_keep_their_order() -> None:

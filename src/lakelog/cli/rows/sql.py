@@ -15,6 +15,7 @@ from lakelog.cli.console.output import PRINTERS, RowPrinter, format_option, limi
 from lakelog.cli.console.process import Process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
+from lakelog.lake.result import arrow_of
 from lakelog.options.registry import Registry
 
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
@@ -86,7 +87,7 @@ def _print(printer: RowPrinter, result: Any, format_name: str, limit: int | None
     shown = _SHOWN if limit is None and format_name == "table" else limit
     if not isinstance(result, pa.Table):
         # One row more than is shown tells whether there are more.
-        result = (result if shown is None else result.limit(shown + 1)).toArrow()
+        result = arrow_of(result if shown is None else result.limit(shown + 1))
     if not result.column_names:
         # What Spark answers to a statement that has nothing to show.
         return

@@ -18,6 +18,7 @@ from lakelog.options.table import DELETION_VECTORS, FILE_FORMAT, FILE_FORMAT_PER
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import FIELD_ID, file_schema
 from lakelog.paimon.types.types import AtomicType, DataType, type_keyword
+from lakelog.paimon.types.variant import is_variant
 
 FIRST_PARTITION_ID: Final = 1000
 _DIGITS_OF_MICROS: Final = 6
@@ -131,7 +132,7 @@ def _type(kind: pa.DataType, column: str) -> str | Json:
             "element-required": not element.nullable,
             "element": _type(element.type, column),
         }
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and not is_variant(kind):
         return {"type": "struct", "fields": [_field(kind.field(i), column) for i in range(kind.num_fields)]}
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision}, {kind.scale})"
@@ -141,6 +142,7 @@ def _type(kind: pa.DataType, column: str) -> str | Json:
         if check(kind):
             return name
     word = "TIMESTAMP(7) to (9)" if pa.types.is_timestamp(kind) else "TIME" if pa.types.is_time(kind) else str(kind)
+    word = "VARIANT" if is_variant(kind) else word
     raise UnsupportedFeature(
         f"column '{column}' of type {word} cannot be read through Iceberg metadata of version 2: leave out the column, "
         "or set 'metadata.iceberg.storage' = 'disabled'"

@@ -39,6 +39,7 @@ from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.null_rows import cast_rows
 
 _RUNS_AT_ONCE: Final = 4
 """Runs whose first batches are read in parallel."""
@@ -64,7 +65,7 @@ def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     tables = []
     for data in split_runs:
         with pa.ipc.open_stream(data) as stream:
-            tables.append(stream.read_all().select(schema.names).cast(schema))
+            tables.append(cast_rows(stream.read_all().select(schema.names), schema))
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

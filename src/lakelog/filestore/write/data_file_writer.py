@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat import FILE_FORMATS
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.skipping.file_index import FileIndexWriter
@@ -17,6 +18,7 @@ from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.table_rules import check_writable
+from lakelog.options.changelog import CHANGELOG_FILE_FORMAT
 from lakelog.options.option import Option, Options
 from lakelog.options.table import (
     DATA_FILE_PREFIX,
@@ -35,6 +37,7 @@ from lakelog.options.table import (
 from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.paimon.schema.schema import KEY_PREFIX, TableSchema, file_fields
 from lakelog.paimon.types.arrow import arrow_schema, file_schema
+from lakelog.paimon.types.variant import has_variant
 
 _CHUNK_ROWS: Final = 1 << 18
 _CHUNK_BYTES: Final = 64 << 20
@@ -75,6 +78,27 @@ def data_style(options: Options, level: int) -> FileStyle:
         _of_level(FILE_COMPRESSION, FILE_COMPRESSION_PER_LEVEL, options, level),
         _of_level(STATS_MODE, STATS_MODE_PER_LEVEL, options, level),
     )
+
+
+def check_formats(schema: TableSchema) -> None:
+    """Checks that the formats of a table's new files support its columns. Raises UnsupportedFeature.
+
+    Called for CREATE TABLE and ALTER TABLE.
+    """
+    name = next((f.name for f in arrow_schema(schema.fields) if has_variant(f.type)), None)
+    if name is None:
+        return
+    options = Options(schema.options)
+    changelog = options.get_typed(CHANGELOG_FILE_FORMAT)
+    given = [(FILE_FORMAT.key, options.need(FILE_FORMAT))]
+    given += [(FILE_FORMAT_PER_LEVEL.key, word) for word in levels_of(FILE_FORMAT_PER_LEVEL, options).values()]
+    given += [] if changelog is None else [(CHANGELOG_FILE_FORMAT.key, changelog)]
+    for key, word in given:
+        if not FILE_FORMATS.create(word).holds_variant:
+            raise UnsupportedFeature(
+                f"column '{name}' has type VARIANT, which '{key}' = '{word}' does not support: use "
+                f"'{FILE_FORMAT.default}'"
+            )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.json_rows import dates, decimals, decoded_base64, read_type, restored, times
+from lakelog.logstore.encoding.json_rows import dates, decimals, decoded_base64, read_type, restored, times, variants
+from lakelog.paimon.types.variant import is_variant
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's text for an unchanged large value that PostgreSQL did not send (TOAST)."""
@@ -204,6 +205,8 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
         return decoded_base64(column).cast(kind)
     if pa.types.is_string(kind):
         return column
+    if is_variant(kind):
+        return variants(column)
     if pa.types.is_decimal(kind):
         return _numbers_as_text(column, kind)
     if pa.types.is_timestamp(kind) and kind.tz is not None:

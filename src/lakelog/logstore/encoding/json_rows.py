@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from lakelog.errors import Corrupt
+from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.paimon.types.variant import from_json_texts, is_variant, json_texts
+from lakelog.paimon.types.variant_bytes import from_json, to_json
 
 _TOO_SMALL = r"[eE]-0*(?:39|[4-9][0-9]|[1-9][0-9]{2,})"
 """Exponents at which pyarrow reads outside of its table of powers: a wrong value, or the end of the process."""
@@ -23,6 +25,7 @@ _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 def to_json_texts(rows: pa.RecordBatch) -> pl.Series:
     """One JSON object per row, with all columns in order, including nulls."""
+    rows = _with_json(rows)
     if all(_vectorised(f.type) for f in rows.schema) and not _has_odd_floats(rows):
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)
@@ -31,6 +34,15 @@ def to_json_texts(rows: pa.RecordBatch) -> pl.Series:
     fields = list(rows.schema)
     objects = ({f.name: _plain(row[f.name], f.type) for f in fields} for row in rows.to_pylist())
     return pl.Series([orjson.dumps(o).decode() for o in objects], dtype=pl.String)
+
+
+def _with_json(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with JSON texts in place of VARIANT columns."""
+    for at, field in enumerate(rows.schema):
+        if is_variant(field.type):
+            texts = json_texts(rows.column(at), exact=True)
+            rows = rows.set_column(at, pa.field(field.name, texts.type), texts)
+    return rows
 
 
 def _vectorised(kind: pa.DataType) -> bool:
@@ -76,6 +88,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
     if pa.types.is_list(kind):
         return [_plain(v, kind.value_type) for v in value]
+    if is_variant(kind):
+        return to_json(value["value"], value["metadata"], exact=True)
     if pa.types.is_struct(kind):
         return {f.name: _plain(value[f.name], f.type) for f in kind}
     if pa.types.is_map(kind):
@@ -95,7 +109,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 def read_type(kind: pa.DataType) -> pa.DataType:
     """The type in which a column is read from JSON before ``parsed_column`` converts it."""
     as_text = pa.types.is_date(kind) or pa.types.is_time(kind)
-    as_text = as_text or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    as_text = as_text or is_variant(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
     if as_text:
         return pa.string()
     if pa.types.is_list(kind):
@@ -111,6 +125,8 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return decoded_base64(column).cast(kind)
+    if is_variant(kind):
+        return variants(column)
     if pa.types.is_date(kind):
         return dates(column, kind)
     if pa.types.is_time(kind):
@@ -125,6 +141,14 @@ def decoded_base64(texts: pa.Array) -> pa.LargeBinaryArray:
     series = pl.from_arrow(texts)
     assert isinstance(series, pl.Series)
     return series.str.decode("base64").to_arrow().cast(pa.large_binary())
+
+
+def variants(texts: pa.Array) -> pa.Array:
+    """VARIANT values from JSON texts. Raises Corrupt."""
+    try:
+        return from_json_texts(texts)
+    except InvalidRequest as why:
+        raise Corrupt(str(why)) from None
 
 
 def decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -160,6 +184,10 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         return None
     if pa.types.is_list(kind):
         return [restored(v, kind.value_type) for v in value]
+    if is_variant(kind):
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r} is not JSON in a text, which a VARIANT needs")
+        return dict(zip(("value", "metadata"), from_json(value), strict=True))
     if pa.types.is_struct(kind):
         return {f.name: restored(value.get(f.name), f.type) for f in kind}
     if pa.types.is_map(kind):

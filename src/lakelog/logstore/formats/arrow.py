@@ -30,6 +30,7 @@ from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, to_js
 from lakelog.logstore.encoding.record_format import LogFormat, Messages
 from lakelog.logstore.encoding.update_pairs import may_hold_pairs, second_of_pair
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.types.null_rows import cast_rows
 
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
@@ -127,7 +128,7 @@ class ArrowMessages(LogFormat):
 def _plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Decoded rows with the columns of a message."""
     kinds = pa.array(np.zeros(rows.num_rows, np.int8))
-    return rows.drop_columns([ROW_KIND_COLUMN]).append_column(_KIND_FIELD, kinds).cast(schema)
+    return cast_rows(rows.drop_columns([ROW_KIND_COLUMN]).append_column(_KIND_FIELD, kinds), schema)
 
 
 def _changes(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakelog.errors import Corrupt, InvalidOption
 from lakelog.paimon.metadata.data_file import EMPTY_STATS, SimpleStats
 from lakelog.paimon.rows.binary_row import arity_of, decode_row, encode_row
-from lakelog.paimon.types.types import AtomicType, DataField, DataType
+from lakelog.paimon.types.types import AtomicType, DataField, DataType, is_ordered
 
 DEFAULT_MODE: Final = "truncate(16)"
 
@@ -61,8 +61,8 @@ def stats_bounds(stats: SimpleStats, types: Sequence[DataType], i: int) -> tuple
 
 
 def _one(row: bytes, types: Sequence[DataType], i: int) -> Any:
-    if not isinstance(types[i], AtomicType):
-        # no filter compares whole lists, maps or rows
+    if not is_ordered(types[i]):
+        # no filter compares whole lists, maps, rows or variants
         return None
     try:
         # only the wanted column is decoded: the others are taken for plain numbers
@@ -97,7 +97,7 @@ def _parse_mode(text: str) -> tuple[str, int]:
 
 
 def _bounds(column: pa.Array | pa.ChunkedArray, kind: DataType) -> tuple[Any, Any]:
-    if not isinstance(kind, AtomicType) or column.null_count == len(column):
+    if not is_ordered(kind) or column.null_count == len(column):
         return None, None
     if pa.types.is_floating(column.type):
         return _float_bounds(column)

@@ -24,8 +24,10 @@ from lakelog.paimon.types.types import (
     MultisetType,
     RowType,
     VectorType,
+    is_ordered,
     nested_fields,
     parse_field,
+    type_keyword,
 )
 
 SCHEMA_VERSION: Final = 3
@@ -35,7 +37,6 @@ POSTPONE_BUCKET: Final = -2
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
 """Names of columns that lakelog adds to rows; Spark ignores their case."""
-_KEY_ROOTS: Final = ("VARIANT", "BLOB")
 KEY_PREFIX: Final = "_KEY_"
 KEY_ID_OFFSET: Final = 1073741823
 SEQUENCE_NUMBER: Final = DataField(2147483646, "_SEQUENCE_NUMBER", AtomicType("BIGINT", False))
@@ -198,7 +199,7 @@ def _whole_row(schema: TableSchema) -> list[str]:
         field.name
         for field in schema.fields
         if field.name not in schema.partition_keys
-        and _may_be_key(field.type)
+        and is_ordered(field.type)
         and split_names(field.name) == (field.name,)
     ]
 
@@ -301,12 +302,11 @@ def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequenc
 
 
 def _check_key_type(name: str, kind: DataType) -> None:
-    if not _may_be_key(kind):
-        raise InvalidSchema(f"column '{name}' of type {kind.to_json()} cannot be a key: only atomic types can")
-
-
-def _may_be_key(kind: DataType) -> bool:
-    return isinstance(kind, AtomicType) and kind.root not in _KEY_ROOTS
+    if not is_ordered(kind):
+        raise InvalidSchema(
+            f"column '{name}' of type {type_keyword(kind)} cannot be a key: only atomic types can, except "
+            "VARIANT and BLOB"
+        )
 
 
 def _check_buckets(schema: TableSchema) -> None:

@@ -20,6 +20,7 @@ from lakelog.paimon.types.types import (
     RowType,
     VectorType,
 )
+from lakelog.paimon.types.variant import VARIANT, is_variant
 
 FIELD_ID: Final = b"PARQUET:field_id"
 """Key of Arrow field metadata that the Parquet writer turns into a field id."""
@@ -48,7 +49,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
     """The Arrow type of a column type; nullability inside nested types is kept.
 
     TIMESTAMP(p) has the unit that holds p digits (ms, us, ns); TIMESTAMP_LTZ the same with zone UTC. Raises
-    UnsupportedFeature for VARIANT, BLOB and VECTOR.
+    UnsupportedFeature for BLOB and VECTOR.
     """
     return _arrow_type(kind, None, 0)
 
@@ -100,6 +101,8 @@ def type_from_arrow(kind: pa.DataType, nullable: bool = True) -> DataType:
         return MapType(type_from_arrow(kind.key_type, False), value, nullable)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return ArrayType(type_from_arrow(kind.value_type, kind.value_field.nullable), nullable)
+    if is_variant(kind):
+        return AtomicType("VARIANT", nullable)
     if pa.types.is_struct(kind):
         parts = [kind.field(i) for i in range(kind.num_fields)]
         return RowType(tuple(DataField(-1, p.name, type_from_arrow(p.type, p.nullable)) for p in parts), nullable)
@@ -133,7 +136,7 @@ def _with_id(field: pa.Field, number: int | None) -> pa.Field:
 def _arrow_type(kind: DataType, number: int | None, depth: int) -> pa.DataType:
     """``number`` is the id of the column (None: no ids wanted), ``depth`` how many lists and maps are around."""
     if isinstance(kind, AtomicType):
-        return _atomic(kind)
+        return _atomic(kind) if number is None or kind.root != "VARIANT" else _NUMBERED_VARIANT
     inner = depth + 1
     high = None if number is None else _NESTED_BASE + _NESTED_STEP * number + inner
     low = None if number is None else _NESTED_BASE - _NESTED_STEP * number - inner
@@ -160,7 +163,15 @@ def _atomic(kind: AtomicType) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return pa.timestamp(time_unit(kind), tz="UTC" if kind.root == "TIMESTAMP_LTZ" else None)
+    if kind.root == "VARIANT":
+        return VARIANT
     raise UnsupportedFeature(f"columns of type {kind.root} cannot be read or written: leave them out")
+
+
+_NUMBERED_VARIANT: Final = pa.struct(
+    [part.with_metadata({**(part.metadata or {}), FIELD_ID: str(at)}) for at, part in enumerate(VARIANT)]
+)
+"""VARIANT in a file: its parts have the same ids in every column, as Apache Paimon writes them."""
 
 
 def time_unit(kind: AtomicType) -> str:

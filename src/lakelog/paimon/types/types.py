@@ -181,6 +181,11 @@ class VectorType(DataType):
         return {"type": self._with_nullability("VECTOR"), "element": self.element.to_json(), "length": self.length}
 
 
+def is_ordered(kind: DataType) -> bool:
+    """True for the types whose values have an order: all atomic ones except VARIANT and BLOB."""
+    return isinstance(kind, AtomicType) and kind.root not in ("VARIANT", "BLOB")
+
+
 STRING: Final = AtomicType("VARCHAR", length=MAX_LENGTH)
 BYTES: Final = AtomicType("VARBINARY", length=MAX_LENGTH)
 INT: Final = AtomicType("INT")

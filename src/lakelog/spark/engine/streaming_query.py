@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from lakelog.errors import InvalidRequest
 from lakelog.io import SPARK_SCHEMES, scheme_of
 from lakelog.io.clock import monotonic_s
+from lakelog.spark.runtime.arrow_rows import arrow_rows
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
@@ -43,7 +44,7 @@ def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None])
     """
 
     def shown(batch: DataFrame, _: int) -> None:
-        rows = batch.mapInArrow(_last_rows(newest), batch.schema).toArrow()
+        rows = arrow_rows(batch.mapInArrow(_last_rows(newest), batch.schema))
         if rows.num_rows:
             show(rows.slice(max(0, rows.num_rows - newest)))
 
@@ -112,7 +113,7 @@ def default_checkpoint(table: DynamicTable, name: str) -> str:
 def iterate_stream(frame: DataFrame, seconds: float | None = None, limit: int | None = None) -> Iterator[pa.Table]:
     """Runs the stream and yields each micro-batch's rows, up to a number of seconds or rows, or until closed."""
     batches: queue.Queue[pa.Table] = queue.Queue()
-    query = frame.writeStream.foreachBatch(lambda batch, _: batches.put(batch.toArrow())).start()
+    query = frame.writeStream.foreachBatch(lambda batch, _: batches.put(arrow_rows(batch))).start()
     end = None if seconds is None else monotonic_s() + seconds
     left = limit
     try:

@@ -26,8 +26,7 @@ from lakelog.io.names import new_attempt
 from lakelog.options.lookup import LOOKUP_NAME, LOOKUP_SHUFFLE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.spark.lookup.task import LookupTask
-from lakelog.spark.runtime.types import arrow_for_spark, column_of, quoted, spark_schema
-from lakelog.spark.write.batch_writer import map_in_arrow
+from lakelog.spark.runtime.types import arrow_for_spark, column_of, map_in_arrow, quoted, spark_schema
 from lakelog.spark.write.shuffle import with_bucket
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
 from lakelog.table.lookup.index import LookupSpec

@@ -32,6 +32,7 @@ from lakelog.options.table import BUCKET_FUNCTION
 from lakelog.paimon.rows.binary_row import COMPACT_DECIMAL, head_size
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.paimon.types.variant import has_variant, is_variant
 from lakelog.spark.runtime.types import spark_schema
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -52,7 +53,7 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 def json_type(kind: pa.DataType) -> DataType:
     """The type with which ``from_json`` reads a column before ``decoded`` converts it."""
-    if _is_text(kind):
+    if _is_text(kind) or is_variant(kind):
         return StringType()
     if pa.types.is_map(kind):
         item = json_type(kind.item_type)
@@ -73,6 +74,8 @@ def decoded(column: Column, kind: pa.DataType) -> Column:
     """
     if not _changes(kind):
         return column
+    if is_variant(kind):
+        return sf.parse_json(column)
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
             return sf.transform_values(column, lambda _, value: decoded(value, kind.item_type))
@@ -94,6 +97,11 @@ def encoded(column: Column, kind: pa.DataType) -> Column:
     """A column of ``spark_type(kind)`` in the input form of ``to_json``."""
     if not _changes(kind):
         return column
+    if has_variant(kind):
+        raise UnsupportedFeature(
+            "log-first writes do not support VARIANT columns: Spark's own functions write a double as a decimal. Write "
+            "the rows with write_stream"
+        )
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
             return sf.transform_values(column, lambda _, value: encoded(value, kind.item_type))
@@ -146,6 +154,8 @@ def _with_fraction(text: Column, digits: int) -> Column:
 
 def _changes(kind: pa.DataType) -> bool:
     """True if a column needs a conversion for JSON."""
+    if is_variant(kind):
+        return True
     if pa.types.is_map(kind):
         return not pa.types.is_string(kind.key_type) or _changes(kind.item_type)
     if pa.types.is_struct(kind):

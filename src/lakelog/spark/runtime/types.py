@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
@@ -12,15 +12,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
 from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import fields_from_arrow
+from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
+ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a text column whose type is CHAR."""
 CATALOG_OPTION: Final = "catalog"
@@ -56,7 +59,7 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema. PySpark knows no
     string and binary views, which polars exports.
     """
-    rows = rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
+    rows = cast_rows(rows, pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
     whole = spark_schema(rows.schema) if schema is None else schema
@@ -144,7 +147,7 @@ def has_null_elements(columns: Iterable[pa.Array]) -> bool:
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(column.type) and pa.types.is_integer(kind):
         return column.cast(pa.int32()).cast(kind)
-    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else column.cast(kind)
+    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else cast_column(column, kind)
 
 
 def _readable(field: pa.Field) -> pa.Field:
@@ -167,6 +170,15 @@ def quoted(name: str) -> str:
 def column_of(name: str) -> Column:
     """A column of a frame by its name, with any characters."""
     return sf.col(quoted(name))
+
+
+def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
+    """``frame.mapInArrow`` without its unnecessary pandas requirement in sessions that are not remote."""
+    if is_remote():
+        return frame.mapInArrow(function, schema)
+    mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(*(frame[quoted(name)] for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:

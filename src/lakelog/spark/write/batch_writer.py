@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -13,9 +13,6 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.sql.utils import is_remote
-from pyspark.util import PythonEvalType
 
 from lakelog.errors import InvalidOption, after_decision
 from lakelog.io.clock import now_ms, sleep
@@ -23,7 +20,7 @@ from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
-from lakelog.spark.runtime.types import arrow_for_spark, quoted
+from lakelog.spark.runtime.types import arrow_for_spark, map_in_arrow
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
@@ -48,7 +45,6 @@ from lakelog.table.write.replace_files import commit_rewrite
 _T = TypeVar("_T")
 _TASK_END_S: Final = 3.0
 """Wait for a cancelled task, which may write until Spark kills its Python two seconds after the request."""
-ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass
@@ -171,15 +167,6 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
         writer.take_back(messages)  # a commit that failed after its decision stays decided
         raise
     return writer.counts
-
-
-def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
-    """``frame.mapInArrow`` without its unnecessary pandas requirement in sessions that are not remote."""
-    if is_remote():
-        return frame.mapInArrow(function, schema)
-    mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = mapped(*(frame[quoted(name)] for name in frame.columns))
-    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def _partition_id() -> int:

@@ -20,6 +20,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.runtime.query_plan import FILE, QueryPlan, Source
+from lakelog.sql.syntax.fragments import parse_tree
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.model.row_counts import RowCounts
 
@@ -207,7 +208,7 @@ def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
     column.
     """
     try:
-        tree = sqlglot.parse_one(plan.text, dialect="spark")
+        tree = parse_tree(plan.text)
         tokens = sqlglot.tokenize(plan.text, dialect="spark")
     except SqlglotError:
         return None

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from lakelog.sql.syntax.fragments import parse_tree
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
 from lakelog.sql.syntax.source_text import SourceText, point_at
 from lakelog.sql.syntax.table_changes import ChangesCall, change_calls
@@ -250,7 +250,7 @@ def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None
         pieces += [" " * (token.start - at), text]
         at = token.end
     try:
-        tree = sqlglot.parse_one("".join(pieces), dialect="spark")
+        tree = parse_tree("".join(pieces))
     except (SqlglotError, RecursionError) as failure:
         offset = source.start
         if isinstance(failure, ParseError) and failure.errors and failure.errors[0].get("col"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.sql.syntax.clauses import read_options
 from lakelog.sql.syntax.lexer import Kind, quoted_name
@@ -98,6 +98,22 @@ def _name_before_clause(cursor: TokenStream) -> str | None:
     return name.parts[-1] if cursor.peek() is None else None
 
 
+def parse_tree(text: str) -> exp.Expr:
+    """A query or an expression of Spark. Raises SqlglotError and RecursionError.
+
+    Of sqlglot's dialects only that of Databricks, which contains Spark's, has the paths of a VARIANT (``v:a.b``).
+    """
+    try:
+        return sqlglot.parse_one(text, dialect="spark")
+    except ParseError as why:
+        if ":" not in text:
+            raise
+        try:
+            return sqlglot.parse_one(text, dialect="databricks")
+        except SqlglotError:
+            raise why from None
+
+
 def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
     """An expression whose unqualified columns get the prefix ``bare`` (None: unchanged).
 
@@ -107,7 +123,7 @@ def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
     if is_default(text):
         return text
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = parse_tree(text)
     except (SqlglotError, RecursionError):
         return text
     edits: list[tuple[int, int, str]] = []
@@ -129,7 +145,7 @@ def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
 def names_relation(text: str, alias: str) -> bool:
     """Returns whether an expression has a column with this relation's name before it, outside of subqueries."""
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = parse_tree(text)
     except (SqlglotError, RecursionError):
         return False
     columns = (c for c in tree.find_all(exp.Column) if c.find_ancestor(exp.Select) is None and not _is_of_lambda(c))

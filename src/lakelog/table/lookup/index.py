@@ -21,6 +21,7 @@ from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, kinds_from_text
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.null_rows import cast_column
 from lakelog.state.keyed_state import KeyedState
 from lakelog.state.sorted_run import BlockCache
 from lakelog.table.log.partitions import is_aligned
@@ -218,7 +219,7 @@ class LookupIndex:
             given = kinds_from_text(kinds, ROW_KIND_COLUMN).to_numpy()[last]
             numbers = np.where((given == INSERT) | (given == UPDATE_AFTER), INSERT, DELETE).astype(np.int8)
         chosen = batch.select(list(self.spec.names)).take(pa.array(last))
-        columns = [c.cast(f.type) for c, f in zip(chosen.columns, self._schema, strict=False)]
+        columns = [cast_column(c, f.type) for c, f in zip(chosen.columns, self._schema, strict=False)]
         return pa.Table.from_arrays([*columns, pa.array(numbers)], schema=self._schema)
 
     def _remove(self, directory: str) -> None:

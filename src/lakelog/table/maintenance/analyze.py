@@ -20,7 +20,7 @@ from lakelog.paimon.metadata.snapshot import ANALYZE, Snapshot
 from lakelog.paimon.metadata.table_statistics import ColumnStatistics, TableStatistics
 from lakelog.paimon.rows.bucket import python_values
 from lakelog.paimon.types.checked_values import read_as
-from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.paimon.types.types import AtomicType, DataField, is_ordered
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import carried_state
 
@@ -41,7 +41,7 @@ def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapsh
     """
     store = table.store
     named = table.schema.field_names if columns is None else tuple(columns)
-    fields = [f for f in table.schema.select(named) if isinstance(f.type, AtomicType)]
+    fields = [f for f in table.schema.select(named) if is_ordered(f.type)]
     latest = store.latest_snapshot()
     if latest is None:
         return None

@@ -16,6 +16,7 @@ from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjunc
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.table.model.dynamic_table import DynamicTable
 
 if TYPE_CHECKING:
@@ -179,4 +180,4 @@ def chosen(rows: pa.RecordBatch | pa.Table, schema: pa.Schema, filter: Predicate
     """The rows that match, with the columns of a schema."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     kept = table if filter is None else table.filter(filter.to_arrow(table.schema))
-    yield from (b for b in kept.select(schema.names).cast(schema).to_batches() if b.num_rows)
+    yield from (b for b in cast_rows(kept.select(schema.names), schema).to_batches() if b.num_rows)

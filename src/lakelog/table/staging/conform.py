@@ -17,6 +17,8 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
+from lakelog.paimon.types.null_rows import cast_column
+from lakelog.paimon.types.variant import VARIANT, is_variant
 from lakelog.table.staging.text_length import fit_text
 
 
@@ -36,6 +38,11 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
         if names.count(name) > 1:
             raise InvalidSchema(f"column '{name}' occurs twice in the rows for table {table}")
         have, want = given.field(name).type, target.field(name).type
+        if is_variant(want) and not _is_value_of_variant(have):
+            raise InvalidSchema(
+                f"column '{name}' of table {table} is VARIANT, but the rows have {have}: make a column of "
+                "lakelog.variant.from_json of JSON texts, or a struct of the binary columns value and metadata"
+            )
         if not _castable(have, want):
             raise InvalidSchema(
                 f"column '{name}' of table {table} is {want}, but the rows have {have}: cast it before writing"
@@ -120,6 +127,9 @@ def _check_retractions(what: str, schema: TableSchema) -> None:
 
 
 def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    if is_variant(field.type) and not pa.types.is_null(column.type):
+        parts = [column.field(part.name).cast(part.type) for part in VARIANT]
+        return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=column.is_null())
     if column.type == field.type:
         return column
     if pa.types.is_dictionary(column.type):
@@ -128,9 +138,16 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
         if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
             # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
             column = column.cast(_WHOLE)
-        return column.cast(field.type)
+        return cast_column(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
+
+
+def _is_value_of_variant(kind: pa.DataType) -> bool:
+    """Whether Arrow values are a VARIANT's: its two parts, in any order, or NULL."""
+    if not pa.types.is_struct(kind):
+        return bool(pa.types.is_null(kind))
+    return sorted(part.name for part in kind) == ["metadata", "value"] and all(_is_bytes(part.type) for part in kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

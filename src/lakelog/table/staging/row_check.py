@@ -28,6 +28,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import FILE_FORMAT
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.types.evolution import fresh_offsets
+from lakelog.paimon.types.variant import is_variant
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -39,6 +40,8 @@ _SHOWN: Final = 60
 """Maximum number of characters of a value in an error."""
 _LONGEST_NAME: Final = 255
 """Maximum number of bytes of a directory's name on local disks and HDFS."""
+_VARIANT_HEADS: Final = [bytes([1 | flags << 4]) for flags in range(16)]
+"""First bytes of VARIANT metadata of version 1."""
 _Finder = Callable[[pa.Array], str | None]
 """Finds the first invalid value of a leaf or map column, as text; None if all are valid."""
 _TRIED: Final[set[tuple[str, int]]] = set()
@@ -65,6 +68,7 @@ def check_values(rows: pa.RecordBatch, kinds: np.ndarray, table: DynamicTable, i
     if is_new:  # sums in the files may have more digits
         check_decimals(rows, table.name)
     check_map_keys(rows, table.name)
+    check_variants(rows, table.name)
     if is_new:
         added = _added(rows, kinds)
         check_years(added if table.log is not None else added.select(table.schema.primary_keys), table.name)
@@ -98,6 +102,15 @@ def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
     """Raises InvalidSchema for a map with a duplicate key, because a JSON object of the log holds it once."""
     fault = "a map with the key {value} twice (row {row} of a batch): keep one value of each key"
     _check(rows, table, fault, wrong_map=_doubled_key)
+
+
+def check_variants(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for a VARIANT without a value, or with metadata of another version than the format's."""
+    fault = (
+        "a VARIANT with {value} (row {row} of a batch): make its bytes with Spark's parse_json, or with "
+        "lakelog.variant.from_json"
+    )
+    _check(rows, table, fault, _bad_variant)
 
 
 def check_years(rows: pa.RecordBatch, table: str) -> None:
@@ -158,6 +171,8 @@ def _parts(column: pa.Array) -> Iterator[pa.Array]:
         _, start, stop = fresh_offsets(column)
         yield from _parts(column.keys.slice(start, stop - start))
         yield from _parts(column.items.slice(start, stop - start))
+    elif is_variant(kind):
+        yield column
     elif pa.types.is_struct(kind):
         for part in column.flatten():
             yield from _parts(part)
@@ -179,6 +194,18 @@ def _bad_text(leaf: pa.Array) -> str | None:
             except UnicodeDecodeError:
                 return _shown(repr(value))
     return None
+
+
+def _bad_variant(leaf: pa.Array) -> str | None:
+    if not is_variant(leaf.type):
+        return None
+    there = leaf.drop_null()
+    sizes = pc.fill_null(pc.binary_length(there.field("value")), 0)
+    heads = pc.fill_null(pc.binary_slice(there.field("metadata"), 0, 1), b"")
+    wrong = pc.invert(pc.is_in(heads, pa.array(_VARIANT_HEADS, heads.type)))
+    if pc.any(wrong).as_py():
+        return f"metadata that begin with {heads.filter(wrong)[0].as_py()!r}"
+    return "an empty value" if pc.any(pc.equal(sizes, 0)).as_py() else None
 
 
 def _bad_decimal(leaf: pa.Array) -> str | None:

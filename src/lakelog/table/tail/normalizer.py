@@ -26,6 +26,7 @@ from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.merge.normalize import normalize
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_from_text
+from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.state.keyed_state import KeyedState, conformed, forget_old
 from lakelog.table.log.partitions import by_log_partition, may_hold
 from lakelog.table.log.record_schemas import converted
@@ -132,7 +133,7 @@ class Normalizer:
         kinds = found.changes.column(KIND_COLUMN)
         changes = found.changes.select(self.scan.data_schema.names)
         names = pa.chunked_array([pa.array(NAMES).take(chunk) for chunk in kinds.chunks], pa.string())
-        out = changes.append_column(ROW_KIND_COLUMN, names).cast(self.scan.schema)
+        out = cast_rows(changes.append_column(ROW_KIND_COLUMN, names), self.scan.schema)
         if self.scan.table.options.need(CHANGELOG_MODES) == "append-only":
             return out.filter(pc.equal(out.column(ROW_KIND_COLUMN), "+I"))
         return out

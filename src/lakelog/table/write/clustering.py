@@ -15,7 +15,7 @@ from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.options.table import WRITE_SHUFFLE
-from lakelog.paimon.types.types import AtomicType
+from lakelog.paimon.types.types import is_ordered, type_keyword
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.overwrite import seal_decided
@@ -93,8 +93,9 @@ def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
             raise InvalidSchema(f"column '{column}' is named twice")
         if field.name in schema.partition_keys:
             raise InvalidSchema(f"column '{column}' of table {table.name} is a partition column: leave it out")
-        if not isinstance(field.type, AtomicType):
-            raise InvalidSchema(f"rows cannot be sorted by column '{column}' of table {table.name}: it is nested")
+        if not is_ordered(field.type):
+            what = f"its type {type_keyword(field.type)} has no order"
+            raise InvalidSchema(f"rows cannot be sorted by column '{column}' of table {table.name}: {what}")
         found.append(field.name)
     return ClusteringOrder(layout.strategy, tuple(found))
 

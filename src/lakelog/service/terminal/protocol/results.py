@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+from lakelog.paimon.types.variant import is_variant
 
 _SAFE: Final = 2**53
 """From here on, JavaScript cannot represent every whole number."""
@@ -51,6 +52,8 @@ def type_name(kind: pa.DataType) -> str:
         return f"array<{type_name(kind.value_type)}>"
     if pa.types.is_map(kind):
         return f"map<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
+    if is_variant(kind):
+        return "variant"
     if pa.types.is_struct(kind):
         fields = (kind.field(at) for at in range(kind.num_fields))
         return f"struct<{','.join(f'{one.name}:{type_name(one.type)}' for one in fields)}>"

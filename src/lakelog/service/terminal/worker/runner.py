@@ -16,6 +16,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
 from lakelog.lake.lazy_engine import LazyEngine
+from lakelog.lake.result import arrow_of
 from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.guard.guarded_tables import GuardedTables
 from lakelog.service.terminal.guard.syntax import check_syntax
@@ -265,8 +266,7 @@ def _settings(config: TerminalConfig, directory: str) -> dict[str, str]:
 
 def _first_rows(frame: Any, most: int) -> pa.Table:
     """The first rows, one more than may be shown, so that the caller knows whether there are more."""
-    found: pa.Table = frame.limit(most + 1).toArrow()
-    return found
+    return arrow_of(frame.limit(most + 1))
 
 
 def _described(statement: ParsedStatement) -> dict[str, Any]:
