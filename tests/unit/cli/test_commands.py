@@ -10,6 +10,7 @@ import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.sql.types import StructType
 
 from lakelog.cli.rows import sql as sql_module
 from lakelog.cli.rows import tail as tail_module
@@ -19,6 +20,8 @@ from lakelog.cli.tables import tables as tables_module
 
 class Frame:
     """What the command uses of a DataFrame."""
+
+    schema = StructType()
 
     def __init__(self, rows: pa.Table, streaming: bool = False) -> None:
         self.rows, self.isStreaming = rows, streaming
