@@ -42,6 +42,8 @@ Stop = threading.Event | None
 _REPORT_EVERY_S: Final = 1.0
 _MOST_ROWS: Final = 200_000
 """Number of rows after which a commit does not wait for the interval."""
+_CHECK_EVERY: Final = 256
+"""Number of messages of one transaction between checks of the clock."""
 _LONGEST_WAIT_S: Final = 300.0
 """Time without the server after which a run fails."""
 _FIRST_PAUSE_S: Final = 0.2
@@ -223,9 +225,9 @@ class _Run:
 
     def close(self) -> None:
         """Ends the connections, and discards what is not committed."""
-        for target in self._targets.values():
-            target.close()
-        self._resources.close()
+        with self._resources:
+            for target in self._targets.values():
+                target.close()
 
     def _checked(self, source: Source, copy_again: bool) -> list[SourceTable]:
         source.check_server()
@@ -264,8 +266,10 @@ class _Run:
         with self._server.errors():
             end = source.end() if once else None
         while True:
-            for message in stream.read(self._wait_s()):
+            for count, message in enumerate(stream.read(self._wait_s())):
                 self._take(message, source)
+                if self._is_open and count % _CHECK_EVERY:
+                    continue
                 stream.report()
                 if self._is_due():
                     self._commit()
@@ -312,6 +316,8 @@ class _Run:
         return not self._is_open and (is_old or self._rows >= _MOST_ROWS)
 
     def _wait_s(self) -> float:
+        if self._is_open:
+            return _REPORT_EVERY_S
         return max(0.0, min(_REPORT_EVERY_S, self._since_s + self._plan.interval_s - monotonic_s()))
 
     def _commit(self) -> None:

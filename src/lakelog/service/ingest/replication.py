@@ -55,7 +55,7 @@ class ReplicationStream:
     def read(self, wait_s: float) -> Iterator[Message]:
         """The messages that have arrived, after a wait for the first one. Raises Unavailable."""
         with self._server.errors():
-            until_s, found = monotonic_s() + wait_s, False
+            until_s, found, has_read = monotonic_s() + wait_s, False, False
             while True:
                 size, data = self._pg.get_copy_data(1)
                 if size > 0:
@@ -67,10 +67,11 @@ class ReplicationStream:
                 if size < 0:
                     raise Unavailable(f"PostgreSQL {self._server.name} has ended the stream: {self._why()}")
                 left_s = until_s - monotonic_s()
-                if found or left_s <= 0:
+                if found or (left_s <= 0 and has_read):
                     return
-                select.select([self._pg.socket], [], [], min(left_s, _STATUS_EVERY_S))
+                select.select([self._pg.socket], [], [], max(0.0, min(left_s, _STATUS_EVERY_S)))
                 self._pg.consume_input()
+                has_read = True
                 self.report()
 
     def confirm(self, lsn: int) -> None:

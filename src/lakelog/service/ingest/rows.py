@@ -97,8 +97,10 @@ class RowBuffer:
         before_keys = self._before_keys(former)
         newest: dict[Key, tuple[int, int]] = {}  # key → (kept batch, row); -1: this one
         for n, kept in enumerate(self._kept):
+            kept_kinds = kept.column(ROW_KIND_COLUMN).to_pylist()
             for row, key in enumerate(self._key_values(kept.columns[: len(names)])):
-                newest[key] = (n, row)
+                if kept_kinds[row] != "-D":  # it may have the key only
+                    newest[key] = (n, row)
         wanted = {n for places in lacking.values() for n in places}
         sources: dict[int, tuple[int, int]] = {}
         absent: dict[int, Key] = {}
@@ -109,7 +111,7 @@ class RowBuffer:
                     sources[row] = newest[searched]
                 else:
                     absent[row] = searched
-            if kinds[row] != "-D" or key not in newest:
+            if kinds[row] != "-D":
                 newest[key] = (-1, row)
         found: dict[Key, int] = {}
         stored = None

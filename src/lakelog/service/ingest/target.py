@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.io.metrics import METER
 from lakelog.lake import Lake, Table
+from lakelog.options.log import EMIT_MODE
 from lakelog.options.metrics import ROWS_INGESTED
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, SchemaChange
@@ -42,6 +43,7 @@ class Target:
         self._buffer: RowBuffer | None = None
         self._transaction = self._number = 0
         self._is_dirty = False
+        self._parsed: tuple[str, Position | None] = "", None
         self.committed = 0
 
     @staticmethod
@@ -77,7 +79,9 @@ class Target:
     @property
     def position(self) -> Position | None:
         """What the table has, None if it has to be copied."""
-        return Position.parse(self._writer.position)
+        if self._parsed[0] != self._writer.position:
+            self._parsed = self._writer.position, Position.parse(self._writer.position)
+        return self._parsed[1]
 
     @property
     def is_dirty(self) -> bool:
@@ -254,7 +258,7 @@ class Target:
         if not self.source.keys:
             if self._table.latest_snapshot() is not None or self._table.scan().count():
                 self._table.seal()
-                self._table.truncate()
+                self._table.truncate(options={EMIT_MODE.key: "file"})  # a log of rows without a key keeps them
             return
         for batch in self._table.scan(columns=list(self.source.keys)).to_batches():
             kinds = pa.array(["-D"] * batch.num_rows, pa.string())
