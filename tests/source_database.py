@@ -6,7 +6,7 @@ import random
 import uuid
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pyarrow as pa
@@ -51,12 +51,18 @@ class SourceDatabase:
         """Drops all slots that nobody reads, so that the server may forget its WAL."""
         with self.connect() as connection:
             connection.execute(
-                "select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = %s and not active",
+                "select pg_drop_replication_slot(slot_name) from pg_replication_slots "
+                "where database = %s and not active",
                 (self.name,),
             )
 
 
-_TEXTS = pa.list_(pa.string())
+def _form(schema: pa.Schema, name: str) -> LiteralString:
+    """The expression that reads a column of the source as lakelog has it."""
+    kind = schema.field(name).type if name in schema.names else pa.null()
+    if kind == pa.string():
+        return "case when {0} is null then null else format('%s', {0}) end"
+    return "{0}::text[]" if pa.types.is_list(kind) and kind.value_type == pa.string() else "{0}"
 
 
 def rows_of_source(database: SourceDatabase, table: str, schema: pa.Schema) -> Counter[str]:
@@ -71,9 +77,7 @@ def rows_of_source(database: SourceDatabase, table: str, schema: pa.Schema) -> C
                 (table,),
             ).fetchall()
         ]
-        forms = {pa.string(): "case when {0} is null then null else format('%s', {0}) end", _TEXTS: "{0}::text[]"}
-        wanted = {name: forms.get(schema.field(name).type, "{0}") for name in names if name in schema.names}
-        columns = sql.SQL(", ").join(sql.SQL(wanted.get(n, "{0}")).format(sql.Identifier(n)) for n in names)
+        columns = sql.SQL(", ").join(sql.SQL(_form(schema, name)).format(sql.Identifier(name)) for name in names)
         rows = connection.execute(sql.SQL("select {} from {}").format(columns, sql.Identifier(table))).fetchall()
     return Counter(repr(dict(zip(names, map(_plain, row), strict=True))) for row in rows)
 
@@ -91,9 +95,7 @@ def differences(lake: Lake, database: SourceDatabase, table: str, into: str = "d
                 (table,),
             ).fetchall()
         )
-    here = [
-        {name: None for name in names} | {n: _plain(row[n]) for n in names if n in row} for row in found.to_pylist()
-    ]
+    here = [dict.fromkeys(names) | {n: _plain(row[n]) for n in names if n in row} for row in found.to_pylist()]
     have = Counter(repr(row) for row in here)
     missing = [f"missing ×{n}: {row[:4000]}" for row, n in (wanted - have).items()]
     return missing + [f"too many ×{n}: {row[:4000]}" for row, n in (have - wanted).items()]

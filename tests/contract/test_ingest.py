@@ -6,14 +6,18 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from lakelog import Lake, connect
+from lakelog.cli.console.process import Process
+from lakelog.cli.main import lakelog
 from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema, NotFound
 from servers.postgres_server import PostgresServer
 from source_database import NAMES, TABLES, RandomLoad, SourceDatabase, differences
@@ -25,7 +29,7 @@ LOGS: dict[str, dict[str, str]] = {
     "embedded": {"log-store.enabled": "true"},
     "files": {"log-store.enabled": "true", "log-store.type": "files"},
 }
-KILLS = 20
+KILLS = 6
 
 
 @pytest.fixture
@@ -41,7 +45,9 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         yield made
 
 
-def run(lake: Lake, database: SourceDatabase, *tables: str, options: Mapping[str, str] | None = None, **how: Any) -> int:
+def run(
+    lake: Lake, database: SourceDatabase, *tables: str, options: Mapping[str, str] | None = None, **how: Any
+) -> int:
     """Ingests up to the current end; returns the number of rows."""
     made = lake.ingest(database.url, tables, "db", options=options or {})
     return sum(p.rows for p in made.run(once=True, **how) if p.phase == "stream" or p.is_last)
@@ -51,9 +57,9 @@ EVERY_TYPE = """
 create type mood as enum ('sad', 'ok');
 create domain cents as numeric(12, 2);
 create table t (
-    id int primary key, s smallint, b bigint, n numeric(10, 3), free numeric, huge numeric(60, 2), f real, d double precision,
-    ok boolean, bytes bytea, day date, "at" timestamp, tz timestamptz, clock time(3), fine time, span interval,
-    j json, jb jsonb, u uuid, r int4range, e mood, c cents, ip inet, ch char(4), vc varchar(9), name text,
+    id int primary key, s smallint, b bigint, n numeric(10, 3), free numeric, huge numeric(60, 2), f real,
+    d double precision, ok boolean, bytes bytea, day date, "at" timestamp, tz timestamptz, clock time(3),
+    fine time, span interval, j json, jb jsonb, u uuid, r int4range, e mood, c cents, ip inet, ch char(4), vc varchar(9), name text,
     ints int[], texts text[], nums numeric(6, 2)[], days date[], moods mood[], "Odd ""name" text
 );
 insert into t (id) values (1);
@@ -159,7 +165,9 @@ def test_kills_lose_nothing_and_repeat_nothing(database, lake, tmp_path, log) ->
     assert database.slots() == []
 
 
-def started(tmp_path: Path, database: SourceDatabase, options: Mapping[str, str], errors: Any) -> subprocess.Popen[bytes]:
+def started(
+    tmp_path: Path, database: SourceDatabase, options: Mapping[str, str], errors: Any
+) -> subprocess.Popen[bytes]:
     pairs = [f"{key}={value}" for key, value in options.items()]
     job = [sys.executable, str(Path(__file__).with_name("ingest_job.py")), str(tmp_path / "warehouse")]
     return subprocess.Popen([*job, database.url, ",".join(NAMES), *pairs], stdout=subprocess.PIPE, stderr=errors)
@@ -369,3 +377,70 @@ def test_the_status_tells_positions_and_the_slot(database, lake) -> None:
     run(lake, database, "t")
     (after,) = made.status()
     assert after.position and after.has_slot and not after.is_active
+
+
+class Configured(PostgresServer):
+    """A server with other settings."""
+
+    settings: tuple[str, ...] = ()
+
+    def command(self) -> list[str]:
+        return [*super().command(), *(part for setting in self.settings for part in ("-c", setting))]
+
+
+@pytest.fixture
+def configured(request: pytest.FixtureRequest) -> Iterator[SourceDatabase]:
+    with tempfile.TemporaryDirectory(prefix="lakelog-postgres-") as place:
+        server = Configured(place)
+        server.settings = request.param
+        with server:
+            yield SourceDatabase(server)
+
+
+@pytest.mark.parametrize("configured", [("wal_level=replica",)], indirect=True)
+def test_a_server_without_logical_decoding_is_told_how(configured, lake) -> None:
+    configured.run("create table t (id int primary key)")
+    with pytest.raises(InvalidRequest, match="ALTER SYSTEM SET wal_level = 'logical'"):
+        run(lake, configured, "t")
+    assert not lake.table_exists("db.t")
+
+
+@pytest.mark.parametrize("configured", [("max_slot_wal_keep_size=1MB",)], indirect=True)
+def test_a_slot_that_has_lost_its_changes_is_named(configured, lake) -> None:
+    configured.run("create table t (id int primary key)", "insert into t values (1)")
+    run(lake, configured, "t")
+    for n in range(2, 5):
+        configured.run(f"insert into t values ({n})", "select pg_switch_wal()", "checkpoint")
+    with pytest.raises(InvalidRequest, match="is lost"):
+        run(lake, configured, "t")
+    lake.ingest(configured.url, ["t"], "db").drop_slot()
+    run(lake, configured, "t", copy_again=True)
+    assert differences(lake, configured, "t") == []
+
+
+def test_the_command(database, tmp_path) -> None:
+    database.run("create table t (id int primary key)", "insert into t values (1), (2)")
+    common = [
+        "ingest",
+        database.url,
+        "--tables",
+        "public.t",
+        "--into",
+        "db",
+        "--warehouse",
+        str(tmp_path / "warehouse"),
+    ]
+
+    def printed(*more: str) -> str:
+        done = CliRunner().invoke(lakelog, [*common, *more], obj=Process())
+        assert done.exit_code == 0, done.output
+        assert "hush" not in done.output
+        return done.output
+
+    assert "db.t: 2 rows copied" in printed("--once", "--option", "bucket=2")
+    database.run("insert into t values (3)")
+    assert "1 row to " in printed("--once", "--commit-interval", "100 ms")
+    assert "db.t (public.t): at " in printed("--status")
+    assert "dropped" in printed("--drop-slot")
+    assert "does not exist" in printed("--drop-slot")
+    assert database.slots() == []
