@@ -59,8 +59,9 @@ create domain cents as numeric(12, 2);
 create table t (
     id int primary key, s smallint, b bigint, n numeric(10, 3), free numeric, huge numeric(60, 2), f real,
     d double precision, ok boolean, bytes bytea, day date, "at" timestamp, tz timestamptz, clock time(3),
-    fine time, span interval, j json, jb jsonb, u uuid, r int4range, e mood, c cents, ip inet, ch char(4), vc varchar(9), name text,
-    ints int[], texts text[], nums numeric(6, 2)[], days date[], moods mood[], "Odd ""name" text
+    fine time, span interval, j json, jb jsonb, u uuid, r int4range, e mood, c cents, ip inet,
+    ch char(4), vc varchar(9), name text, ints int[], texts text[], nums numeric(6, 2)[], days date[], moods mood[],
+    "Odd ""name" text
 );
 insert into t (id) values (1);
 insert into t values (
