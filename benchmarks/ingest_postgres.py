@@ -1,7 +1,7 @@
 """``lakelog ingest`` under load, schema changes and kills: is each table equal to the database, and how far behind?
 
 usage: PYTHONPATH=tests python benchmarks/ingest_postgres.py [--minutes 10] [--accounts 200000] [--kills 20]
-       [--rate 100] [--option KEY=VALUE …] [--json FILE]
+       [--rate 100] [--option KEY=VALUE …] [--json FILE] [--reports FILE]
 
 A real PostgreSQL has the tables of pgbench, and ``history`` no key. Phases: a copy into an empty table; minutes of
 transactions at a rate, with schema changes, while the process that ingests and the server are killed; a burst that is
@@ -116,7 +116,13 @@ def run_child(warehouse: str, address: str, options: dict[str, str]) -> None:
     started = time.monotonic()
     with connect(warehouse=warehouse) as lake:
         for done in lake.ingest(address, TABLES, "db", options=options).run():
-            facts = {"phase": done.phase, "rows": done.rows, "lag_s": done.lag_s, "age_s": time.monotonic() - started}
+            facts = {
+                "phase": done.phase,
+                "rows": done.rows,
+                "lag_s": done.lag_s,
+                "age_s": time.monotonic() - started,
+                "at": time.time(),
+            }
             sys.stdout.write(json.dumps(facts | {"peak_kb": peak_kb(), "why": done.why}) + "\n")
             sys.stdout.flush()
 
@@ -141,12 +147,17 @@ def killed_for_minutes(
     rng, load = random.Random(7), Load(database, args.accounts, args.rate)
     end, pause = time.monotonic() + args.minutes * 60, args.minutes * 60 / (args.kills + 1)
     load.start()
-    kills = {"process": 0, "server": 0}
+    kills = {"process": 0, "server": 0, "restart": 0}
     child = start_child(warehouse, database, args.option, out)
     try:
         while time.monotonic() < end:
-            time.sleep(min(pause * (0.5 + rng.random()), max(0.0, end - time.monotonic())))
-            if sum(kills.values()) >= args.kills:
+            next_s = min(end, time.monotonic() + pause * (0.5 + rng.random()))
+            while child.poll() is None and time.monotonic() < next_s:
+                time.sleep(0.1)
+            if child.poll() is not None:  # it has started while the server did not answer: a supervisor repeats it
+                kills["restart"] += 1
+                child = start_child(warehouse, database, args.option, out)
+            if kills["process"] + kills["server"] >= args.kills:
                 continue
             if rng.random() < 0.25:
                 server.kill()
@@ -157,8 +168,6 @@ def killed_for_minutes(
                 child.wait()
                 kills["process"] += 1
                 child = start_child(warehouse, database, args.option, out)
-            if child.poll() is not None:
-                raise SystemExit(f"the process that ingests has ended: {out.read_text()[-3000:]}")
     finally:
         load.stop()
         child.kill()
@@ -187,6 +196,7 @@ def main() -> None:
     parser.add_argument("--burst", type=int, default=200_000)
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--json")
+    parser.add_argument("--reports", help="file that keeps the reports of the processes")
     parser.add_argument("--child")
     parser.add_argument("--address")
     args = parser.parse_args()
@@ -197,7 +207,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lakelog-postgres-") as place, tempfile.TemporaryDirectory() as files:
         server = PostgresServer(place).start()
         try:
-            database, out = SourceDatabase(server), Path(files) / "reports"
+            database, out = SourceDatabase(server), Path(args.reports or Path(files) / "reports")
             warehouse = os.path.join(files, "warehouse")
             make_tables(database, args.accounts)
             with connect(warehouse=warehouse) as lake:

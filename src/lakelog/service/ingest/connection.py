@@ -20,12 +20,15 @@ _SETTINGS: Final = (
 )
 """Settings on which the texts of values depend."""
 _CONNECT_S: Final = 10
+_STARTS: Final = "the database system is "
+"""Start of what a server says that starts, recovers or stops."""
 
 
 class Server:
     """The address of one database: ``postgres://user@host:port/database``, with libpq's parameters."""
 
     def __init__(self, url: str) -> None:
+        self.was_met = False  # it has answered, so another failure may end by itself
         try:
             self._parameters = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
@@ -76,7 +79,13 @@ class Server:
         if replication:
             parameters["replication"] = "database"
         with self.errors():
-            return psycopg.connect(**parameters, autocommit=True)
+            try:
+                made = psycopg.connect(**parameters, autocommit=True)
+            except psycopg.OperationalError as why:
+                self.was_met |= _STARTS in str(why)
+                raise
+        self.was_met = True
+        return made
 
 
 def _first_line(why: BaseException) -> str:

@@ -113,7 +113,6 @@ class Ingest:
         Unavailable if the server is away for minutes, Fenced (another process copies the same source).
         """
         server, pause_s, away_s = Server(self.source), _FIRST_PAUSE_S, monotonic_s()
-        was_connected = False
         while not is_set(stop):
             run = _Run(self, server, stop)
             try:
@@ -122,10 +121,9 @@ class Ingest:
             except CopyAgain:
                 copy_again = False
             except Unavailable as why:
-                was_connected |= run.is_connected
                 if run.is_streaming:
                     pause_s, away_s = _FIRST_PAUSE_S, monotonic_s()
-                if not was_connected or monotonic_s() > away_s + _LONGEST_WAIT_S:
+                if not server.was_met or monotonic_s() > away_s + _LONGEST_WAIT_S:
                     raise
                 copy_again = copy_again and not run.has_marked
                 yield IngestProgress("wait", why=str(why))
@@ -193,7 +191,7 @@ class _Run:
         self._resources = ExitStack()
         self._targets: dict[int, Target] = {}
         self._relations: dict[int, Relation] = {}
-        self.is_connected = self.has_marked = self.is_streaming = False
+        self.has_marked = self.is_streaming = False
         self._final_lsn, self._reached, self._time_us = 0, 0, 0
         self._is_open, self._since_s, self._rows = False, float("inf"), 0
         self._reported_s, self._reported, self._lag_s = monotonic_s(), 0, 0.0
@@ -201,7 +199,6 @@ class _Run:
     def steps(self, once: bool, copy_again: bool) -> Generator[IngestProgress, None, None]:
         """The steps of a run, until the event is set or, with ``once``, the end is reached."""
         connection = self._resources.enter_context(closing(self._server.connect()))
-        self.is_connected = True
         source = Source(self._server, connection)
         # 1
         with self._server.errors():
