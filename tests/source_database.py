@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
@@ -55,6 +56,14 @@ class SourceDatabase:
                 "where database = %s and not active",
                 (self.name,),
             )
+
+
+def ingested(
+    lake: Lake, database: SourceDatabase, *tables: str, options: Mapping[str, str] | None = None, **how: Any
+) -> int:
+    """Ingests up to the current end; returns the number of rows."""
+    made = lake.ingest(database.url, tables, "db", options=options or {})
+    return sum(p.rows for p in made.run(once=True, **how) if p.phase == "stream" or p.is_last)
 
 
 def _form(schema: pa.Schema, name: str) -> LiteralString:
@@ -118,16 +127,19 @@ NAMES = ("orders", "items", "events")
 
 
 class RandomLoad:
-    """Random transactions on ``TABLES``: inserts, updates, deletes, changed keys, rollbacks, large values, DDL."""
+    """Random transactions on ``TABLES``: inserts, updates, deletes, changed keys, rollbacks, large values.
 
-    def __init__(self, seed: int, alters: bool = True) -> None:
+    ``alters`` is the share of them before which a table is altered or truncated.
+    """
+
+    def __init__(self, seed: int, alters: float = 0.02) -> None:
         self.rng, self.alters = random.Random(seed), alters
         self.next_id, self.columns = 1, 0
 
     def transaction(self, connection: psycopg.Connection[Any]) -> None:
         """One transaction; a tenth of them are rolled back."""
         rng = self.rng
-        if self.alters and rng.random() < 0.02:
+        if rng.random() < self.alters:
             self._alter(connection)
         try:
             with connection.transaction():
