@@ -50,6 +50,9 @@ class PostgresServer(ServerProcess):
             "max_connections": "200",
             "shared_buffers": "32MB",
             "password_encryption": "scram-sha-256",
+            "wal_level": "logical",
+            "max_replication_slots": "20",
+            "max_wal_senders": "20",
         }
         given = (part for key, value in settings.items() for part in ("-c", f"{key}={value}"))
         return [*_as_nobody(), str(self._programs / "postgres"), "-D", str(self._data), "-p", str(self.port), *given]

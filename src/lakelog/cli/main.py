@@ -27,6 +27,10 @@ _COMMANDS: Final = {
         "lakelog.cli.rows.migrate:migrate",
         "Copy a table of Delta, Iceberg, Parquet files or Spark into lakelog.",
     ),
+    "ingest": (
+        "lakelog.cli.rows.ingest:ingest",
+        "Copy tables of a PostgreSQL database and follow their changes, exactly once.",
+    ),
     "export": ("lakelog.cli.rows.export:export", "Write the rows of a table to a file, without Spark."),
     "follow": ("lakelog.cli.rows.follow:follow", "Materialize log-first rows into data files."),
     "mirror": ("lakelog.cli.rows.mirror:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),

@@ -15,6 +15,7 @@ from lakelog.io.clock import now_ms
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.table import Table
+from lakelog.options.parts import INGESTS
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
 from lakelog.paimon.types.types import DataType
@@ -69,6 +70,19 @@ class LakeDefinitions(ABC):
         )
         self._session.create_table(identifier, made, if_not_exists)
         return self.table(name)
+
+    def ingest(self, source: str, tables: Sequence[str], into: str, **settings: Any) -> Any:
+        """Tables of a database, to be copied into the database ``into`` and followed by their changes, exactly once.
+
+        ``source`` is ``postgres://user@host/database``, and ``tables`` are names such as ``public.orders``.
+        ``settings`` are ``slot``, ``publication``, ``interval_s`` between commits, and ``options`` of new tables.
+        ``run()`` of the result does it, and yields its progress; ``status()`` tells positions, and ``drop_slot()`` ends
+        it for good (``lakelog.service.ingest.ingest.Ingest``). Raises InvalidRequest for another address, NotInstalled.
+        """
+        scheme, separator, _ = source.partition("://")
+        if not separator or scheme not in INGESTS:  # not shown, because it may have a password
+            raise InvalidRequest("the address of a database is written as postgres://user@host:5432/database")
+        return INGESTS.create(scheme, self, source, tables, into, **settings)
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
         """Creates a database (``db`` or ``catalog.db``). Raises AlreadyExists, InvalidRequest for a bad name."""

@@ -24,6 +24,17 @@ BYTES_WRITTEN: Final = Metric(
 )
 ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows returned by tails of the log.")
 ROWS_MIRRORED: Final = Metric("rows_mirrored", COUNTER, "Rows committed to the Kafka topics of mirrors.")
+ROWS_INGESTED: Final = Metric(
+    "rows_ingested", COUNTER, "Changes of a source database that `lakelog ingest` committed, and rows of its snapshots."
+)
+INGEST_LAG: Final = Metric(
+    "ingest_lag",
+    HISTOGRAM,
+    "Time between the commit of a transaction in the source database and its commit here, one value per commit.",
+    ("table",),
+    "seconds",
+    DURATIONS,
+)
 COMMITS: Final = Metric(
     "commits",
     COUNTER,

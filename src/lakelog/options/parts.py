@@ -69,6 +69,16 @@ CATALOGS: Final[Registry[Any]] = Registry(
 )
 """Value of ``catalog.type`` → subclass of ``catalog.base.Catalog``, made of (warehouse, storage, its other options)."""
 
+INGESTS: Final[Registry[Any]] = Registry(
+    "source of ingest",
+    {
+        "postgres": "lakelog.service.ingest.ingest:Ingest",
+        "postgresql": "lakelog.service.ingest.ingest:Ingest",
+    },
+    {"psycopg": "postgres"},
+)
+"""Scheme of an address → the class that copies tables of such a database and follows their changes."""
+
 LOCKS: Final[Registry[Any]] = Registry(
     "lock",
     {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},

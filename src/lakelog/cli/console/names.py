@@ -1,4 +1,4 @@
-"""Completion of names in a shell: tables of the warehouse."""
+"""Names on the command line: completion of tables in a shell, and options of tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from lakelog.cli.console.connection import connect
-from lakelog.errors import LakelogError
+from lakelog.errors import InvalidOption, LakelogError
 
 _MOST: Final = 500
 
@@ -29,3 +29,12 @@ def complete_tables(context: click.Context, parameter: click.Parameter, incomple
 
 table_argument = click.argument("table", shell_complete=complete_tables)
 """The argument for a table (``db.table``)."""
+
+
+def option_pairs(options: tuple[str, ...]) -> dict[str, str]:
+    """The options of repeated ``--option KEY=VALUE``. Raises InvalidOption."""
+    pairs = [option.partition("=") for option in options]
+    for option, (key, equals, _) in zip(options, pairs, strict=True):
+        if not equals or not key.strip():
+            raise InvalidOption(f"'{option}' is not KEY=VALUE: write --option bucket=4")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from lakelog.cli.console.connection import connect
 from lakelog.cli.console.facts import FactPrinter
-from lakelog.cli.console.names import complete_tables
+from lakelog.cli.console.names import complete_tables, option_pairs
 from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.console.process import Process, remark
-from lakelog.errors import InvalidOption
 from lakelog.paimon.types.types import type_text
 from lakelog.service.migration import SOURCES
 from lakelog.service.migration.migration import Migration, plan_migration, run_migration
@@ -57,7 +56,7 @@ def migrate(
     lake = connect(warehouse=warehouse)
     try:
         opened = SOURCES.create(kind, lake, source)
-        plan = plan_migration(lake, opened, table, primary_key or (), partition_by, _pairs(options))
+        plan = plan_migration(lake, opened, table, primary_key or (), partition_by, option_pairs(options))
         remark(f"{source}: {plan.rows:,} rows, to be copied into {'the new' if plan.is_new else 'the empty'} {table}")
         if dry_run:
             PRINTERS[format_name]().print_result([_columns(plan)])
@@ -68,14 +67,6 @@ def migrate(
         lake.close()
     facts = {"table": table, "rows": plan.rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{plan.rows:,} rows copied to {table}; both tables have the same count", facts)
-
-
-def _pairs(options: tuple[str, ...]) -> dict[str, str]:
-    pairs = [option.partition("=") for option in options]
-    for option, (key, equals, _) in zip(options, pairs, strict=True):
-        if not equals or not key.strip():
-            raise InvalidOption(f"'{option}' is not KEY=VALUE: write --option bucket=4")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _columns(plan: Migration) -> pa.Table:

@@ -300,6 +300,7 @@ def _sealed(
         run=runs[-1] if runs else None if known is None else known.run,
         digest=last.digest,
         rows=() if verified.once or last.once else _rows(known, records),
+        position=last.position or ("" if known is None else known.position),
     )
 
 

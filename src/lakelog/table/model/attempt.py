@@ -97,6 +97,7 @@ class AttemptResult:
     the bytes of keys and values that it appended to the log, for metrics, and ``kinds`` the rows of each row kind, for
     the counts of changed rows; no epoch record stores them. ``rejected`` are the rows that it left out (``row_count``
     includes them), ``replays`` the files of rejected rows that it took its rows from (RFC 16).
+    ``position`` is that of the writer's source after these rows, in the writer's own form.
     """
 
     writer: str
@@ -111,6 +112,7 @@ class AttemptResult:
     kinds: tuple[int, ...] = (0, 0, 0, 0)
     rejected: tuple[RejectedRows, ...] = ()
     replays: tuple[str, ...] = ()
+    position: str = ""
 
     @property
     def written(self) -> int:

@@ -66,6 +66,11 @@ class EpochRecord:
         return sum(a.row_count for a in self.attempts)
 
     @property
+    def position(self) -> str:
+        """The position of the writer's source after this epoch, "" if it has none."""
+        return next((a.position for a in self.attempts if a.position), "")
+
+    @property
     def rejected_count(self) -> int:
         """The rows among them that were left out for the first time, not again by a replay."""
         return sum(part.rows for a in self.attempts for part in a.rejected if not part.time_ms)
@@ -154,6 +159,7 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
         "watermark": attempt.watermark,
         **({"rejected": [[r.file, r.rows, r.time_ms] for r in attempt.rejected]} if attempt.rejected else {}),
         **({"replays": attempt.replays} if attempt.replays else {}),
+        **({"position": attempt.position} if attempt.position else {}),
     }
 
 
@@ -185,6 +191,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
         watermark=json.get("watermark"),
         rejected=rejected,
         replays=tuple(map(checked_rejected_file, json.get("replays", ()))),
+        position=json.get("position", ""),
     )
 
 

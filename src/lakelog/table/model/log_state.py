@@ -52,7 +52,8 @@ class WriterState:
     about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
-    between: corrections in between may name records before ``verified``.
+    between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
+    after the last epoch, in the writer's own form; "" for a writer that has none.
     """
 
     epoch: int
@@ -66,6 +67,7 @@ class WriterState:
     digest: str = ""
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
+    position: str = ""
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -133,7 +135,7 @@ class LogState:
         newest = max((s.time_ms for s in self.writers.values()), default=0)
 
         def kept(writer: str, state: WriterState) -> bool:
-            if writer == FOLLOWER:  # without its offsets it would write the same rows again
+            if writer == FOLLOWER or state.position:  # without its position it would write the same rows again
                 return True
             age = newest - state.time_ms
             if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
@@ -166,6 +168,7 @@ class LogState:
             | ({"digest": s.digest} if s.digest else {})
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
+            | ({"position": s.position} if s.position else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -214,6 +217,7 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
         digest,
         rows,
         counted,
+        found.get("position", ""),
     )
 
 

@@ -1,0 +1,1 @@
+"""Copies tables of a PostgreSQL database and follows their changes: ``lakelog ingest``, ``Lake.ingest``."""

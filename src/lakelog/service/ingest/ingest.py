@@ -1,0 +1,343 @@
+"""``lakelog ingest``: tables of a PostgreSQL database, first as a copy and then by their changes, exactly once.
+
+A run:
+
+1. Check server, tables and targets; nothing is made before all of it is right.
+2. Create missing tables, the publication and the slot. The slot holds all later changes.
+3. Copy the tables without a position from one snapshot. Each is one commit, with the LSN of the snapshot.
+4. Read the changes of the slot. Each table discards the transactions that it has, and commits the rest with the LSN
+   after them.
+5. Confirm to the slot what all tables have committed.
+
+A run that is killed between any two steps leaves nothing that the next one does not continue. If the server goes away,
+the run waits for it and starts again at step 1.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakelog.errors import InvalidRequest, Unavailable
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.metrics import METER
+from lakelog.lake import Lake
+from lakelog.options.metrics import INGEST_LAG
+from lakelog.options.names import visible
+from lakelog.service.ingest.connection import Server
+from lakelog.service.ingest.pgoutput import Begin, Commit, Message, Other, Relation, Truncate
+from lakelog.service.ingest.position import Position
+from lakelog.service.ingest.replication import ReplicationStream
+from lakelog.service.ingest.snapshot import exported_snapshot
+from lakelog.service.ingest.source import Source, SourceTable
+from lakelog.service.ingest.target import CopyAgain, Target
+from lakelog.table.tail.subscribe import is_set
+from lakelog.table.write.positioned_writer import waiting_position
+
+Stop = threading.Event | None
+_REPORT_EVERY_S: Final = 1.0
+_MOST_ROWS: Final = 200_000
+"""Number of rows after which a commit does not wait for the interval."""
+_CHECK_EVERY: Final = 256
+"""Number of messages of one transaction between checks of the clock."""
+_LONGEST_WAIT_S: Final = 300.0
+"""Time without the server after which a run fails."""
+_FIRST_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class IngestProgress:
+    """The state of a run. ``phase`` is copy, stream or wait.
+
+    ``rows`` are those of the report: of a copy so far (of about ``expected``), or the changes committed since the last
+    report. ``lag_s`` is the age of the newest committed transaction at its commit, ``lag_bytes`` the WAL that the slot
+    has not been read yet, ``position`` the LSN up to which all tables are. ``is_last`` is True for the last report of
+    a copy. ``why`` tells what a run waits for.
+    """
+
+    phase: str
+    table: str = ""
+    rows: int = 0
+    expected: int = 0
+    lag_s: float = 0.0
+    lag_bytes: int = 0
+    position: str = ""
+    is_last: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """A table of an ingest: the LSN that it has ("" before its copy, or if it will be copied again), and its slot.
+
+    ``held_bytes`` is the WAL that the server keeps for the slot; ``is_active`` is True while a process ingests.
+    """
+
+    table: str
+    source: str
+    position: str
+    slot: str
+    has_slot: bool
+    is_active: bool
+    held_bytes: int
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """Tables of one PostgreSQL database that are copied into a database of a lake (``Lake.ingest``).
+
+    ``source`` is ``postgres://user@host/database``, ``tables`` are names such as ``public.orders``. ``slot`` and
+    ``publication`` are "" for names that are made of the lake and its database. ``interval_s`` is the age of a change
+    at which it is committed. ``options`` are those of new tables.
+    """
+
+    lake: Lake
+    source: str = field(repr=False)
+    tables: Sequence[str]
+    into: str
+    slot: str = ""
+    publication: str = ""
+    interval_s: float = 1.0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, stop: Stop = None, once: bool = False, copy_again: bool = False) -> Iterator[IngestProgress]:
+        """Copies the tables and follows their changes, without end, up to an event, or to the current end (``once``).
+
+        The next run continues. ``copy_again`` replaces the rows of all tables first, and makes a missing slot anew.
+        Yields the progress about once a second. Raises InvalidRequest, NotFound, AlreadyExists, InvalidSchema,
+        Unavailable if the server is away for minutes, Fenced (another process copies the same source).
+        """
+        server, pause_s, away_s = Server(self.source), _FIRST_PAUSE_S, monotonic_s()
+        while not is_set(stop):
+            run = _Run(self, server, stop)
+            try:
+                yield from run.steps(once, copy_again)
+                return
+            except CopyAgain:
+                copy_again = False
+            except Unavailable as why:
+                if run.is_streaming:
+                    pause_s, away_s = _FIRST_PAUSE_S, monotonic_s()
+                if not server.was_met or monotonic_s() > away_s + _LONGEST_WAIT_S:
+                    raise
+                copy_again = copy_again and not run.has_marked
+                yield IngestProgress("wait", why=str(why))
+                (stop or threading.Event()).wait(pause_s)
+                pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+            finally:
+                run.close()
+
+    def status(self) -> list[TableStatus]:
+        """The tables and the slot as they are now; changes nothing. Raises InvalidRequest for a lost slot."""
+        server = Server(self.source)
+        with server.errors(), closing(server.connect()) as connection:
+            source, out = Source(server, connection), []
+            slot = source.slot(self.slot_name)
+            for table in source.tables(self.tables):
+                name, position = self.name_of(table), ""
+                if self.lake.table_exists(name):
+                    found = waiting_position(self.lake.table(name).logical, self.writer)
+                    position = "" if Position.parse(found) is None else found
+                held, is_active = (slot.held_bytes, slot.is_active) if slot is not None else (0, False)
+                has_slot = slot is not None
+                out.append(TableStatus(name, table.full_name, position, self.slot_name, has_slot, is_active, held))
+            return out
+
+    def drop_slot(self) -> bool:
+        """Drops the slot and its publication, for tables that are not followed any more; True if there was a slot.
+
+        The rows stay. Raises InvalidRequest while a process ingests.
+        """
+        server = Server(self.source)
+        with server.errors(), closing(server.connect()) as connection:
+            own = "" if self.publication else self.slot_name
+            return Source(server, connection).drop(self.slot_name, own)
+
+    @property
+    def slot_name(self) -> str:
+        """The slot: letters, digits and _, as PostgreSQL wants them. Raises InvalidRequest."""
+        if not self.slot:
+            place = f"{self.lake.warehouse}/{self.into}"
+            word = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.into.lower())
+            return f"lakelog_{word[:40]}_{zlib.crc32(place.encode()):08x}"
+        if not all(c.isascii() and (c.islower() or c.isdigit() or c == "_") for c in self.slot) or len(self.slot) > 63:
+            raise InvalidRequest(
+                f"'{visible(self.slot)}' is not the name of a slot: write up to 63 lower-case letters, digits and _"
+            )
+        return self.slot
+
+    @property
+    def writer(self) -> str:
+        """The writer of all positions."""
+        return f"ingest-{self.slot_name}"
+
+    def name_of(self, table: SourceTable) -> str:
+        """The table of a source table."""
+        plain = table.name.isidentifier()
+        return f"{self.into}.{table.name}" if plain else f"{self.into}.`{table.name.replace('`', '``')}`"
+
+
+class _Run:
+    """One connection to the source, from its start to its loss."""
+
+    def __init__(self, plan: Ingest, server: Server, stop: Stop) -> None:
+        self._lake, self._server, self._plan, self._stop = plan.lake, server, plan, stop
+        self._slot, self._publication = plan.slot_name, plan.publication or plan.slot_name
+        self._resources = ExitStack()
+        self._targets: dict[int, Target] = {}
+        self._relations: dict[int, Relation] = {}
+        self.has_marked = self.is_streaming = False
+        self._final_lsn, self._reached, self._time_us = 0, 0, 0
+        self._is_open, self._since_s, self._rows = False, float("inf"), 0
+        self._reported_s, self._reported, self._lag_s = monotonic_s(), 0, 0.0
+
+    def steps(self, once: bool, copy_again: bool) -> Generator[IngestProgress, None, None]:
+        """The steps of a run, until the event is set or, with ``once``, the end is reached."""
+        connection = self._resources.enter_context(closing(self._server.connect()))
+        source = Source(self._server, connection)
+        # 1
+        with self._server.errors():
+            tables = self._checked(source, copy_again)
+            # 2
+            for table in tables:
+                Target.create(self._lake, table, self._plan.name_of(table), self._plan.options)
+            source.ensure_publication(self._publication, tables)
+            if source.slot(self._slot) is None:
+                source.create_slot(self._slot)
+        for table in tables:
+            self._targets[table.id] = Target(self._lake, table, self._plan.name_of(table), self._plan.writer)
+        if copy_again:
+            for target in self._targets.values():
+                target.mark()
+            self.has_marked = True
+        # 3
+        yield from self._copy()
+        # 4, 5
+        yield from self._follow(source, once)
+
+    def close(self) -> None:
+        """Ends the connections, and discards what is not committed."""
+        with self._resources:
+            for target in self._targets.values():
+                target.close()
+
+    def _checked(self, source: Source, copy_again: bool) -> list[SourceTable]:
+        source.check_server()
+        tables = source.tables(self._plan.tables)
+        writer, has_position = self._plan.writer, False
+        for table in tables:
+            has_position |= Target.check(self._lake, table, self._plan.name_of(table), writer, copy_again)
+        if source.slot(self._slot) is None and has_position and not copy_again:
+            raise InvalidRequest(
+                f"slot '{self._slot}' of PostgreSQL {self._server.name} does not exist any more, so the changes since "
+                "then are lost: run the command with --copy-again, which replaces the rows of the tables"
+            )
+        return tables
+
+    def _copy(self) -> Iterator[IngestProgress]:
+        missing = [target for target in self._targets.values() if target.position is None]
+        if not missing:
+            return
+        with exported_snapshot(self._server) as snapshot:
+            for target in missing:
+                name, expected, rows = target.name, target.source.rows, 0
+                yield IngestProgress("copy", name, 0, expected)
+                with self._server.errors():
+                    for rows in target.copy(snapshot.read(target.source), snapshot.lsn):
+                        if self._is_stopped:
+                            return
+                        if self._is_report_due():
+                            yield IngestProgress("copy", name, rows, max(expected, rows))
+                yield IngestProgress("copy", name, rows, rows, position=str(Position(snapshot.lsn)), is_last=True)
+
+    def _follow(self, source: Source, once: bool) -> Iterator[IngestProgress]:
+        if self._is_stopped:
+            return
+        stream = self._resources.enter_context(ReplicationStream(self._server, self._slot, self._publication))
+        self.is_streaming = True
+        with self._server.errors():
+            end = source.end() if once else None
+        while True:
+            for count, message in enumerate(stream.read(self._wait_s())):
+                self._take(message, source)
+                if self._is_open and count % _CHECK_EVERY:
+                    continue
+                stream.report()
+                if self._is_due():
+                    self._commit()
+                    stream.confirm(self._reached)
+                if self._is_report_due():
+                    yield self._progress(stream)
+            if self._is_due() or (self._is_stopped and not self._is_open):
+                self._commit()
+            is_clean = not self._is_open and not any(t.is_dirty for t in self._targets.values())
+            if is_clean:
+                self._reached = max(self._reached, stream.received)
+                stream.confirm(self._reached)
+            if self._is_stopped or (end is not None and is_clean and self._reached >= end):
+                for target in self._targets.values():
+                    target.seal()
+                yield self._progress(stream)
+                return
+            if end is not None:
+                stream.report(asks=True)
+            if self._is_report_due():
+                yield self._progress(stream)
+
+    def _take(self, message: Message, source: Source) -> None:
+        if isinstance(message, Begin):
+            self._final_lsn, self._time_us, self._is_open = message.final_lsn, message.time_us, True
+        elif isinstance(message, Commit):
+            self._reached, self._is_open = message.end_lsn, False
+        elif isinstance(message, Relation):
+            self._relations[message.id] = message
+        elif not isinstance(message, Other):
+            changed = message.relations if isinstance(message, Truncate) else (message.relation,)
+            for relation in changed:
+                target = self._targets.get(relation)
+                if target is not None:
+                    with self._server.errors():
+                        taken = target.apply(self._relations[relation], message, self._final_lsn, source)
+                    self._rows += taken
+                    if taken and self._since_s == float("inf"):
+                        self._since_s = monotonic_s()
+
+    def _is_due(self) -> bool:
+        """True if the changes so far should be committed, which are whole transactions."""
+        is_old = monotonic_s() >= self._since_s + self._plan.interval_s
+        return not self._is_open and (is_old or self._rows >= _MOST_ROWS)
+
+    def _wait_s(self) -> float:
+        if self._is_open:
+            return _REPORT_EVERY_S
+        return max(0.0, min(_REPORT_EVERY_S, self._since_s + self._plan.interval_s - monotonic_s()))
+
+    def _commit(self) -> None:
+        for target in self._targets.values():
+            if target.commit(Position(self._reached)):
+                self._lag_s = max(0.0, (now_ms() - self._time_us / 1000) / 1000)
+                METER.observe(INGEST_LAG, self._lag_s, table=target.name)
+        self._since_s, self._rows = float("inf"), 0
+
+    def _progress(self, stream: ReplicationStream) -> IngestProgress:
+        lag_bytes = max(0, stream.sent_end - self._reached)
+        committed = sum(target.committed for target in self._targets.values())
+        rows, self._reported, self._reported_s = committed - self._reported, committed, monotonic_s()
+        return IngestProgress(
+            "stream", rows=rows, lag_s=self._lag_s, lag_bytes=lag_bytes, position=str(Position(self._reached))
+        )
+
+    def _is_report_due(self) -> bool:
+        is_due = monotonic_s() > self._reported_s + _REPORT_EVERY_S
+        if is_due:
+            self._reported_s = monotonic_s()
+        return is_due
+
+    @property
+    def _is_stopped(self) -> bool:
+        return is_set(self._stop)

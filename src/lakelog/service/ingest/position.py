@@ -1,0 +1,52 @@
+"""A position in the changes of a PostgreSQL server, as tables store it with their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.errors import Corrupt
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """All transactions that committed before ``lsn`` are in the table, and the first ``done`` messages of the next one.
+
+    ``done`` is 0 except between two parts of a transaction. The text is ``0/16B3748``, or ``0/16B3748+120``. A table
+    whose copy has to start anew has the text ``copy``, and no position.
+    """
+
+    lsn: int
+    done: int = 0
+
+    @staticmethod
+    def parse(text: str) -> Position | None:
+        """The position of a text; None for "" and ``copy``. Raises Corrupt."""
+        if text in ("", COPY):
+            return None
+        try:
+            lsn, _, done = text.partition("+")
+            return Position(parse_lsn(lsn), int(done or 0))
+        except ValueError:
+            raise Corrupt(f"{text[:100]!r} is not a position of PostgreSQL, such as 0/16B3748") from None
+
+    def __str__(self) -> str:
+        return lsn_text(self.lsn) + (f"+{self.done}" if self.done else "")
+
+    def has(self, final_lsn: int, number: int) -> bool:
+        """True if a message is in the table: message ``number`` (from 0) of the transaction with this commit record."""
+        return final_lsn < self.lsn or (final_lsn == self.lsn and number < self.done)
+
+
+COPY = "copy"
+"""The position of a table whose next copy replaces its rows."""
+
+
+def parse_lsn(text: str) -> int:
+    """The number of an LSN such as ``0/16B3748``. Raises ValueError."""
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_text(lsn: int) -> str:
+    """PostgreSQL's text of an LSN."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

@@ -1,0 +1,231 @@
+"""What the source has: tables, publication and slot. All checks run before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from psycopg import sql
+
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.options.names import visible
+from lakelog.service.ingest.column_types import TypeInfo, arrow_type_of
+from lakelog.service.ingest.connection import Connection, Server
+from lakelog.service.ingest.position import parse_lsn
+
+PLUGIN: Final = "pgoutput"
+_OLDEST: Final = 100_000
+_NO_IDENTITY: Final = (
+    "table {0} has neither a primary key nor REPLICA IDENTITY FULL, so UPDATE and DELETE in the source would fail once "
+    "it is published: run ALTER TABLE {0} REPLICA IDENTITY FULL, or add a primary key"
+)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the source: its columns as Arrow types, and the columns that identify a row (none: no key)."""
+
+    schema: str
+    name: str
+    id: int
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...]
+    rows: int
+    is_full: bool
+
+    @property
+    def full_name(self) -> str:
+        """``schema.name``."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class SlotState:
+    """A replication slot: its confirmed LSN, the bytes of WAL that it holds back, and whether a reader is connected."""
+
+    confirmed: int
+    held_bytes: int
+    is_active: bool
+
+
+class Source:
+    """The catalog of one database, over one connection."""
+
+    def __init__(self, server: Server, connection: Connection) -> None:
+        self._server, self._connection = server, connection
+        self.type_info = lru_cache(maxsize=None)(self._type_info)
+
+    def check_server(self) -> None:
+        """Raises InvalidRequest for a server or a user that cannot replicate."""
+        level, version, may = self._row(
+            "SELECT current_setting('wal_level'), current_setting('server_version_num')::int, "
+            "(SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)"
+        )
+        if version < _OLDEST:
+            raise InvalidRequest(f"PostgreSQL {self._server.name} is older than version 10, which has no pgoutput")
+        if level != "logical":
+            raise InvalidRequest(
+                f"PostgreSQL {self._server.name} has wal_level = {level}: run ALTER SYSTEM SET wal_level = 'logical' "
+                "and restart the server"
+            )
+        managed = "SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname IN ('rds_replication', 'cloudsqlsuperuser'))"
+        if not may and not self._row(managed)[0]:
+            raise InvalidRequest(
+                f"the user of PostgreSQL {self._server.name} may not replicate: run ALTER ROLE … REPLICATION"
+            )
+
+    def tables(self, names: Sequence[str]) -> list[SourceTable]:
+        """The tables with these names (``schema.table``; ``public`` by default). Raises NotFound, InvalidRequest."""
+        if not names:
+            raise InvalidRequest("no table is chosen: name some, such as public.orders")
+        found = [self._table(*_parts(name)) for name in dict.fromkeys(names)]
+        for name in {table.name for table in found}:
+            same = [table.full_name for table in found if table.name == name]
+            if len(same) > 1:
+                raise InvalidRequest(f"{' and '.join(same)} would be the same table: ingest them into two databases")
+        return found
+
+    def _table(self, schema: str, name: str) -> SourceTable:
+        full = f"{visible(schema)}.{visible(name)}"
+        rows = self._connection.execute(
+            "SELECT c.oid::int8, c.relkind::text, c.relpersistence::text, c.relreplident::text, "
+            "greatest(c.reltuples, 0)::int8 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = %s AND c.relname = %s",
+            (schema, name),
+        ).fetchall()
+        if not rows or rows[0][1] not in "rp":
+            raise NotFound(f"PostgreSQL {self._server.name} has no table {full}: name it as schema.table")
+        oid, kind, persistence, identity, count = rows[0]
+        if kind == "p":
+            raise InvalidRequest(f"table {full} is partitioned: name its partitions")
+        if persistence != "p":
+            raise InvalidRequest(
+                f"table {full} is not logged, so it has no changes to follow: ALTER TABLE … SET LOGGED"
+            )
+        keys = self._keys(oid, "i.indisreplident" if identity == "i" else "i.indisprimary")
+        if identity == "n" or (identity == "d" and not keys) or (identity == "i" and not keys):
+            raise InvalidRequest(_NO_IDENTITY.format(full))
+        return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f")
+
+    def columns(self, oid: int) -> tuple[tuple[str, pa.DataType], ...]:
+        """The columns that pgoutput sends: all but generated ones."""
+        rows = self._connection.execute(
+            "SELECT attname, atttypid::int8, atttypmod FROM pg_attribute "
+            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
+            (oid,),
+        ).fetchall()
+        return tuple((name, arrow_type_of(type_id, modifier, self.type_info)) for name, type_id, modifier in rows)
+
+    def may_have_values(self, oid: int, columns: Sequence[str]) -> bool:
+        """True if existing rows may have values of new columns, because these have or had a default."""
+        return bool(
+            self._row(
+                "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = %s AND attname = ANY(%s) "
+                "AND NOT attisdropped AND (atthasdef OR atthasmissing OR attidentity <> '' OR attnotnull))",
+                (oid, list(columns)),
+            )[0]
+        )
+
+    def _keys(self, oid: int, which: str) -> tuple[str, ...]:
+        rows = self._connection.execute(
+            "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey) WITH ORDINALITY k(attnum, n) "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+            f"WHERE i.indrelid = %s AND {which} AND k.n <= i.indnkeyatts ORDER BY k.n",
+            (oid,),
+        ).fetchall()
+        return tuple(name for (name,) in rows)
+
+    def _type_info(self, type_id: int) -> TypeInfo:
+        rows = self._connection.execute(
+            "SELECT typtype::text, typbasetype::int8, typtypmod, CASE WHEN typcategory = 'A' AND typlen = -1 "
+            "THEN typelem::int8 ELSE 0 END FROM pg_type WHERE oid = %s",
+            (type_id,),
+        ).fetchall()
+        return TypeInfo(*rows[0]) if rows else TypeInfo("b", 0, -1, 0)  # dropped since: its values are text
+
+    def ensure_publication(self, name: str, tables: Sequence[SourceTable]) -> None:
+        """Creates the publication, or adds missing tables to it. Raises InvalidRequest for one that lacks changes."""
+        rows = self._connection.execute(
+            "SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
+            "WHERE pubname = %s",
+            (name,),
+        ).fetchall()
+        if not rows:
+            self._connection.execute(
+                sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(name), _only(tables))
+            )
+            return
+        if not rows[0][1]:
+            raise InvalidRequest(f"publication '{name}' does not publish all changes: name another one, or alter it")
+        found = self._connection.execute(
+            "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (name,)
+        ).fetchall()
+        missing = [t for t in tables if (t.schema, t.name) not in found]
+        if missing:
+            self._connection.execute(
+                sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(sql.Identifier(name), _only(missing))
+            )
+
+    def slot(self, name: str) -> SlotState | None:
+        """A slot that can be read; None without one. Raises InvalidRequest for one of another use, or a lost one."""
+        rows = self._connection.execute(
+            "SELECT plugin, database, current_database(), to_jsonb(s)->>'wal_status', active, "
+            "confirmed_flush_lsn::text, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 "
+            "FROM pg_replication_slots s WHERE slot_name = %s",
+            (name,),
+        ).fetchall()
+        if not rows:
+            return None
+        plugin, database, here, status, is_active, confirmed, held = rows[0]
+        if plugin != PLUGIN or database != here:
+            raise InvalidRequest(
+                f"slot '{name}' of PostgreSQL {self._server.name} has another use (plugin {plugin}, database "
+                f"{database}): name another one with --slot"
+            )
+        if status == "lost" or confirmed is None:
+            raise InvalidRequest(
+                f"slot '{name}' of PostgreSQL {self._server.name} is lost: the server has removed WAL that it needs "
+                "(max_slot_wal_keep_size). Run the command with --drop-slot, then with --copy-again"
+            )
+        return SlotState(parse_lsn(confirmed), held or 0, is_active)
+
+    def create_slot(self, name: str) -> None:
+        """Creates the slot; it holds WAL back from now on."""
+        self._connection.execute("SELECT pg_create_logical_replication_slot(%s, %s)", (name, PLUGIN))
+
+    def drop(self, slot: str, publication: str) -> bool:
+        """Drops the slot and, if it is named, the publication; True if there was a slot."""
+        found = self._connection.execute(
+            "SELECT active FROM pg_replication_slots WHERE slot_name = %s AND plugin = %s", (slot, PLUGIN)
+        ).fetchall()
+        if found and found[0][0]:
+            raise InvalidRequest(f"slot '{slot}' is in use: stop the process that ingests from it")
+        if found:
+            self._connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+        if publication:
+            self._connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(publication)))
+        return bool(found)
+
+    def end(self) -> int:
+        """The LSN up to which the server has written its WAL."""
+        return parse_lsn(self._row("SELECT pg_current_wal_flush_lsn()::text")[0])
+
+    def _row(self, statement: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
+        row = self._connection.execute(statement, values or None).fetchone()
+        assert row is not None
+        return row
+
+
+def _only(tables: Sequence[SourceTable]) -> sql.Composed:
+    """The tables in a statement, without those that inherit from them."""
+    return sql.SQL(", ").join(sql.SQL("ONLY {}").format(sql.Identifier(t.schema, t.name)) for t in tables)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    schema, dot, table = name.strip().rpartition(".")
+    if not table:
+        raise InvalidRequest(f"'{visible(name)}' is not the name of a table: write schema.table")
+    return (schema if dot else "public"), table

@@ -1,0 +1,103 @@
+"""A writer that copies an ordered source: the position in the source is committed with the rows (``lakelog ingest``).
+
+Its epochs are those of a streaming query. Each has the position after its rows, which the table's state keeps. So a
+writer that is killed at any moment continues with the next row: the position and the rows are one decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakelog.errors import Fenced
+from lakelog.table.commit.seal_thread import committer_for, sealer_for
+from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.log.lease_keeper import keep_lease
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import STREAM
+from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.staging.task_writer import TaskWriter
+
+
+def waiting_position(table: DynamicTable, writer: str) -> str:
+    """The position that is committed with the newest epoch of a writer, "" without one. Raises Unavailable."""
+    return _position(waiting_epochs(table, writer), writer)
+
+
+def _position(found: WaitingEpochs, writer: str) -> str:
+    decided = [r.position for r in found.waiting if r.writer == writer and r.position]
+    known = found.state.writers.get(writer)
+    return decided[-1] if decided else "" if known is None else known.position
+
+
+class PositionedWriter:
+    """Writes the rows of one source in its order; not for several threads.
+
+    ``writer`` names the source, and is the same in each process that continues it. A thread of this process seals the
+    epochs each ``commit.interval`` and compacts the table.
+    """
+
+    def __init__(self, table: DynamicTable, writer: str) -> None:
+        self._table, self._writer = table, writer
+        found = waiting_epochs(table, writer)
+        self._epoch = found.newest().get(writer, -1) + 1
+        self._position = _position(found, writer)
+        self._task: TaskWriter | None = None
+        if table.emits_log:
+            register_writer(table, writer)
+
+    @property
+    def table(self) -> DynamicTable:
+        """The table as this writer has opened it."""
+        return self._table
+
+    @property
+    def position(self) -> str:
+        """The position in the source that is committed, "" before the first commit."""
+        return self._position
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the open epoch."""
+        return 0 if self._task is None else self._task.written
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes rows, optionally with ``_row_kind``. Raises InvalidSchema, Unavailable, Fenced, TableReplaced."""
+        if self._task is None:
+            if self._table.emits_log:
+                keep_lease(self._table, self._writer, STREAM)
+            self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+        self._task.write(batch)
+
+    def commit(self, position: str) -> int:
+        """Commits the open epoch with the position after it; returns its number of rows.
+
+        Raises Fenced if another process has decided this epoch: it copies the same source, and a new writer continues
+        from its position. Raises CommitUnknown, Unavailable, TableReplaced, and the errors of an earlier seal.
+        """
+        task = self._task or TaskWriter(self._table, self._writer, self._epoch, lane=0)
+        self._task = None
+        result = replace(task.finish(), position=position)
+        committer = committer_for(self._table, self._writer)
+        record = committer.commit(self._epoch, [result])
+        if record is None or record.accepted != {result.attempt}:
+            raise Fenced(
+                f"epoch {self._epoch} of writer {self._writer} of table {self._table.name} was committed by another "
+                "process, which copies the same source: run only one"
+            )
+        self._epoch += 1
+        self._position = position
+        sealer_for(committer, take_over_best_effort).notify()
+        return result.row_count
+
+    def seal(self) -> None:
+        """Makes a snapshot of the committed epochs now, for the end of a run. Raises Unavailable, CommitConflict."""
+        sealer_for(committer_for(self._table, self._writer), take_over_best_effort).seal_now()
+
+    def close(self) -> None:
+        """Discards the open epoch. The next epoch takes its rows in the log back."""
+        if self._task is not None:
+            self._task.close()
+            self._task = None

@@ -1,0 +1,85 @@
+"""A writer whose epochs have the position in its source: what is committed with it, and what another process sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelog import Table, connect
+from lakelog.errors import Fenced
+from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+
+LOGS = {"no log": {}, "embedded": {"log-store.enabled": "true"}}
+
+
+@pytest.fixture(params=LOGS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    return lake.create_table("db.t", {"id": "int", "v": "string"}, primary_key="id", options=LOGS[request.param])
+
+
+def rows(*ids: int, v: str = "a") -> pa.RecordBatch:
+    return pa.record_batch({"id": pa.array(ids, pa.int32()), "v": [v] * len(ids)})
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(row["id"] for row in table.scan().to_arrow().to_pylist())
+
+
+def test_rows_and_position_are_one_commit(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    writer.write(rows(1, 2))
+    assert (writer.position, waiting_position(table.logical, "copy"), ids(table)) == ("", "", [])
+    assert writer.commit("p1") == 2
+    assert (waiting_position(table.logical, "copy"), ids(table)) == ("p1", [1, 2])
+    writer.seal()
+    assert PositionedWriter(table.logical, "copy").position == "p1"
+
+
+def test_rows_without_a_commit_are_not_in_the_table(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    writer.write(rows(1))
+    writer.commit("p1")
+    writer.write(rows(2))
+    writer.close()
+    again = PositionedWriter(table.logical, "copy")
+    again.write(rows(3))
+    again.commit("p2")
+    again.seal()
+    assert ids(table) == [1, 3]
+    if table.log is not None:
+        options = {"log.consistency": "transactional"}
+        tailed = [r["id"] for b in table.tail("earliest", stop="latest", options=options) for r in b.to_pylist()]
+        assert sorted(tailed) == [1, 3]
+
+
+def test_an_epoch_without_rows_stores_a_position(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    assert writer.commit("p1") == 0
+    writer.seal()
+    assert waiting_position(table.logical, "copy") == "p1"
+
+
+def test_the_position_survives_other_commits(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    writer.write(rows(1))
+    writer.commit("p1")
+    writer.seal()
+    with table.writer() as other:
+        other.write(rows(9))
+    table.compact()
+    table.truncate(options={"emit.mode": "file"})
+    assert waiting_position(table.logical, "copy") == "p1"
+
+
+def test_a_process_that_was_overtaken_is_fenced(table) -> None:
+    suspended = PositionedWriter(table.logical, "copy")
+    suspended.write(rows(1, 2))
+    other = PositionedWriter(table.logical, "copy")
+    other.write(rows(1, 3))  # as many rows
+    other.commit("p1")
+    with pytest.raises(Fenced, match="another process"):
+        suspended.commit("p2")
+    assert (waiting_position(table.logical, "copy"), ids(table)) == ("p1", [1, 3])
