@@ -78,3 +78,9 @@ def test_the_python_reference_has_the_names_of_the_package(site: Path) -> None:
     text = (site / "reference" / "python.html").read_text(encoding="utf-8")
     for name in ("connect", "Lake.sql", "Lake.write", "Table.scan", "Table.tail", "Table.merge", "Table.create_tag"):
         assert re.search(rf'id="lakelog\.lake[\w.]*\.{re.escape(name)}"', text), name
+
+
+def test_the_picture_of_the_first_page_fits_a_phone() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert blocks and max(len(line) for block in blocks for line in block.splitlines()) <= 52

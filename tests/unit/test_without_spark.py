@@ -103,3 +103,13 @@ def test_the_command_line_says_the_same(tmp_path: Path, no_spark: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: this needs Spark, which is not installed: pip install 'lakelog[spark]'")
+
+
+@pytest.mark.parametrize("version", [None, "3.5.1", "4.1.2"])
+def test_the_doctor_runs_all_its_checks(tmp_path: Path, no_spark: Path, version: str | None) -> None:
+    place = no_spark if version is None else old_spark(tmp_path / "old", version)
+    script = "from lakelog.cli.main import main; sys.argv[1:] = ['doctor', '--format', 'csv']; main()"
+    code = f"import sys; sys.path[:0] = {[str(place), SOURCE]!r}\n{script}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "\nstorage,pass," in done.stdout and "\ncatalog,pass," in done.stdout, done.stderr
+    assert not any(line.startswith("session,") for line in done.stdout.splitlines())

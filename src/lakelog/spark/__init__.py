@@ -9,8 +9,8 @@ from lakelog.errors import NotInstalled
 from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
 _STILL = (
-    "Without Spark, Python reads and writes tables: lake.table(…).scan(), tail(), writer(), lake.write(…), "
-    "and SQL's CREATE, ALTER, DROP, SHOW, DESCRIBE and CALL"
+    "Without Spark, Python reads and writes tables: lake.table(…).scan(), tail(), writer(), merge(…), lake.write(…), "
+    "and in SQL: CREATE, ALTER, DROP, SHOW, DESCRIBE, CALL, and simple SELECT, INSERT, UPDATE and DELETE"
 )
 
 

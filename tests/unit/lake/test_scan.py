@@ -79,6 +79,7 @@ def test_a_filter_is_text_tuples_or_an_expression(table: Table, given: object, e
         ([("id", "=", 1.5)], InvalidRequest, "not a value for column 'id'"),
         ([("id", "in", 3)], InvalidRequest, "takes a list"),
         (["id", "=", 1], InvalidRequest, r"'id', which is no condition: write \(column, operator, value\)"),
+        (pl.col("id") > 1, InvalidRequest, "a filter is text, tuples or an Arrow expression, not Expr: write"),
         ([("day", "=", 3)], InvalidRequest, "column 'day'"),
         ([("day", "=", datetime.datetime(2024, 1, 1))], InvalidRequest, "column 'day'"),
     ],

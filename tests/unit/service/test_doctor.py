@@ -360,7 +360,7 @@ def test_tables_are_reported_with_their_needs(around: CheckContext) -> None:
         with lake.table("db.ill").writer() as writer:
             writer.write(pa.table({"id": pa.array([number], pa.int32())}))
     findings = look("tables", around)
-    assert findings[-1].found == "1 of 2 tables are well"
+    assert findings[-1].found == "1 of 2 tables are healthy"
     assert findings[0].outcome == "warn"
     assert findings[0].found.startswith("table db.ill: ")
     assert "lakelog compact db.ill" in findings[0].what_to_do

@@ -212,3 +212,10 @@ def test_an_unknown_column_is_the_error_that_it_is(lake: Lake) -> None:
     lake.sql(f"create table db.t {_COLUMNS}")
     with pytest.raises(InvalidSchema, match="'idd'"):
         lake.sql("insert into db.t (idd) values (1)")
+
+
+def test_explain_names_the_command_and_no_parser_warns(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    lake.sql(f"create table db.t {_COLUMNS}")
+    with pytest.raises(NotInstalled):
+        lake.sql("explain select id from db.t where id > 1")
+    assert caplog.messages == []

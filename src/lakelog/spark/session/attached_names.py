@@ -248,6 +248,11 @@ def _set_database(lake: AttachedLake, spark: Callable[..., Any], self: Any, dbNa
         spark(self, dbName)
 
 
+def _current_database(lake: AttachedLake, spark: Callable[..., Any], self: Any) -> str:
+    *_, database, _ = lake.full("t").split(".")
+    return database if database in lake.databases() else str(spark(self))
+
+
 def _list_databases(lake: AttachedLake, spark: Callable[..., Any], self: Any, pattern: str | None = None) -> list[Any]:
     own = lake.run("SHOW DATABASES" + ("" if pattern is None else f" LIKE '{pattern}'"))[0].column(0).to_pylist()
     found = [spark_catalog.Database(name, "lakelog", None, "") for name in own]
@@ -358,6 +363,7 @@ _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable
             "tableExists": _table_exists,
             "databaseExists": _database_exists,
             "setCurrentDatabase": _set_database,
+            "currentDatabase": _current_database,
             "listDatabases": _list_databases,
             "listTables": _list_tables,
             "getTable": _get_table,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -128,7 +129,30 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
-    spark.dataSource.register(named)
+    with _active(spark):
+        spark.dataSource.register(named)
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Makes a classic session the active one of this thread.
+
+    Spark checks the name of a new source in the active session: it would refuse the name in every further session.
+    """
+    if is_remote():
+        yield
+        return
+    jvm: Any = spark._jvm
+    sessions = SparkSession._get_j_spark_session_class(jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _take_own_python(spark: SparkSession) -> None:

@@ -29,8 +29,8 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         if overwrite:
             raise InvalidRequest(
-                f"outputMode('complete') into table {table.name} is not supported: use append, or update with a "
-                f"primary key"
+                f"outputMode('complete') into table {table.name} is not supported: use append, or write the rows of "
+                f"outputMode('update') with foreachBatch and lake.write(batch, '{table.name}')"
             )
         check_columns(schema, table.schema, table.name)
         EventTime.of(table)  # raises for options that would fail every task

@@ -36,7 +36,9 @@ class NeedsSpark(Exception):
 
 
 def parsed(text: str) -> exp.Expr:
-    """The tree of an expression or a query. Raises NeedsSpark if it cannot be parsed."""
+    """The tree of an expression or a query. Raises NeedsSpark if it cannot be parsed, and for EXPLAIN."""
+    if re.match(r"explain\b", text.lstrip(), re.IGNORECASE):
+        raise NeedsSpark  # sqlglot would warn
     try:
         return sqlglot.parse_one(text, dialect="spark")
     except (SqlglotError, RecursionError):

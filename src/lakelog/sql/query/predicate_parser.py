@@ -62,6 +62,11 @@ def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Conditi
     Python and SQL, ``in`` and ``not in``; ``=`` and ``!=`` with None test for NULL. Raises InvalidRequest,
     InvalidSchema for an unknown column.
     """
+    if not isinstance(given, tuple | list):
+        raise InvalidRequest(
+            f'a filter is text, tuples or an Arrow expression, not {type(given).__name__}: write "id > 1", '
+            "[('id', '>', 1)] or pyarrow.compute.field('id') > 1"
+        )
     conditions: Sequence[Any] = [given] if isinstance(given, tuple) and given and isinstance(given[0], str) else given
     for part in conditions:
         if not isinstance(part, tuple | list):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from lakelog.errors import LakelogError
+from lakelog.options.registry import Registry
 from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.spark.session.session import session_at, session_gaps
 
+_SPARK: Final[Registry[Any]] = Registry(
+    "session",
+    {"at": "lakelog.spark.session.session:session_at", "gaps": "lakelog.spark.session.session:session_gaps"},
+)
+"""Loaded for a session only, so that the doctor runs without PySpark."""
 _START: Final = "check the address, and that the server runs: $SPARK_HOME/sbin/start-connect-server.sh"
 
 
@@ -22,7 +27,7 @@ class SessionCheck(Check):
         session = around.session
         if around.remote is not None:
             try:
-                session = session_at(remote=around.remote)
+                session = _SPARK.create("at", remote=around.remote)
                 _ = session.version
             except LakelogError:
                 raise
@@ -32,7 +37,7 @@ class SessionCheck(Check):
                 return
         if session is None:
             return
-        gaps = session_gaps(session)
+        gaps = _SPARK.create("gaps", session)
         for gap in gaps:
             found = "is not set" if gap.found is None else f"is {gap.found}"
             yield self.warned(

@@ -44,4 +44,4 @@ class TablesCheck(Check):
             ]
             yield from (self.warned(found, to_do) for found, to_do in problems)
             well += not problems
-        yield self.passed(f"{well} of {seen} tables are well" if seen else "no tables yet")
+        yield self.passed(f"{well} of {seen} tables are healthy" if seen else "no tables yet")
