@@ -17,8 +17,8 @@ OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
-        .venv .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
-        test-docs test-on-connect test-single
+        .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
+        test-docs test-lowest test-on-connect test-single
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +55,9 @@ test-all: test test-more test-long ## test, test-more and test-long
 
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
 SINGLE := test-chaos test-catalogs test-on-connect
-LANES := test-kafka test-pulsar test-storage test-docs test-browser
+LANES := test-kafka test-pulsar test-storage test-docs test-browser test-lowest
 test-more test-single $(LANES) $(SINGLE): export LAKELOG_NO_SKIPS := 1
-test-more: test-spark test-deep $(LANES) test-single ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
+test-more: test-spark test-deep $(LANES) test-single ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
 
 $(LANES) $(SINGLE): .venv/spark-classes.jsa
 
@@ -82,6 +82,10 @@ test-catalogs:
 
 test-docs:
 	$(PYTEST) -n 2 --dist worksteal tests/docs
+
+# Without PySpark, of which test-long has the lowest version.
+test-lowest: .venv-lowest
+	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
 
 test-on-connect:
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
@@ -143,6 +147,11 @@ fmt: .venv ## format the code
 # What Spark's JVMs load, so that those of the tests start in half the time.
 .venv/spark-classes.jsa: pyproject.toml scripts/class_archive.py | .venv need-java
 	.venv/bin/python scripts/class_archive.py $@
+
+LOWEST_EXTRAS := kafka orc sql-catalog rest
+.venv-lowest: .venv
+	@scripts/environment .venv-lowest -e '.[kafka,orc,sql-catalog,rest]' pandas pytest pytest-timeout pytest-xdist hypothesis \
+	    $$(.venv/bin/python scripts/lowest_versions.py $(LOWEST_EXTRAS))
 
 .venv-oldest:
 	@scripts/environment .venv-oldest -e '.[all,dev]' '$(OLDEST_PYSPARK)'

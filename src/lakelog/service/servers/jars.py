@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
 from lakelog.errors import Unavailable
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -67,6 +64,9 @@ def _with_maven(coordinates: Sequence[str], directory: Path, alone: bool) -> Non
 
 def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> None:
     """Spark's own resolver (``MavenUtils``) through a bare gateway: no session, no ``mvn``."""
+    import pyspark  # noqa: PLC0415  # only here: Maven resolves without Spark
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
+
     spark_jars = Path(pyspark.__file__).parent / "jars"
     port = launch_gateway(classpath=f"{spark_jars}/*", die_on_exit=True)
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
