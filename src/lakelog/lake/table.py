@@ -23,7 +23,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.query.predicate_parser import Condition, filter_of, parse_filter
+from lakelog.sql.query.predicate_parser import Condition, predicate_of
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.log.scan import LogScan
@@ -135,35 +135,32 @@ class Table(TableHistory, TableChanges):
         ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``, tuples such as ``[("id", ">", 1)]`` (all must be
         true), or an Arrow expression. Text and tuples skip files, an expression only drops rows. The result has
         ``to_arrow()``, ``to_polars()``, ``to_pandas()``, ``to_batches()``, ``head()``, ``count()``, ``limit()``,
-        ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB accept it directly. Raises
-        InvalidRequest for a bad column or filter.
+        ``plan()``, ``explain()`` and the Arrow stream interface, so polars, pandas and DuckDB accept it directly.
+        Raises InvalidRequest for a bad column or filter.
         """
         hints = hints_of(snapshot_id, tag, timestamp, incremental_between)
         scan = scan_of(self._table.with_hints({**canonical_options(options or {}, "read"), **hints}))
         if isinstance(filter, pc.Expression):
             return replace(scan, residual=filter).select(columns)
-        predicate = parse_filter(filter, scan.row_schema) if isinstance(filter, str) else filter
-        if predicate is not None and not isinstance(predicate, Predicate):
-            predicate = filter_of(predicate, scan.row_schema)
-        return scan.where(predicate).select(columns)
+        return scan.where(predicate_of(filter, scan.row_schema)).select(columns)
 
     def stream_plan(
         self,
         from_snapshot: int | None = None,
         columns: Sequence[str] | None = None,
-        filter: str | Predicate | None = None,
+        filter: Filter = None,
         options: Mapping[str, str] | None = None,
     ) -> Iterator[StreamPlan]:
         """The changes that a stream of the files emits up to the newest snapshot, plan by plan; no log needed.
 
         ``from_snapshot`` is the first snapshot whose changes are read, to resume a stream. Without it the stream starts
-        at the point set by ``scan.mode``, by default with the full newest snapshot. A plan has ``next`` (the
+        at the point set by ``scan.mode``, by default with the full newest snapshot. ``filter`` is text or tuples, as in
+        ``scan``. A plan has ``next`` (the
         ``from_snapshot`` to resume with), ``to_batches()`` and ``to_arrow()``; rows have a column ``_row_kind``. Raises
         NotFound if a snapshot has expired.
         """
         stream = FileStream(self._table.with_hints(canonical_options(options or {}, "read")))
-        predicate = parse_filter(filter, stream.row_schema) if isinstance(filter, str) else filter
-        stream = stream.where(predicate).select(columns)
+        stream = stream.where(predicate_of(filter, stream.row_schema)).select(columns)
         return stream.plans(stream.start() if from_snapshot is None else StreamStart(None, from_snapshot))
 
     def tail(
@@ -323,7 +320,7 @@ class Table(TableHistory, TableChanges):
         partition, and the errors of reading and writing files; finished work stays committed.
         """
         self._table.check_writable()
-        condition = None if where is None else parse_filter(where, self._table.schema)
+        condition = predicate_of(where, self._table.schema)
         chosen = chosen_partitions(self._table, partitions, condition)
         executor = None if on_spark is False else self._executor(on_spark is True)
         return compact_table(self._table, full, chosen, executor, progress)

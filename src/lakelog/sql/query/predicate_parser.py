@@ -78,6 +78,13 @@ def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Conditi
     return Or(*parts) if parts and not isinstance(conditions[0], tuple) else And(*parts)
 
 
+def predicate_of(given: Any, schema: TableSchema) -> Predicate | None:
+    """The filter that a user gives as text, as conditions or as a predicate. Raises as the two functions above."""
+    if given is None or isinstance(given, Predicate):
+        return given
+    return parse_filter(given, schema) if isinstance(given, str) else filter_of(given, schema)
+
+
 def filtered(scan: _S, text: str | None) -> _S:
     """A scan with a filter from text; without text the scan itself. Raises as ``parse_filter``."""
     return scan if text is None else scan.where(parse_filter(text, scan.row_schema))

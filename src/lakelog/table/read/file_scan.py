@@ -45,6 +45,16 @@ class Scan(TableScan):
                 return self._chosen(self._plan())
         return self._chosen(self._plan())
 
+    def explain(self) -> str:
+        """The files that the read takes, as text for a person: what the filter has not skipped, and what is merged."""
+        splits, newest = self.plan(), self.table.store.latest_snapshot()
+        files, rows = sum(len(s.files) for s in splits), sum(s.row_count for s in splits)
+        merged, inline = sum(s.needs_merge for s in splits), sum(len(s.inline_runs) for s in splits)
+        total = 0 if newest is None else len(list(self.table.store.live_entries(newest)))
+        out = f"{self!r}\n  files: {files} of {total} of the newest snapshot, {rows:,} rows before filters and merges"
+        out += f"\n  splits: {len(splits)}, of which {merged} merge sorted runs"
+        return out + (f"\n  decided epochs: {inline} runs of rows that are in no file yet" if inline else "")
+
     def _chosen(self, splits: list[Split]) -> list[Split]:
         """The splits, limited to the data files in ``scan.data-files`` if set. Raises CommitConflict."""
         given = self.table.options.get_typed(SCAN_DATA_FILES)
