@@ -72,8 +72,7 @@ class Committer:
         """
         with self.lock:
             # 1 already decided?
-            record, is_made = None, False
-            is_left_out = any(r.replay for r in results)
+            record, is_made, is_left_out = None, False, any(r.replay for r in results)
             if is_left_out or self._stale(epoch):
                 found = self._read_epochs()
                 sealed = self.state.writers.get(self.writer)
@@ -87,6 +86,7 @@ class Committer:
                 if record is None and is_left_out:  # a later epoch is decided, but not this one
                     self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
+            self.search.run(self.table)  # whoever seals this epoch does not read those before it again
             if record is None:
                 record, is_made = self._decide(epoch, results)
             if record is None:

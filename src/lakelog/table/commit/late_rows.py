@@ -87,8 +87,9 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
 class LateRowSearch:
     """Records that healings of some writers have read, which are searched for late rows together, before a seal.
 
-    Whoever seals an epoch heals it before, and reads the same records. So a search that is dropped, because another
-    process has sealed, or because this one ends, is made by the other one.
+    Whoever seals the last epoch of a writer heals it before, and reads the same records. So a search that is dropped,
+    because another process has sealed, or because this one ends, is made by the other one. It does not read those of
+    the epochs before the last again, so a writer searches these before it decides the next one.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,9 @@ from lakelog.table.model.log_state import LogState, newest_state
 _RECENT_MS: Final = 10_000
 """Age of the last seal of another writer up to which the table counts as shared."""
 _TIMEOUT_S: Final = 3.0
-"""Time without a new snapshot after which a writer no longer waits for the holder of the turn."""
+"""Time without a seal after which a writer no longer waits for the holder of the turn."""
+_SEALS_S: Final = 6.0
+"""Time by which the seals of others prolong the wait. They would do so for ever if they never took these epochs."""
 _PAUSE_S: Final = (0.005, 0.2)
 """The first and the longest pause between two looks at the newest snapshot."""
 
@@ -38,17 +40,18 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
         return seal(committer)
-    newest, pause, end = -1, _PAUSE_S[0], monotonic_s() + _TIMEOUT_S
+    seen, pause, end = committer.state.writers, _PAUSE_S[0], monotonic_s() + _TIMEOUT_S
+    latest = end + _SEALS_S
     while not _take(table) and monotonic_s() < end:
         sleep(pause * (0.5 + random_fraction()))
         pause = min(_PAUSE_S[1], pause * 1.5)
-        snapshot, state = newest_state(table.store)
+        state = newest_state(table.store)[1]
         if state.sealed_epoch(committer.writer) >= known.epoch:
             committer.tip = max(committer.tip, state.chain)
             committer.search.take()  # the other one has made it
             return seal(committer) if marks else None
-        if snapshot is not None and snapshot.id != newest:
-            newest, end = snapshot.id, monotonic_s() + _TIMEOUT_S
+        if state.writers != seen:  # the snapshots of compactions and of other engines seal nothing
+            seen, end = state.writers, min(latest, monotonic_s() + _TIMEOUT_S)
     try:
         return seal(committer)
     finally:
@@ -63,11 +66,11 @@ def _is_shared(state: LogState, writer: str) -> bool:
 
 
 def _take(table: DynamicTable) -> bool:
-    """Takes the turn; False if another writer may have it."""
+    """Takes the turn; False if another writer has it. If the storage does not tell, this one seals at once."""
     try:
         return table.io.create(_path(table), b"")
     except LakelogError:
-        return False
+        return True
 
 
 def _path(table: DynamicTable) -> str:

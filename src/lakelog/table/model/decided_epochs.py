@@ -55,6 +55,10 @@ class DecidedEpochs:
         """One record of a writer's lane; None if it was never created, or is sealed and forgotten."""
         return self._own(self._read(self._staged_path(writer, epoch)))
 
+    def lane(self, writer: str) -> list[int]:
+        """The epochs of a writer's lane that have a record, ascending. Reads none."""
+        return [epoch for _, epoch in _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")]
+
     def of(self, writer: str) -> list[EpochRecord]:
         """The records of a writer's epochs, ascending."""
         found = self.links() if self.keyed else []

@@ -83,7 +83,8 @@ def _collect(
 def _without_gaps(table: DynamicTable, records: Sequence[EpochRecord], state: LogState) -> Iterator[EpochRecord]:
     """The records of lanes; before each, the earlier ones of its writer that a listing has missed.
 
-    A seal of a later epoch would count them as sealed.
+    A seal of a later epoch would count them as sealed. An epoch may have no record: a micro-batch without rows decides
+    nothing. Then a listing that begins now has the earlier ones, because they are older than a record that was read.
     """
     seen: set[tuple[str, int]] = {(r.writer, r.epoch) for r in records if not r.number}
     for record in (r for r in records if not r.number):
@@ -91,7 +92,8 @@ def _without_gaps(table: DynamicTable, records: Sequence[EpochRecord], state: Lo
         while epoch > state.sealed_epoch(record.writer) and (record.writer, epoch) not in seen:
             found = table.decided.staged(record.writer, epoch)
             if found is None:
-                break
+                epoch = max((e for e in table.decided.lane(record.writer) if e < epoch), default=-1)
+                continue
             seen.add((record.writer, epoch))
             missed.append(found)
             epoch -= 1
