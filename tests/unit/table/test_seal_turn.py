@@ -202,3 +202,16 @@ def test_a_listing_that_misses_an_epoch_of_a_lane_loses_none(tmp_path: Path, mon
         assert len(seal_staged(table.logical)) == 1
     writer.close()
     assert [row[0] for row in files(table)] == [row[0] for row in folded(table)] == told(table) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_one_writer_after_the_other_takes_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    table = make(tmp_path, key=key)
+    takes: list[object] = []
+    take = seal_turn._take
+    monkeypatch.setattr(seal_turn, "_take", lambda table: takes.append(table) or take(table))
+    for number in range(3):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    assert takes == []
+    assert len(table.scan().to_arrow()) == 3

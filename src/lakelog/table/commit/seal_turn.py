@@ -8,6 +8,7 @@ then the others wait for ``_TIMEOUT_S`` once, and one of them seals and deletes 
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from typing import Final
 
 from lakelog.errors import LakelogError
@@ -27,16 +28,20 @@ _SEALS_S: Final = 6.0
 """Time by which the seals of others prolong the wait. They would do so for ever if they never took these epochs."""
 _PAUSE_S: Final = (0.005, 0.2)
 """The first and the longest pause between two looks at the newest snapshot."""
+_CLOSED: Final[deque[str]] = deque(maxlen=1000)
+"""Writers that this process has closed lately: whoever opens one after the other is alone."""
 
 
 def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     """``seal``, or None once another writer has sealed the epochs of this one.
 
-    The last commit of ``committer`` has decided and healed. While only one writer commits, this is ``seal`` and makes
-    no further requests. Markers of epochs that another writer seals are appended by that writer. If it dies before, the
-    next seal of this one does so. With ``marks``, which the last seal of a writer has, they are in the log on return.
-    Raises as ``seal``.
+    The last commit of ``committer`` has decided and healed. While only this process commits, with one writer after the
+    other, this is ``seal`` and makes no further requests. Markers of epochs that another writer seals are appended by
+    that writer. If it dies before, the next seal of this one does so. With ``marks``, which the last seal of a writer
+    has, they are in the log on return. Raises as ``seal``.
     """
+    if marks:
+        _CLOSED.append(committer.writer)
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
         return seal(committer)
@@ -60,9 +65,10 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
 
 
 def _is_shared(state: LogState, writer: str) -> bool:
-    """True if another writer has sealed not long ago."""
+    """True if another writer, which this process has not closed, has sealed not long ago."""
     oldest = now_ms() - _RECENT_MS
-    return any(other.time_ms > oldest for name, other in state.writers.items() if name != writer)
+    recent = (name for name, other in state.writers.items() if other.time_ms > oldest and name != writer)
+    return any(name not in _CLOSED for name in recent)
 
 
 def _take(table: DynamicTable) -> bool:
