@@ -40,8 +40,6 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     that writer. If it dies before, the next seal of this one does so. With ``marks``, which the last seal of a writer
     has, they are in the log on return. Raises as ``seal``.
     """
-    if marks:
-        _CLOSED.append(committer.writer)
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
         return seal(committer)
@@ -62,6 +60,11 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     finally:
         with contextlib.suppress(LakelogError):
             table.io.delete(_path(table))
+
+
+def close_writer(writer: str) -> None:
+    """Notes that a writer of this process commits no more."""
+    _CLOSED.append(writer)
 
 
 def _is_shared(state: LogState, writer: str) -> bool:

@@ -17,7 +17,7 @@ from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal_turn import seal_in_turn
+from lakelog.table.commit.seal_turn import close_writer, seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import begin_use, drop_lease
 from lakelog.table.log.register import register_writer
@@ -142,6 +142,7 @@ class TableWriter:
         if self._has_rows():
             with after_decision(self._table.name):
                 seal_in_turn(self._committer, marks=True)
+        close_writer(self._writer)
         drop_lease(self._table, self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)
