@@ -75,7 +75,11 @@ def test_a_table_with_rows_of_others_is_refused(database, lake) -> None:
 
 
 def test_no_error_shows_the_password(database, lake) -> None:
-    for address in (database.url.replace("lake-hush", "wrong-hush"), database.url.replace("postgres://", "pg://")):
+    for address in (
+        database.url.replace("lake-hush", "wrong-hush"),
+        database.url.replace("postgres://", "pg://"),
+        "postgres://user@host/database?password=hush&nothing=1",
+    ):
         with pytest.raises(Exception, match=r"postgres|PostgreSQL") as failed:
             list(lake.ingest(address, ["t"], "db").run(once=True))
         assert "hush" not in str(failed.value)

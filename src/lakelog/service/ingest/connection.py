@@ -10,15 +10,14 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from lakelog.errors import InvalidRequest, LakelogError, Unavailable
-from lakelog.options.secrets import without_password
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _SETTINGS: Final = (
     "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex "
-    "-c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+    "-c row_security=off -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 )
-"""Settings on which the texts of values depend."""
+"""Settings on which the texts of values depend; a policy that hides rows is an error, as for ``pg_dump``."""
 _CONNECT_S: Final = 10
 _STARTS: Final = "the database system is "
 """Start of what a server says that starts, recovers or stops."""
@@ -33,8 +32,8 @@ class Server:
             self._parameters = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
             raise InvalidRequest(
-                f"'{without_password(url)}' is not an address of PostgreSQL: write postgres://user@host:5432/database"
-            ) from None
+                "the source is not an address of PostgreSQL: write postgres://user@host:5432/database"
+            ) from None  # a password may be anywhere in it
         if not self._parameters.get("dbname"):
             raise InvalidRequest("the address names no database: write postgres://user@host:5432/database")
 

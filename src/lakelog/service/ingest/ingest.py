@@ -15,6 +15,7 @@ the run waits for it and starts again at step 1.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import zlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Final
 
-from lakelog.errors import InvalidRequest, Unavailable
+from lakelog.errors import Fenced, InvalidRequest, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.metrics import METER
 from lakelog.lake import Lake
@@ -141,7 +142,7 @@ class Ingest:
             for table in source.tables(self.tables):
                 name, position = self.name_of(table), ""
                 if self.lake.table_exists(name):
-                    found = waiting_position(self.lake.table(name).logical, self.writer)
+                    found = waiting_position(self.lake.table(name).logical, self.writer).partition(" ")[0]
                     position = "" if Position.parse(found) is None else found
                 held, is_active = (slot.held_bytes, slot.is_active) if slot is not None else (0, False)
                 has_slot = slot is not None
@@ -204,19 +205,33 @@ class _Run:
         with self._server.errors():
             tables = self._checked(source, copy_again)
             # 2
+            unpublished, is_published = source.unpublished(self._publication, tables)
             for table in tables:
                 Target.create(self._lake, table, self._plan.name_of(table), self._plan.options)
-            source.ensure_publication(self._publication, tables)
-            if source.slot(self._slot) is None:
-                source.create_slot(self._slot)
-        for table in tables:
-            self._targets[table.id] = Target(self._lake, table, self._plan.name_of(table), self._plan.writer)
-        if copy_again:
+                self._targets[table.id] = Target(self._lake, table, self._plan.name_of(table), self._plan.writer)
             for target in self._targets.values():
-                target.mark()
-            self.has_marked = True
-        # 3
-        yield from self._copy()
+                lacks = target.is_of_another_table or target.source in unpublished
+                if copy_again or (lacks and target.position is not None):
+                    target.mark()
+            self.has_marked = copy_again
+            slot = source.slot(self._slot)
+            if slot is not None and not is_published:
+                source.drop(self._slot, "")  # it could not read what was written without the publication
+            is_new = leaves_nothing = slot is None
+            try:
+                if unpublished:
+                    source.publish(self._publication, unpublished, is_published)
+                if is_new or not is_published:
+                    source.create_slot(self._slot)
+                # 3
+                yield from self._copy()
+            except (Unavailable, Fenced):  # it starts again, or another process uses the slot
+                leaves_nothing = False
+                raise
+            finally:
+                if leaves_nothing and all(target.position is None for target in self._targets.values()):
+                    with contextlib.suppress(Exception):  # the reason is another error, or the end of the run
+                        source.drop(self._slot, "" if is_published else self._publication)
         # 4, 5
         yield from self._follow(source, once)
 
@@ -244,7 +259,12 @@ class _Run:
         if not missing:
             return
         with exported_snapshot(self._server) as snapshot:
+            if not snapshot.may_copy(self._slot):
+                raise Unavailable(f"another process copies the tables of slot '{self._slot}'")
             for target in missing:
+                target.reopen()
+                if target.position is not None:
+                    continue
                 name, expected, rows = target.name, target.source.rows, 0
                 yield IngestProgress("copy", name, 0, expected)
                 with self._server.errors():
@@ -296,6 +316,8 @@ class _Run:
             self._reached, self._is_open = message.end_lsn, False
         elif isinstance(message, Relation):
             self._relations[message.id] = message
+            if message.id in self._targets:
+                self._targets[message.id].renew()
         elif not isinstance(message, Other):
             changed = message.relations if isinstance(message, Truncate) else (message.relation,)
             for relation in changed:

@@ -11,8 +11,9 @@ from lakelog.errors import Corrupt
 class Position:
     """All transactions that committed before ``lsn`` are in the table, and the first ``done`` messages of the next one.
 
-    ``done`` is 0 except between two parts of a transaction. The text is ``0/16B3748``, or ``0/16B3748+120``. A table
-    whose copy has to start anew has the text ``copy``, and no position.
+    ``done`` is 0 except between two parts of a transaction. The text is ``0/16B3748``, or ``0/16B3748+120``. After a
+    space it may have the identity of the source table, which is not a part of the position. A table whose copy has to
+    start anew has the text ``copy``, and no position.
     """
 
     lsn: int
@@ -24,7 +25,7 @@ class Position:
         if text in ("", COPY):
             return None
         try:
-            lsn, _, done = text.partition("+")
+            lsn, _, done = text.partition(" ")[0].partition("+")
             return Position(parse_lsn(lsn), int(done or 0))
         except ValueError:
             raise Corrupt(f"{text[:100]!r} is not a position of PostgreSQL, such as 0/16B3748") from None

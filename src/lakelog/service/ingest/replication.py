@@ -104,7 +104,9 @@ class ReplicationStream:
         return decode(data[_DATA_HEADER:])
 
     def _why(self) -> str:
-        lines = self._pg.get_error_message().strip().splitlines()
+        result = self._pg.get_result()
+        text = self._pg.get_error_message() if result is None else result.error_message.decode(errors="replace")
+        lines = text.strip().splitlines()
         return lines[0] if lines else f"after {lsn_text(self.received)}"
 
     def __enter__(self) -> ReplicationStream:

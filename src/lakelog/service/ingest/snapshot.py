@@ -7,6 +7,7 @@ after it. The server drops the slot when its connection ends, whatever ends it.
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +24,8 @@ from lakelog.service.ingest.source import PLUGIN, SourceTable
 
 _ROWS: Final = 50_000
 _BYTES: Final = 16 << 20
+_LOCK: Final = 0x6C616B65
+"""First half of the number of lakelog's advisory locks."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,13 @@ class Snapshot:
 
     lsn: int
     connection: Connection
+
+    def may_copy(self, slot: str) -> bool:
+        """True if no other process copies the tables of a slot; it holds off others until the connection ends."""
+        found = self.connection.execute(
+            "SELECT pg_try_advisory_xact_lock(%s, %s)", (_LOCK, zlib.crc32(slot.encode()) >> 1)
+        )
+        return bool((found.fetchone() or (False,))[0])
 
     def read(self, table: SourceTable) -> Iterator[pa.RecordBatch]:
         """The rows of a table, in batches of at most some megabytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,10 +19,32 @@ from lakelog.service.ingest.position import parse_lsn
 
 PLUGIN: Final = "pgoutput"
 _OLDEST: Final = 100_000
+_TEXT: Final = 25
+_VARCHAR: Final = 1043
 _NO_IDENTITY: Final = (
     "table {0} has neither a primary key nor REPLICA IDENTITY FULL, so UPDATE and DELETE in the source would fail once "
     "it is published: run ALTER TABLE {0} REPLICA IDENTITY FULL, or add a primary key"
 )
+
+
+@dataclass(frozen=True)
+class SourceIdentity:
+    """Tells a table and its columns from others of the same names: the table's id, and a checksum of each column.
+
+    The checksum has the number, name and type of the column. Its text is ``16384:1a2b3c,4d5e6f``.
+    """
+
+    id: int
+    columns: frozenset[str]
+
+    @staticmethod
+    def parse(text: str) -> SourceIdentity | None:
+        """The identity of a text; None for ""."""
+        table, _, columns = text.partition(":")
+        return SourceIdentity(int(table), frozenset(columns.split(","))) if table else None
+
+    def __str__(self) -> str:
+        return f"{self.id}:{','.join(sorted(self.columns))}"
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,7 @@ class SourceTable:
     keys: tuple[str, ...]
     rows: int
     is_full: bool
+    identity: SourceIdentity
 
     @property
     def full_name(self) -> str:
@@ -92,23 +116,39 @@ class Source:
         full = f"{visible(schema)}.{visible(name)}"
         rows = self._connection.execute(
             "SELECT c.oid::int8, c.relkind::text, c.relpersistence::text, c.relreplident::text, "
-            "greatest(c.reltuples, 0)::int8 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "greatest(c.reltuples, 0)::int8, has_table_privilege(c.oid, 'SELECT') "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE n.nspname = %s AND c.relname = %s",
             (schema, name),
         ).fetchall()
         if not rows or rows[0][1] not in "rp":
             raise NotFound(f"PostgreSQL {self._server.name} has no table {full}: name it as schema.table")
-        oid, kind, persistence, identity, count = rows[0]
+        oid, kind, persistence, identity, count, is_readable = rows[0]
         if kind == "p":
             raise InvalidRequest(f"table {full} is partitioned: name its partitions")
         if persistence != "p":
             raise InvalidRequest(
                 f"table {full} is not logged, so it has no changes to follow: ALTER TABLE … SET LOGGED"
             )
+        if not is_readable:
+            raise InvalidRequest(f"the user of PostgreSQL {self._server.name} may not read {full}: run GRANT SELECT")
         keys = self._keys(oid, "i.indisreplident" if identity == "i" else "i.indisprimary")
         if identity == "n" or (identity == "d" and not keys) or (identity == "i" and not keys):
             raise InvalidRequest(_NO_IDENTITY.format(full))
-        return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f")
+        columns = SourceIdentity(oid, frozenset(self.column_marks(oid).values()))
+        return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f", columns)
+
+    def column_marks(self, oid: int) -> dict[str, str]:
+        """Each column of a table and its checksum, as of now; nothing for a table that was dropped."""
+        rows = self._connection.execute(
+            "SELECT attname, attnum, atttypid::int8, atttypmod FROM pg_attribute "
+            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
+            (oid,),
+        ).fetchall()
+        return {
+            name: f"{zlib.crc32(repr((name, n, *_stored_form(kind, modifier))).encode()) & 0xFFFFFF:06x}"
+            for name, n, kind, modifier in rows
+        }
 
     def columns(self, oid: int) -> tuple[tuple[str, pa.DataType], ...]:
         """The columns that pgoutput sends: all but generated ones."""
@@ -141,33 +181,42 @@ class Source:
     def _type_info(self, type_id: int) -> TypeInfo:
         rows = self._connection.execute(
             "SELECT typtype::text, typbasetype::int8, typtypmod, CASE WHEN typcategory = 'A' AND typlen = -1 "
-            "THEN typelem::int8 ELSE 0 END FROM pg_type WHERE oid = %s",
+            "AND typdelim = ',' THEN typelem::int8 ELSE 0 END FROM pg_type WHERE oid = %s",
             (type_id,),
         ).fetchall()
         return TypeInfo(*rows[0]) if rows else TypeInfo("b", 0, -1, 0)  # dropped since: its values are text
 
-    def ensure_publication(self, name: str, tables: Sequence[SourceTable]) -> None:
-        """Creates the publication, or adds missing tables to it. Raises InvalidRequest for one that lacks changes."""
+    def unpublished(self, name: str, tables: Sequence[SourceTable]) -> tuple[list[SourceTable], bool]:
+        """The tables that a publication lacks, and whether it exists. Raises InvalidRequest for one that hides rows."""
         rows = self._connection.execute(
-            "SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
-            "WHERE pubname = %s",
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate "
+            "AND coalesce(to_jsonb(p)->>'pubviaroot', 'false') = 'false' AND NOT EXISTS (SELECT 1 "
+            "FROM pg_publication_rel r WHERE r.prpubid = p.oid AND (to_jsonb(r)->>'prqual' IS NOT NULL "
+            "OR to_jsonb(r)->>'prattrs' IS NOT NULL)) FROM pg_publication p WHERE pubname = %s",
             (name,),
         ).fetchall()
-        if not rows:
-            self._connection.execute(
-                sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(name), _only(tables))
+        if rows and not rows[0][0]:
+            raise InvalidRequest(
+                f"publication '{name}' does not publish all changes of its tables as they are (publish, WHERE, a list "
+                "of columns, or publish_via_partition_root): name another one, or alter it"
             )
-            return
-        if not rows[0][1]:
-            raise InvalidRequest(f"publication '{name}' does not publish all changes: name another one, or alter it")
         found = self._connection.execute(
             "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (name,)
         ).fetchall()
         missing = [t for t in tables if (t.schema, t.name) not in found]
-        if missing:
-            self._connection.execute(
-                sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(sql.Identifier(name), _only(missing))
-            )
+        for table in missing:
+            owns = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s"
+            if not self._row(owns, (table.id,))[0]:
+                raise InvalidRequest(
+                    f"the user of PostgreSQL {self._server.name} does not own {table.full_name}, and publication "
+                    f"'{name}' lacks it: let its owner add it, and name the publication with --publication"
+                )
+        return missing, bool(rows)
+
+    def publish(self, name: str, tables: Sequence[SourceTable], exists: bool) -> None:
+        """Adds tables to a publication, which is created if it does not exist."""
+        verb = sql.SQL("ALTER PUBLICATION {} ADD TABLE {}" if exists else "CREATE PUBLICATION {} FOR TABLE {}")
+        self._connection.execute(verb.format(sql.Identifier(name), _only(tables)))
 
     def slot(self, name: str) -> SlotState | None:
         """A slot that can be read; None without one. Raises InvalidRequest for one of another use, or a lost one."""
@@ -217,6 +266,11 @@ class Source:
         row = self._connection.execute(statement, values or None).fetchone()
         assert row is not None
         return row
+
+
+def _stored_form(kind: int, modifier: int) -> tuple[int, int]:
+    """A type and its modifier; varchar of any length is text, so a longer one changes no row."""
+    return (_TEXT, -1) if kind in (_TEXT, _VARCHAR) else (kind, modifier)
 
 
 def _only(tables: Sequence[SourceTable]) -> sql.Composed:

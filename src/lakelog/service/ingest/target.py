@@ -19,7 +19,7 @@ from lakelog.service.ingest.column_types import arrow_type_of, widens
 from lakelog.service.ingest.pgoutput import UNCHANGED, Delete, Insert, Relation, Truncate, Update
 from lakelog.service.ingest.position import COPY, Position
 from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
-from lakelog.service.ingest.source import Source, SourceTable
+from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 _KEYS_AT_ONCE: Final = 500
@@ -40,10 +40,12 @@ class Target:
         self._lake, self._writer_name = lake, writer
         self._open(lake.table(name))
         self._relation: Relation | None = None
+        self._is_renewed = False
         self._buffer: RowBuffer | None = None
         self._transaction = self._number = 0
         self._is_dirty = False
         self._parsed: tuple[str, Position | None] = "", None
+        self._identity = SourceIdentity.parse(self._writer.position.partition(" ")[2])
         self.committed = 0
 
     @staticmethod
@@ -84,6 +86,21 @@ class Target:
         return self._parsed[1]
 
     @property
+    def is_of_another_table(self) -> bool:
+        """True if the rows are those of a dropped or renamed table, whose name another one has now."""
+        return self._identity is not None and self._identity.id != self.source.id
+
+    def reopen(self) -> None:
+        """Reads the position anew, because another process may have copied the table."""
+        self.close()
+        self._open(self._lake.table(self.name))
+        self._identity = SourceIdentity.parse(self._writer.position.partition(" ")[2])
+
+    def renew(self) -> None:
+        """Notes that the source may have been altered: the next change compares its columns."""
+        self._is_renewed = True
+
+    @property
     def is_dirty(self) -> bool:
         """True if changes wait for a commit."""
         return self._is_dirty
@@ -108,7 +125,8 @@ class Target:
             self._writer.write(batch)
             rows += batch.num_rows
             yield rows
-        self._writer.commit(str(Position(lsn)))
+        self._identity = self.source.identity
+        self._writer.commit(self._text(Position(lsn)))
         METER.add(ROWS_INGESTED, rows, table=self.name)
 
     def apply(self, relation: Relation, change: Change, final_lsn: int, source: Source) -> int:
@@ -120,7 +138,7 @@ class Target:
         assert position is not None
         if position.has(final_lsn, number):
             return 0
-        if relation != self._relation:
+        if self._is_renewed or relation != self._relation:
             self._adopt(relation, Position(final_lsn, number), source)
         assert self._buffer is not None
         if isinstance(change, Truncate):
@@ -142,7 +160,7 @@ class Target:
         if not self._is_dirty:
             return 0
         self._flush()
-        rows = self._writer.commit(str(position))
+        rows = self._writer.commit(self._text(position))
         METER.add(ROWS_INGESTED, rows, table=self.name)
         self.committed += rows
         self._is_dirty = False
@@ -157,6 +175,9 @@ class Target:
     def close(self) -> None:
         """Discards what is not committed."""
         self._writer.close()
+
+    def _text(self, position: Position) -> str:
+        return f"{position} {self._identity}" if self._identity is not None else str(position)
 
     def _open(self, table: Table) -> None:
         self._table = table
@@ -202,6 +223,14 @@ class Target:
 
     def _adopt(self, relation: Relation, position: Position, source: Source) -> None:
         """Follows the columns of the source; commits what came before. Raises InvalidSchema, CopyAgain."""
+        self._is_renewed = False
+        marks = source.column_marks(relation.id)
+        now = SourceIdentity(relation.id, frozenset(marks.values())) if marks else self._identity
+        if relation == self._relation and now == self._identity:
+            return
+        former = self._identity.columns if self._identity is not None else frozenset(marks.values())
+        here = self._table.definition.field_names
+        replaced = [name for name, mark in marks.items() if mark not in former and name in here]
         flagged = {column.name for column in relation.columns if column.is_key}
         if relation.identity != "f" and flagged != set(self.source.keys):
             raise InvalidSchema(
@@ -214,11 +243,11 @@ class Target:
             columns
         )
         added, is_widened = self._follow_columns(columns, dropped)
-        self._relation = relation
+        self._relation, self._identity = relation, now
         self._key_places = [list(columns).index(name) for name in self.source.keys]
         keeps = bool(self.source.keys) and relation.identity != "f"
         self._buffer = RowBuffer(tuple(columns.items()), self._key_places, keeps)
-        if is_widened or (added and (dropped or source.may_have_values(relation.id, added))):
+        if is_widened or replaced or (added and (dropped or source.may_have_values(relation.id, added))):
             self.mark()
             raise CopyAgain
 
