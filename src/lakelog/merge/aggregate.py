@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,17 @@ from lakelog.merge.base import Indices, Mask, MergeEngine
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import IGNORE_RETRACT, FieldOptions
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType
+
+_NESTED: Final[Mapping[type[DataType], str]] = {ArrayType: "ARRAY", MapType: "MAP"}
+"""Types with parts that ``Aggregate.roots`` can name."""
 
 
 class Aggregate(ABC):
     """An aggregate function of one column; ``name`` is its name in the table's options.
 
-    ``roots`` are the types that it accepts; None: all. ``retracts`` is true if values can be taken back.
+    ``roots`` are the types that it accepts; None: all. ``ARRAY`` and ``MAP`` are those of any parts. ``retracts`` is
+    true if values can be taken back.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = None
@@ -30,7 +34,7 @@ class Aggregate(ABC):
         self.name, self.field = name, field
         self.options = FieldOptions(field.name, options)
         self.ignore_retract: bool = self.options.get(IGNORE_RETRACT)
-        root = field.type.root if isinstance(field.type, AtomicType) else ""
+        root = field.type.root if isinstance(field.type, AtomicType) else _NESTED.get(type(field.type), "")
         if self.roots is not None and root not in self.roots:
             raise InvalidOption(
                 f"option 'fields.{field.name}.aggregate-function' = '{name}' does not fit column '{field.name}' of "

@@ -11,7 +11,9 @@ from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGE_TRACKING, CHANGES, EMIT_MODE, INPUT, LOG_CONTENT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
-from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, SEQUENCE_FIELD
+from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
@@ -58,6 +60,16 @@ def check_mergeable(given: Mapping[str, str]) -> None:
                 f"option '{key}' = '{given[key]}' is not supported: {meaning}, which lakelog cannot merge; read and "
                 "write this table with another engine"
             )
+
+
+def check_kind_column(schema: TableSchema) -> None:
+    """Raises InvalidOption for a new table whose option ``rowkind.field`` names no column of text."""
+    name = schema.options.get(ROWKIND_FIELD.key)
+    if name is None:
+        return
+    kind = schema.field(name).type if name in schema.field_names else None
+    if not isinstance(kind, AtomicType) or kind.root not in ("CHAR", "VARCHAR"):
+        raise InvalidOption(f"option '{ROWKIND_FIELD.key}' = '{name}' must be a column of type STRING")
 
 
 def check_writable(given: Mapping[str, str]) -> None:

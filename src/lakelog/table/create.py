@@ -17,6 +17,7 @@ from lakelog.errors import (
     NotFound,
     Unavailable,
 )
+from lakelog.filestore.compaction.record_expiry import RecordExpiry
 from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
@@ -26,7 +27,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
-from lakelog.merge.table_rules import check_writable, default_log_content
+from lakelog.merge.table_rules import check_kind_column, check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.compatibility import with_defaults
 from lakelog.options.log import (
@@ -82,6 +83,8 @@ def create_table(
     if schema.is_keyed:
         engine_of(schema).check_options()
     check_producer(schema)
+    check_kind_column(schema)
+    RecordExpiry.of(schema)
     FileIndexWriter.of(schema)
     check_exportable(schema)
     with contextlib.suppress(NotFound):

@@ -7,6 +7,7 @@ import json
 import math
 import struct
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -127,6 +128,32 @@ def test_malformed_bytes_are_an_error(value: bytes, metadata: bytes) -> None:
     for read in (to_json, to_python):
         with pytest.raises(Corrupt, match="malformed VARIANT"):
             read(value, metadata)
+
+
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_a_value_of_many_levels_is_read_from_anywhere_in_a_program(before: str, after: str) -> None:
+    def nested(levels: int) -> str:
+        count = levels // (len(after))
+        return before * count + "1" + after * count
+
+    def called_from(calls: int, work: Callable[[], Any]) -> Any:
+        return called_from(calls - 1, work) if calls else work()
+
+    value, metadata = called_from(500, lambda: from_json(nested(400)))
+    assert called_from(500, lambda: to_json(value, metadata, exact=True)) == nested(400)
+    assert called_from(500, lambda: to_python(value, metadata)) == to_python(value, metadata)
+    for levels in (402, 100_000):
+        with pytest.raises(InvalidRequest, match="more than 400 levels"):
+            from_json(nested(levels))
+
+
+def test_a_value_of_more_levels_by_another_engine_is_read_and_has_no_text_for_the_log() -> None:
+    value = b"\x0c\x01"
+    for _ in range(1000):
+        value = b"\x0b\x01" + bytes(3) + len(value).to_bytes(3, "little") + value
+    assert to_json(value, NO_NAMES) == "[" * 1000 + "1" + "]" * 1000
+    with pytest.raises(InvalidRequest, match="more than 400 levels"):
+        to_json(value, NO_NAMES, exact=True)
 
 
 def test_the_arrow_type_is_known_by_its_mark_only() -> None:

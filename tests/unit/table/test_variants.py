@@ -108,8 +108,8 @@ def test_each_merge_engine_keeps_the_value_that_it_should(lake: Lake, engine: st
     assert texts_of(table.scan().to_arrow()) == want
 
 
-def test_functions_that_compare_values_are_refused(lake: Lake) -> None:
-    for function in ("max", "sum", "listagg"):
+def test_functions_that_compare_or_join_values_are_refused(lake: Lake) -> None:
+    for function in ("max", "sum", "listagg", "collect", "merge_map"):
         with pytest.raises(InvalidOption, match=f"'{function}' does not fit column 'v' of type VARIANT"):
             make(lake, **{"merge-engine": "aggregation", "fields.v.aggregate-function": function})
 
@@ -214,6 +214,17 @@ def test_statistics_count_nulls_only_and_no_filter_looks_into_a_value(lake: Lake
             "column 'v' of type VARIANT",
         ),
         ("(id int, v variant) with ('file-index.bloom-filter.columns' = 'v')", LakelogError, "VARIANT"),
+        (
+            "(id int, v variant, primary key (id)) with ('bucket' = '1', 'rowkind.field' = 'v')",
+            InvalidOption,
+            "'rowkind.field' = 'v' must be a column of type STRING",
+        ),
+        (
+            "(id int, v variant, primary key (id)) with ('bucket' = '1', 'record-level.expire-time' = '1 d', "
+            "'record-level.time-field' = 'v')",
+            InvalidOption,
+            "'record-level.time-field' = 'v' must be a column of type INT, BIGINT or TIMESTAMP",
+        ),
         ("(id int, v blob)", UnsupportedFeature, "type BLOB"),
         ("(id int, v vector<float, 3>)", UnsupportedFeature, "type VECTOR"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from lakelog.merge.aggregate import ByKey, frozen
 from lakelog.options.fields import DISTINCT
@@ -10,6 +10,8 @@ from lakelog.options.fields import DISTINCT
 
 class Collect(ByKey):
     """With ``distinct`` equal elements are kept once. The format does not define the order of the elements."""
+
+    roots: ClassVar[tuple[str, ...] | None] = ("ARRAY",)
 
     def add(self, accumulator: Any, value: Any) -> Any:
         if not self.options.get(DISTINCT):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from lakelog.merge.aggregate import ByKey, frozen
 
 
 class MergeMap(ByKey):
     """The newest value of each key of the maps. The format does not define the order of the entries."""
+
+    roots: ClassVar[tuple[str, ...] | None] = ("MAP",)
 
     def add(self, accumulator: Any, value: Any) -> Any:
         if accumulator is None or value is None:

@@ -10,10 +10,11 @@ import base64
 import json
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -36,6 +37,12 @@ _MOST_BYTES: Final = 128 << 20
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
+_MOST_LEVELS: Final = 400
+"""Maximum nesting of JSON text: a parser with Python's usual limit of 1000 nested calls reads it."""
+_TOO_DEEP: Final = f"it has more than {_MOST_LEVELS} levels of objects and arrays"
+T = TypeVar("T")
+
+
 class _Scalar(NamedTuple):
     """A value that is neither an object nor an array: its kind, and the number, text or bytes in it."""
 
@@ -44,25 +51,27 @@ class _Scalar(NamedTuple):
     scale: int = 0
 
 
+_Part: TypeAlias = _Scalar | dict[str, int] | list[int]
+"""A scalar, the places of an object's fields by their names, or the places of an array's elements."""
+
+
 def to_json(value: bytes, metadata: bytes, exact: bool = False) -> str:
     """The JSON text of a value, with the fields of its objects in the order of their bytes.
 
     Dates, times, bytes and UUIDs are text, as Spark's ``to_json`` writes them in UTC. ``exact`` writes doubles with an
-    exponent, so that ``from_json`` makes doubles of them again: the log's form. Raises Corrupt.
+    exponent, so that ``from_json`` makes doubles of them again: the log's form. Raises Corrupt, and InvalidRequest for
+    an exact text of more levels than ``from_json`` reads.
     """
 
-    def text_of(at: int) -> str:
-        found = reader.part(at)
+    def text_of(found: _Part, texts: Mapping[int, str]) -> str:
         if isinstance(found, _Scalar):
             return _scalar_json(found, exact)
         if isinstance(found, dict):
             by_place = sorted(found.items(), key=lambda field: field[1])
-            return "{" + ",".join(f"{_quoted(name)}:{text_of(place)}" for name, place in by_place) + "}"
-        return "[" + ",".join(map(text_of, found)) + "]"
+            return "{" + ",".join(f"{_quoted(name)}:{texts[place]}" for name, place in by_place) + "}"
+        return "[" + ",".join(texts[place] for place in found) + "]"
 
-    reader = _Reader(value, metadata)
-    text: str = _guarded(text_of)
-    return text
+    return _built(value, metadata, text_of, _MOST_LEVELS if exact else None)
 
 
 def to_python(value: bytes, metadata: bytes) -> Any:
@@ -71,30 +80,33 @@ def to_python(value: bytes, metadata: bytes) -> Any:
     A date or a time that Python does not have, and a timestamp with nanoseconds, is text. Raises Corrupt.
     """
 
-    def object_of(at: int) -> Any:
-        found = reader.part(at)
+    def object_of(found: _Part, objects: Mapping[int, Any]) -> Any:
         if isinstance(found, _Scalar):
             return _scalar_object(found)
         if isinstance(found, dict):
-            return {name: object_of(place) for name, place in found.items()}
-        return [object_of(place) for place in found]
+            return {name: objects[place] for name, place in found.items()}
+        return [objects[place] for place in found]
 
-    reader = _Reader(value, metadata)
-    return _guarded(object_of)
+    return _built(value, metadata, object_of)
 
 
 def from_json(text: str) -> tuple[bytes, bytes]:
     """The bytes of the value and of the metadata of JSON text.
 
-    Raises InvalidRequest for text that is not JSON, and for an object that has a name twice.
+    Raises InvalidRequest for text that is not JSON, for an object that has a name twice, and for more levels of objects
+    and arrays than ``_MOST_LEVELS``.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_fields, parse_float=_number, parse_int=_number, parse_constant=_no)
-        writer = _Writer()
-        body = writer.bytes_of(found)
-        metadata = writer.metadata()
-    except (ValueError, RecursionError) as why:
-        raise InvalidRequest(f"{text[:100]!r} is not JSON for a VARIANT: {why or 'it is nested too deeply'}") from None
+        try:
+            body, metadata = _encoded(text)
+        except RecursionError:
+            # the caller has used up most of Python's calls; a thread begins with all of them
+            with ThreadPoolExecutor(1) as thread:
+                body, metadata = thread.submit(_encoded, text).result()
+    except RecursionError:
+        raise InvalidRequest(f"{text[:100]!r} is not JSON for a VARIANT: {_TOO_DEEP}") from None
+    except ValueError as why:
+        raise InvalidRequest(f"{text[:100]!r} is not JSON for a VARIANT: {why}") from None
     if max(len(body), len(metadata)) > _MOST_BYTES:
         raise InvalidRequest(
             f"JSON of {len(text)} characters is too large for a VARIANT of at most {_MOST_BYTES} bytes"
@@ -102,10 +114,39 @@ def from_json(text: str) -> tuple[bytes, bytes]:
     return body, metadata
 
 
-def _guarded(read: Callable[[int], Any]) -> Any:
+def _encoded(text: str) -> tuple[bytes, bytes]:
+    found = json.loads(text, object_pairs_hook=_fields, parse_float=_number, parse_int=_number, parse_constant=_no)
+    writer = _Writer()
+    body = writer.bytes_of(found)
+    return body, writer.metadata()
+
+
+def _built(
+    value: bytes, metadata: bytes, build: Callable[[_Part, dict[int, Any]], T], most_levels: int | None = None
+) -> T:
+    """What ``build`` makes of the value, from its last part to its first: calls are not nested as the value is."""
+    reader = _Reader(value, metadata)
+    parts: dict[int, _Part] = {}
+    level, places = 0, [0]
     try:
-        return read(0)
-    except (IndexError, struct.error, UnicodeDecodeError, RecursionError, OverflowError) as why:
+        while places:
+            new = {place: reader.part(place) for place in places if place not in parts}
+            parts |= new
+            places = [
+                inner
+                for part in new.values()
+                if not isinstance(part, _Scalar)
+                for inner in (part.values() if isinstance(part, dict) else part)
+            ]
+            level += any(not isinstance(part, _Scalar) for part in new.values())
+            if most_levels is not None and level > most_levels:
+                raise InvalidRequest(f"a VARIANT has no exact JSON text: {_TOO_DEEP}")
+        built: dict[int, T] = {}
+        # the parts of a part come after it
+        for place in sorted(parts, reverse=True):
+            built[place] = build(parts[place], built)
+        return built[0]
+    except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as why:
         raise Corrupt(f"malformed VARIANT: {why!r}") from None
 
 
@@ -129,7 +170,7 @@ class _Reader:
         except UnicodeDecodeError as why:
             raise Corrupt(f"malformed VARIANT: a name is not UTF-8: {why}") from None
 
-    def part(self, at: int) -> _Scalar | dict[str, int] | list[int]:
+    def part(self, at: int) -> _Part:
         """The part at a place: a scalar, the places of an object's fields, or those of an array's elements."""
         head = self._value[at]
         basic, info = head & 3, head >> 2
@@ -288,21 +329,23 @@ class _Writer:
         numbers = b"".join(number.to_bytes(width, "little") for number in (len(names), *ends))
         return bytes([_VERSION | (width - 1) << 6]) + numbers + b"".join(names)
 
-    def bytes_of(self, value: Any) -> bytes:
+    def bytes_of(self, value: Any, level: int = 1) -> bytes:
+        if isinstance(value, dict | list) and level > _MOST_LEVELS:
+            raise ValueError(_TOO_DEEP)
         if isinstance(value, dict):
-            return self._object(value)
+            return self._object(value, level + 1)
         if isinstance(value, list):
-            parts = [self.bytes_of(part) for part in value]
+            parts = [self.bytes_of(part, level + 1) for part in value]
             width = _width(sum(map(len, parts)))
             head = bytes([((len(parts) > 255) << 2 | width - 1) << 2 | _ARRAY])
             return b"".join([head, _count(len(parts)), *_offsets(parts, width), *parts])
         return b"".join(_scalar_bytes(value))
 
-    def _object(self, value: dict[str, Any]) -> bytes:
+    def _object(self, value: dict[str, Any], level: int) -> bytes:
         numbers, parts = {}, []
         for name, part in value.items():
             numbers[name] = self._names.setdefault(name, len(self._names))
-            parts.append(self.bytes_of(part))
+            parts.append(self.bytes_of(part, level))
         *starts, end = np.cumsum([0, *map(len, parts)]).tolist()
         by_name = dict(zip(value, starts, strict=True))
         # readers compare names as Java compares strings
