@@ -20,7 +20,7 @@ POINTS: tuple[tuple[type, str], ...] = (
     (PositionedWriter, "commit"),
     (ReplicationStream, "confirm"),
     (Source, "create_slot"),
-    (Source, "ensure_publication"),
+    (Source, "publish"),
     (Target, "mark"),
     (Target, "copy"),
     (Target, "_follow_columns"),
