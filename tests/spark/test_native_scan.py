@@ -20,7 +20,7 @@ from plans import plans_of
 
 READ_BY_LAKELOG = {
     "aggregation", "partial_update", "sequence_field",  # rows are folded, not chosen
-    "types_avro", "types_orc", "types_parquet",  # formats; INT96 and TIME
+    "types_avro", "types_orc", "types_parquet", "variants",  # formats; INT96, TIME and VARIANT
     "append_unaware", "sp_evolve",  # files that could be those of another table
 }  # fmt: skip
 """Golden tables in which no file is read by Spark when all columns are asked for."""
