@@ -39,9 +39,15 @@ ENGINES = {
     "plain": "'log.content' = 'changes'",
     "vectors": "'log.content' = 'changes', 'deletion-vectors.enabled' = 'true'",
     "lookup": "'log.content' = 'changes', 'changelog-producer' = 'lookup'",
+    "full compaction": "'log.content' = 'changes', 'changelog-producer' = 'full-compaction'",
+    "input": "'log.content' = 'changes', 'changelog-producer' = 'input'",
+    "sum by lookup": "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum', "
+    "'fields.v.aggregate-function' = 'max', 'fields.v.ignore-retract' = 'true', 'changelog-producer' = 'lookup'",
+    "groups by full compaction": "'merge-engine' = 'partial-update', 'fields.n.sequence-group' = 'v', "
+    "'changelog-producer' = 'full-compaction'",
 }
 """The options of tables with a key (p, id) and the columns n and v."""
-DELETES = {"sum", "groups", "newest", "plain", "vectors", "lookup"}
+DELETES = {*ENGINES} - {"list", "partial", "first"}
 """Those that take rows of kind -D."""
 MODES = ("all", "upsert")
 FORMATS = ("debezium-json", "arrow")
@@ -240,7 +246,12 @@ class World:
         }
 
     def _write(self) -> None:
-        write(self.table, self.chance, self.keyed and self.name in DELETES, self.name not in ("partial", "groups"))
+        write(
+            self.table,
+            self.chance,
+            self.keyed and self.name in DELETES,
+            not self.name.startswith(("partial", "groups")),
+        )
 
     def _overwrite(self) -> None:
         target = overwrite_target(self.table.logical, None if self.chance.random() < 0.5 else {"p": 1})

@@ -218,3 +218,14 @@ def test_a_table_rolls_back_to_a_tag_whose_snapshot_has_expired(tmp_path: Path) 
     assert told(table)[-2:] == [("-U", 1, 1, 3), ("+U", 1, 1, 1)]
     write(table, (1, 1, 1))
     assert told(table, "latest-full") == [("+I", 1, 1, 2)]
+
+
+def test_a_retraction_of_a_key_that_is_not_there_is_a_row_after_a_compaction_with_lookups(tmp_path: Path) -> None:
+    """Paimon folds the only row of a key, too, if compactions look up the old values."""
+    table = make(tmp_path, f"{SUM}, 'changelog-producer' = 'lookup'")
+    with table.writer() as writer:
+        writer.write(arrow((1, 1, 5)).append_column("_row_kind", pa.array(["-D"])))
+    assert table.scan().to_arrow().to_pylist() == [{"p": 1, "id": 1, "n": -5}]
+    assert told(table) == [("+I", 1, 1, -5)]
+    write(table, (1, 1, 7))
+    assert told(table) == [("+I", 1, 1, -5), ("-U", 1, 1, -5), ("+U", 1, 1, 2)]

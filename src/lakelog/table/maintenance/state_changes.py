@@ -16,11 +16,13 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import NotFound
+from lakelog.filestore.metadata.levels import has_deletes
 from lakelog.filestore.read.changes import KIND_FIELD
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
 from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
 from lakelog.logstore.formats import log_format
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.retention import RECORD_EXPIRE_TIME
@@ -115,10 +117,15 @@ def _snapshots_between(table: DynamicTable, before: Snapshot | None, after: Snap
 
 
 def _is_shown_by_compaction(table: DynamicTable, file: DataFileMeta) -> bool:
-    """True if a compaction that adds or removes this file may change the result of a batch read."""
-    if Options(table.schema.options).get_typed(RECORD_EXPIRE_TIME) is not None:
+    """True if a compaction that adds or removes this file may change the result of a batch read.
+
+    A compaction with lookups folds the only row of a key, too. A retraction of a key that is not in the table is thus a
+    row afterwards: a sum of -5, for example.
+    """
+    options = Options(table.schema.options)
+    if options.get_typed(RECORD_EXPIRE_TIME) is not None:
         return True
-    return skips_level_zero(table.schema) and file.level == 0
+    return file.level == 0 and (skips_level_zero(table.schema) or (needs_lookup(options) and has_deletes(file)))
 
 
 def _keys_of(table: DynamicTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> Predicate | None:
