@@ -9,6 +9,7 @@ import pytest
 
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
+from lakelog.logstore.clients import close_clients
 from lakelog.table.log.scan import LogScan
 from log_records import NewLocation
 from log_tables import files, folded, rows
@@ -39,6 +40,7 @@ def new_table(lake: Lake, new_location: NewLocation) -> Iterator[NewTable]:
 
     yield make
     lake.sql("drop table if exists db.t")
+    close_clients()  # a client of a broker takes twenty file descriptors, and Spark's gateway has a thousand
 
 
 def write(table: Table, *ids: int, name: str, kinds: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lakelog.logstore.clients import close_clients
 from lakelog.service.servers.server_process import KafkaBroker
 from servers.pulsar_server import PulsarServer
 
@@ -15,6 +16,13 @@ from servers.pulsar_server import PulsarServer
 def kafka(tmp_path_factory) -> Iterator[KafkaBroker]:
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_clients() -> Iterator[None]:
+    """A client of a broker takes twenty file descriptors, and the gateway to Spark's JVM breaks beyond a thousand."""
+    yield
+    close_clients()
 
 
 @pytest.fixture
