@@ -13,6 +13,7 @@ from lakelog.errors import InvalidSchema, UnsupportedFeature
 from lakelog.filestore.gc.expiry import Retention
 from lakelog.filestore.skipping.predicate import And, Compare, In
 from lakelog.filestore.store import FileStore
+from lakelog.io.names import new_uuid
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -37,7 +38,7 @@ def indexed(make_table: Any, **options: str) -> Any:
     old = table.store.schema
     given = {**old.options, f"{KEY}columns": "id,name", f"{KEY}name.fpp": "0.0001", f"{KEY}id.items": "1000", **options}
     schema = TableSchema(old.id, old.fields, old.highest_field_id, old.partition_keys, old.primary_keys, given)
-    io = Counting(f"index-{id(table)}")
+    io = Counting(new_uuid())
     io.write(f"{table.store.table_path}/schema/schema-0", schema.to_json())
     return type(table)(FileStore(io, table.store.table_path, schema))
 
