@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from lakelog import Lake, connect
 from lakelog.catalog import CATALOGS
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
 from lakelog.service.servers.server_process import KafkaBroker
 from log_records import NewLocation
+from servers.postgres_server import PostgresServer
 from servers.pulsar_server import PulsarServer
+from source_database import SourceDatabase
 
 _SERVED = {"rest": [pytest.mark.rest]}
 _CATALOGS = [
@@ -108,3 +111,16 @@ def reader(system: LogSystem, location: LogLocation) -> Iterator[LogReader]:
     opened = system.reader(location)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
+    made = SourceDatabase(postgres_server)
+    yield made
+    made.drop_slots()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with connect(warehouse=str(tmp_path / "warehouse")) as made:
+        yield made

@@ -7,15 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lakelog import Lake, connect
 from lakelog.errors import InvalidSchema
-from servers.postgres_server import PostgresServer
 from source_database import NAMES, TABLES, RandomLoad, SourceDatabase, differences, ingested
 
 pytestmark = pytest.mark.postgres
@@ -26,19 +24,6 @@ LOGS: dict[str, dict[str, str]] = {
     "files": {"log-store.enabled": "true", "log-store.type": "files"},
 }
 KILLS = 6
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
-    made = SourceDatabase(postgres_server)
-    yield made
-    made.drop_slots()
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with connect(warehouse=str(tmp_path / "warehouse")) as made:
-        yield made
 
 
 EVERY_TYPE = """

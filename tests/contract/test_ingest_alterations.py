@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from lakelog import Lake, connect
 from lakelog.errors import InvalidRequest, InvalidSchema
-from servers.postgres_server import PostgresServer
-from source_database import SourceDatabase, differences, ingested
+from source_database import differences, ingested
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
-    made = SourceDatabase(postgres_server)
-    yield made
-    made.drop_slots()
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with connect(warehouse=str(tmp_path / "warehouse")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

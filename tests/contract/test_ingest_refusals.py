@@ -5,12 +5,10 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from lakelog import Lake, connect
 from lakelog.cli.console.process import Process
 from lakelog.cli.main import lakelog
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
@@ -18,19 +16,6 @@ from servers.postgres_server import PostgresServer
 from source_database import SourceDatabase, differences, ingested
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[SourceDatabase]:
-    made = SourceDatabase(postgres_server)
-    yield made
-    made.drop_slots()
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with connect(warehouse=str(tmp_path / "warehouse")) as made:
-        yield made
 
 
 def test_what_cannot_be_ingested_is_said_before_anything_is_made(database, lake) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
 from lakelog.table.log.scan import LogScan
@@ -16,11 +15,6 @@ from log_tables import files, folded, rows
 
 UNION = {"read.mode": "union"}
 NewTable = Callable[..., Table]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 @pytest.fixture

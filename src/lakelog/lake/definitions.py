@@ -76,8 +76,8 @@ class LakeDefinitions(ABC):
 
         ``source`` is ``postgres://user@host/database``, and ``tables`` are names such as ``public.orders``.
         ``settings`` are ``slot``, ``publication``, ``interval_s`` between commits, and ``options`` of new tables.
-        ``run()`` of the result does it, and yields its progress; ``status()`` tells positions, and ``drop_slot()`` ends
-        it for good (``lakelog.service.ingest.ingest.Ingest``). Raises InvalidRequest for another address, NotInstalled.
+        ``run()`` of the result does it, and yields its progress; ``status()`` returns positions, and ``drop_slot()``
+        ends it for good (``lakelog.service.ingest.ingest.Ingest``). Raises InvalidRequest, NotInstalled.
         """
         scheme, separator, _ = source.partition("://")
         if not separator or scheme not in INGESTS:  # not shown, because it may have a password

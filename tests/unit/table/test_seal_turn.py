@@ -13,24 +13,7 @@ from lakelog.table.commit import seal_turn
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows
-
-KEYS = pytest.mark.parametrize("key", ["", ", primary key (id)"])
-
-
-def two_at_work(table: Table) -> tuple[TableWriter, TableWriter]:
-    """Two writers, each of which has committed and sees the other one's seal."""
-    first, second = table.writer(), table.writer()
-    for at, writer in enumerate((first, second)):
-        writer.write(rows(at))
-        writer.commit()
-    return first, second
-
-
-def hold(table: Table) -> Path:
-    """The turn, held by a process that does nothing more."""
-    path = Path(table.logical.path) / "lakelog" / "seal-turn"
-    path.write_bytes(b"")
-    return path
+from sealing_writers import KEYS, hold, two_at_work
 
 
 def told(table: Table) -> list[int]:

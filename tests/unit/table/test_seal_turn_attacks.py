@@ -22,26 +22,8 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows, silence
-
-KEYS = pytest.mark.parametrize("key", ["", ", primary key (id)"])
-
-
-def two_at_work(table: Table) -> tuple[TableWriter, TableWriter]:
-    """Two writers, each of which has committed and sees the other one's seal."""
-    first, second = table.writer(), table.writer()
-    for at, writer in enumerate((first, second)):
-        writer.write(rows(at))
-        writer.commit()
-    return first, second
-
-
-def hold(table: Table) -> Path:
-    """The turn, held by a process that does nothing more."""
-    path = Path(table.logical.path) / "lakelog" / "seal-turn"
-    path.write_bytes(b"")
-    return path
+from sealing_writers import KEYS, hold, two_at_work
 
 
 def append_late(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

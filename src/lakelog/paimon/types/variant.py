@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakelog.paimon.types.variant_bytes import from_json, to_json
 
 MARK: Final = {"variant": "true"}
-"""Metadata of the part ``metadata``, by which Spark, too, tells a VARIANT from a row of two binary columns."""
+"""Metadata of the field ``metadata`` that marks a VARIANT, as in Spark."""
 VARIANT: Final = pa.struct(
     [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, metadata=MARK)]
 )

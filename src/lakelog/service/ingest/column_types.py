@@ -85,14 +85,10 @@ def from_text(values: pa.Array, kind: pa.DataType, column: str) -> pa.Array:
                 text = value.as_py()
                 shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
                 raise InvalidSchema(
-                    f"column '{column}' has the value '{shown}', which {_column_of(kind)} cannot hold: change the "
+                    f"column '{column}' has the value '{shown}', which a column of type {kind} cannot hold: change the "
                     "value in the source, or make the column text there"
                 ) from why
         raise
-
-
-def _column_of(kind: pa.DataType) -> str:
-    return f"a column of type {kind}"
 
 
 def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -20,7 +20,7 @@ _SETTINGS: Final = (
 """Settings on which the texts of values depend; a policy that hides rows is an error, as for ``pg_dump``."""
 _CONNECT_S: Final = 10
 _STARTS: Final = "the database system is "
-"""Start of what a server says that starts, recovers or stops."""
+"""Prefix of a server's message while it starts, recovers or stops."""
 
 
 class Server:

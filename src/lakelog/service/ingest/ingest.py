@@ -58,7 +58,7 @@ class IngestProgress:
     ``rows`` are those of the report: of a copy so far (of about ``expected``), or the changes committed since the last
     report. ``lag_s`` is the age of the newest committed transaction at its commit, ``lag_bytes`` the WAL that the slot
     has not been read yet, ``position`` the LSN up to which all tables are. ``is_last`` is True for the last report of
-    a copy. ``why`` tells what a run waits for.
+    a copy. ``why`` is the reason of a wait.
     """
 
     phase: str
@@ -109,7 +109,7 @@ class Ingest:
     def run(self, stop: Stop = None, once: bool = False, copy_again: bool = False) -> Iterator[IngestProgress]:
         """Copies the tables and follows their changes, without end, up to an event, or to the current end (``once``).
 
-        The next run continues. ``copy_again`` replaces the rows of all tables first, and makes a missing slot anew.
+        The next run continues. ``copy_again`` replaces the rows of all tables first, and creates a missing slot.
         Yields the progress about once a second. Raises InvalidRequest, NotFound, AlreadyExists, InvalidSchema,
         Unavailable if the server is away for minutes, Fenced (another process copies the same source).
         """

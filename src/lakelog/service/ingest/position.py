@@ -12,8 +12,8 @@ class Position:
     """All transactions that committed before ``lsn`` are in the table, and the first ``done`` messages of the next one.
 
     ``done`` is 0 except between two parts of a transaction. The text is ``0/16B3748``, or ``0/16B3748+120``. After a
-    space it may have the identity of the source table, which is not a part of the position. A table whose copy has to
-    start anew has the text ``copy``, and no position.
+    space it may have the identity of the source table, which is not a part of the position. A table that must be
+    copied again has the text ``copy``, and no position.
     """
 
     lsn: int

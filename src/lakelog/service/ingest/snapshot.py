@@ -45,7 +45,7 @@ class Snapshot:
     def read(self, table: SourceTable) -> Iterator[pa.RecordBatch]:
         """The rows of a table, in batches of at most some megabytes."""
         columns = sql.SQL(", ").join(sql.Identifier(name) for name, _ in table.columns)
-        quoted = sql.SQL(", FORCE_QUOTE *" if len(table.columns) == 1 else "")  # tells NULL, an empty line, from text
+        quoted = sql.SQL(", FORCE_QUOTE *" if len(table.columns) == 1 else "")  # NULL is an empty line
         statement = sql.SQL("COPY (SELECT {} FROM ONLY {}) TO STDOUT (FORMAT csv{})").format(
             columns, sql.Identifier(table.schema, table.name), quoted
         )

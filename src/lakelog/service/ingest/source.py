@@ -133,31 +133,30 @@ class Source:
         if not is_readable:
             raise InvalidRequest(f"the user of PostgreSQL {self._server.name} may not read {full}: run GRANT SELECT")
         keys = self._keys(oid, "i.indisreplident" if identity == "i" else "i.indisprimary")
-        if identity == "n" or (identity == "d" and not keys) or (identity == "i" and not keys):
+        if identity == "n" or (identity in "di" and not keys):
             raise InvalidRequest(_NO_IDENTITY.format(full))
         columns = SourceIdentity(oid, frozenset(self.column_marks(oid).values()))
         return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f", columns)
 
     def column_marks(self, oid: int) -> dict[str, str]:
         """Each column of a table and its checksum, as of now; nothing for a table that was dropped."""
-        rows = self._connection.execute(
-            "SELECT attname, attnum, atttypid::int8, atttypmod FROM pg_attribute "
-            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
-            (oid,),
-        ).fetchall()
         return {
             name: f"{zlib.crc32(repr((name, n, *_stored_form(kind, modifier))).encode()) & 0xFFFFFF:06x}"
-            for name, n, kind, modifier in rows
+            for name, n, kind, modifier in self._attributes(oid)
         }
 
     def columns(self, oid: int) -> tuple[tuple[str, pa.DataType], ...]:
         """The columns that pgoutput sends: all but generated ones."""
-        rows = self._connection.execute(
-            "SELECT attname, atttypid::int8, atttypmod FROM pg_attribute "
+        found = self._attributes(oid)
+        return tuple((name, arrow_type_of(type_id, modifier, self.type_info)) for name, _, type_id, modifier in found)
+
+    def _attributes(self, oid: int) -> list[tuple[Any, ...]]:
+        """Name, number, type and modifier of each column that is not generated, in their order."""
+        return self._connection.execute(
+            "SELECT attname, attnum, atttypid::int8, atttypmod FROM pg_attribute "
             "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
             (oid,),
         ).fetchall()
-        return tuple((name, arrow_type_of(type_id, modifier, self.type_info)) for name, type_id, modifier in rows)
 
     def may_have_values(self, oid: int, columns: Sequence[str]) -> bool:
         """True if existing rows may have values of new columns, because these have or had a default."""

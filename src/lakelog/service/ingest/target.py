@@ -91,7 +91,7 @@ class Target:
         return self._identity is not None and self._identity.id != self.source.id
 
     def reopen(self) -> None:
-        """Reads the position anew, because another process may have copied the table."""
+        """Reads the position again, because another process may have copied the table."""
         self.close()
         self._open(self._lake.table(self.name))
         self._identity = SourceIdentity.parse(self._writer.position.partition(" ")[2])

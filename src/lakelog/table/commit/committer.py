@@ -86,7 +86,7 @@ class Committer:
                 if record is None and is_left_out:  # a later epoch is decided, but not this one
                     self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
-            self.search.run(self.table)  # whoever seals this epoch does not read those before it again
+            self.search.run(self.table)  # the process that seals this epoch reads no earlier record again
             if record is None:
                 record, is_made = self._decide(epoch, results)
             if record is None:

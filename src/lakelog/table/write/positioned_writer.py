@@ -49,19 +49,9 @@ class PositionedWriter:
             register_writer(table, writer)
 
     @property
-    def table(self) -> DynamicTable:
-        """The table as this writer has opened it."""
-        return self._table
-
-    @property
     def position(self) -> str:
         """The position in the source that is committed, "" before the first commit."""
         return self._position
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of the open epoch."""
-        return 0 if self._task is None else self._task.written
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows, optionally with ``_row_kind``. Raises InvalidSchema, Unavailable, Fenced, TableReplaced."""
