@@ -71,6 +71,9 @@ def log_options(log: str) -> Iterator[str]:
     if log == "embedded":
         yield ""
         return
+    if log == "files":
+        yield "'log-store.type' = 'files', "
+        return
     if log == "pulsar":
         with PulsarServer(tempfile.mkdtemp(prefix="lakelog-bench-pulsar-")) as server:
             properties = "".join(f"'properties.{key}' = '{value}', " for key, value in server.properties.items())

@@ -3,7 +3,8 @@
 usage: spark_write.py [--scale 1] [--rounds 3] [--batches 3] [--ways insert,insert-none,format] [--inputs DIR]
 
 All ways take turns in one warm session. ``insert`` is lake.sql with ``write.shuffle`` = auto, ``insert-none`` with
-none, ``format`` the plain data source; ``json`` and ``arrow`` are ``insert`` into a table with an embedded log.
+none, ``format`` the plain data source; ``json`` and ``arrow`` are ``insert`` into a table with an embedded log,
+``files`` into one whose log is in its own storage.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from lakelog import Lake, connect
 _CREATE = """create table bench.{name} (id bigint, grp int, amount double, name string, payload string, ts timestamp,
 primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = 'true'{more})"""
 _LOG = ", 'log-store.enabled' = 'true', 'log-store.data-format' = '{}'"
-_WITH_LOG = {"json": _LOG.format("debezium-json"), "arrow": _LOG.format("arrow")}
+_WITH_LOG = {
+    "json": _LOG.format("debezium-json"),
+    "arrow": _LOG.format("arrow"),
+    "files": _LOG.format("arrow") + ", 'log-store.type' = 'files'",
+}
 Write = Callable[[Any, str, str], None]
 """(frame, name of its view, name of the table) → None."""
 
@@ -125,7 +130,7 @@ def main() -> None:
                 if way != "parquet":
                     runs = sum(len(s.files) for s in lake.table(f"bench.{name}").scan().plan())
                     log = lake.table(f"bench.{name}").logical.log
-                    size = 0 if log is None else os.path.getsize(log.address)
+                    size = os.path.getsize(log.address) if log is not None and os.path.isfile(log.address) else 0
                     lake.sql(f"drop table bench.{name} purge")
                     print(json.dumps({"way": way, "round": number, "files": runs, "log_bytes": size}), flush=True)
     for (step, way), cost in costs.items():

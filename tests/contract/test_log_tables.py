@@ -78,13 +78,18 @@ def test_merged_rows_are_what_readers_get(lake: Lake, new_table: NewTable) -> No
     assert [change for change in changes if change[1] == 1] == [("+I", 1, "a"), ("-U", 1, "a"), ("+U", 1, "a,b")]
 
 
-def test_a_truncate_reaches_the_readers(lake: Lake, new_table: NewTable) -> None:
-    table = new_table(bucket="2", log__content="changes")
+@pytest.mark.parametrize("options", [{}, {"log__changelog_mode": "all"}, {"log__content": "changes"}], ids=str)
+def test_what_an_overwrite_replaces_reaches_the_readers(
+    lake: Lake, new_table: NewTable, options: dict[str, str]
+) -> None:
+    table = new_table(bucket="2", **options)
     write(table, 1, 2, name="a")
     lake.sql("truncate table db.t")
     check(lake, {})
-    write(table, 4, name="c")
-    check(lake, {4: "c"})
+    write(table, 4, 5, name="c")
+    with table.writer(overwrite=True) as writer:
+        writer.write(rows(5, 6, name="d"))
+    check(lake, {5: "d", 6: "d"})
 
 
 def test_without_a_key_the_whole_row_decides_the_partition_of_the_log(lake: Lake, new_table: NewTable) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,11 +19,13 @@ from lakelog.paimon.types.types import parse_type
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
+from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.compaction_job import compact_table
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.tail.subscribe import follow
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
 from lakelog.table.write.table_writer import TableWriter
 
@@ -34,6 +38,8 @@ SCHEMA = pa.schema([("p", pa.string()), ("id", pa.int32()), ("v", pa.int64()), (
 class Tables(RuleBasedStateMachine):
     """One table and the dict of what it must hold."""
 
+    log: Mapping[str, str] = {}
+
     @initialize(bucket=st.sampled_from(["1", "3", "-1"]))
     def make(self, bucket: str) -> None:
         catalog = FilesystemCatalog("/w", MemoryFileIO(new_uuid()))
@@ -44,6 +50,7 @@ class Tables(RuleBasedStateMachine):
             "dynamic-bucket.target-row-num": "5",
             "dynamic-bucket.initial-buckets": "2",
             "num-sorted-run.compaction-trigger": "3",
+            **self.log,
         }
         schema = new_schema(fields, ("p", "id"), ("p",), options)
         self.table = DynamicTable(create_table(catalog, Identifier("db", "t"), schema))
@@ -134,5 +141,24 @@ class Tables(RuleBasedStateMachine):
         assert {(r["p"], r["id"]): r["v"] for r in found} == self.state
 
 
+class TablesWithLog(Tables):
+    """The same with a log of input rows, whose reader ends with the same rows."""
+
+    log = {"log-store.enabled": "true", "log-store.type": "files", "log.content": "input"}
+
+    @invariant()
+    def folds_to_the_dict(self) -> None:
+        found: dict[tuple[str, int], int] = {}
+        for batch in follow(LogScan(self.table), "earliest", "latest"):
+            for row in batch.to_pylist():
+                key = (row["p"], row["id"])
+                found.pop(key, None)
+                if row["_row_kind"] in ("+I", "+U"):
+                    found[key] = row["v"]
+        assert found == self.state
+
+
 Tables.TestCase.settings = settings(max_examples=DEPTH.cases(25), stateful_step_count=15, deadline=None)
+TablesWithLog.TestCase.settings = settings(max_examples=DEPTH.cases(15), stateful_step_count=12, deadline=None)
 TestTables = Tables.TestCase
+TestTablesWithLog = TablesWithLog.TestCase

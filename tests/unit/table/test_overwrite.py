@@ -118,8 +118,8 @@ def test_truncate_and_drop_partition(lake) -> None:
     assert content(table) == [] and table.latest_snapshot().total_record_count == 0
 
 
-def test_a_table_with_a_log_is_overwritten_only_when_its_readers_need_not_know(lake) -> None:
-    table = partitioned(lake, more=", 'log-store.enabled' = 'true'")
+def test_a_table_without_a_key_is_overwritten_beside_its_log_only_when_its_readers_need_not_know(lake) -> None:
+    table = partitioned(lake, keyed=False, more=", 'log-store.enabled' = 'true'")
     write(table, ("a", 1, 1, "x"), ("b", 1, 1, "z"))
     for refused in (lambda: table.writer(overwrite=True), table.truncate, lambda: table.drop_partitions([{"p": "a"}])):
         with pytest.raises(UnsupportedFeature, match="'emit.mode' = 'file'"):

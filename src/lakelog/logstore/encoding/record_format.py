@@ -19,12 +19,13 @@ class Messages:
     """The records of one bucket's rows: ``records`` with one change each, or with many if the format packs.
 
     Row i of the bucket is change ``change_of_row[i]`` of record ``record_of_row[i]``; the -U of a pair shares the
-    change number of its +U.
+    change number of its +U. ``rows`` are the bucket's rows, if the format had to gather them.
     """
 
     records: Records
     record_of_row: np.ndarray
     change_of_row: np.ndarray
+    rows: pa.RecordBatch | None = None
 
 
 class LogFormat(ABC):

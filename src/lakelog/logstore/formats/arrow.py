@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -69,11 +70,12 @@ class ArrowMessages(LogFormat):
         header: bytes,
         places: Mapping[int, np.ndarray],
     ) -> dict[int, Messages]:
+        if any(len(indices) == rows.num_rows for indices in places.values()):
+            return {bucket: _messages(rows, kinds, mode, keys, header) for bucket in places}
+        parts = {bucket: rows.take(pa.array(indices)) for bucket, indices in places.items()}
         return {
-            bucket: _messages(rows, kinds, mode, keys, header)
-            if len(indices) == rows.num_rows
-            else _messages(rows.take(pa.array(indices)), kinds[indices], mode, keys, header)
-            for bucket, indices in places.items()
+            bucket: replace(_messages(part, kinds[places[bucket]], mode, keys, header), rows=part)
+            for bucket, part in parts.items()
         }
 
     def row_counts(self, values: pa.LargeBinaryArray) -> np.ndarray:

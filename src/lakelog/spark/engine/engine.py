@@ -48,7 +48,6 @@ from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
@@ -56,6 +55,7 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
+from lakelog.table.write.replaced_rows import check_overwrite
 
 _FEW_CORES: Final = 4
 """Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
@@ -255,7 +255,7 @@ class SparkEngine:
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> RowCounts:
         if frame.isStreaming:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} needs a batch query, not a stream")
-        check_overwritable(table)
+        check_overwrite(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
         if DYNAMIC_PARTITION_OVERWRITE.key not in table.options:
             mode = self.spark.conf.get(_OVERWRITE_MODE, "static") or "static"

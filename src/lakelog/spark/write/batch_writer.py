@@ -32,7 +32,7 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
+from lakelog.table.model.partition_selection import OverwriteTarget, overwrite_target
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.rejected.rows import Rejects, check_not_given
@@ -41,6 +41,7 @@ from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.overwrite import commit_overwrite
 from lakelog.table.write.replace_files import commit_rewrite
+from lakelog.table.write.replaced_rows import check_overwrite, files_alone
 
 _T = TypeVar("_T")
 _TASK_END_S: Final = 3.0
@@ -79,7 +80,8 @@ def write_attempt(
 class LakelogWriter(DataSourceArrowWriter):
     """The writer of one job, created on the driver and pickled to its tasks.
 
-    An overwrite's tasks write files only, and its commit is one snapshot. ``counts`` are the rows of the commit.
+    An overwrite's tasks write files only, and its commit is one snapshot, or one epoch if a log needs the changed rows.
+    ``counts`` are the rows of the commit.
     """
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
@@ -91,7 +93,7 @@ class LakelogWriter(DataSourceArrowWriter):
         self._target = _target(table) if overwrite else None
         self.counts = row_counts()
         if overwrite:
-            check_overwritable(table)
+            check_overwrite(table)
         else:
             take_over_best_effort(table)
 
@@ -104,9 +106,9 @@ class LakelogWriter(DataSourceArrowWriter):
         prepare_worker()
         if self._target is None and self._table.emits_log:
             register_writer(self._table, self._writer, BATCH)
-        return write_attempt(
-            self._table, self._writer, 0, _partition_id(), iterator, self._target is not None, self._job
-        )
+        replaces = self._target is not None
+        table = files_alone(self._table) if replaces else self._table
+        return write_attempt(table, self._writer, 0, _partition_id(), iterator, replaces, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
         """Commits the attempts that Spark has accepted; ``no_other_tries``: no other attempt left files."""

@@ -24,6 +24,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.read.file_scan import Scan
+from lakelog.table.write.replaced_rows import check_overwrite, replaces_rows
 
 _READS_OF_ENGINE: Final = ("columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types")
 _READS_OF_TABLES: Final = (
@@ -114,9 +115,10 @@ class ExplainingEngine:
         target = self._session.opened(table, options)
         where = ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in partition.items())
         if overwrite:
-            check_overwritable(target)
+            check_overwrite(target)
             what, where = "the rows below, in place of the rows of these partitions", where or _overwritten(target)
             what = what if target.schema.partition_keys else "the rows below, in place of all rows"
+            what += ", each with a delete for the log" if replaces_rows(target) else ""
         elif target.schema.is_keyed:
             engine = target.options.need(MERGE_ENGINE)
             what = f"the rows below with their row kinds; reads and compactions merge them by key ({engine})"

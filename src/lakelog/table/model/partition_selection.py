@@ -21,16 +21,17 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def check_overwritable(table: DynamicTable) -> None:
-    """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
+    """Raises UnsupportedFeature for files that are replaced beside a log of input rows.
 
-    An overwrite is not a stream of changes: readers of a log of input rows would keep the replaced rows.
+    Readers of the log would keep the replaced rows. Not called for a table with a primary key whose overwrite writes a
+    delete of each row (``check_overwrite``).
     """
     if table.emits_log:
         raise UnsupportedFeature(
-            f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record an "
-            f"overwrite, TRUNCATE, DROP PARTITION or expiry of partitions: delete by primary key instead, create the "
-            f"table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to change "
-            f"only the files"
+            f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record "
+            f"{'expiry of partitions' if table.schema.is_keyed else 'an overwrite, TRUNCATE or a change of rows'}: "
+            f"create the table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to "
+            f"change only the files"
         )
 
 

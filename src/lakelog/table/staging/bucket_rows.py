@@ -35,16 +35,20 @@ class BucketRows:
 
 @dataclass
 class LogOrder:
-    """The order of rows that wait for their log offsets: by record, then by position in the record."""
+    """The order of rows that wait for their log offsets: by record, then by position in the record.
+
+    ``rows`` are the rows themselves, if the log's format has gathered them.
+    """
 
     pending: PendingAppend
     record_of_row: np.ndarray
     change_of_row: np.ndarray
     changes_per_record: int
+    rows: pa.RecordBatch | None = None
 
     def take(self, indices: np.ndarray) -> LogOrder:
         """The order of some of the rows."""
-        return replace(self, record_of_row=self.record_of_row[indices], change_of_row=self.change_of_row[indices])
+        return LogOrder(self.pending, self.record_of_row[indices], self.change_of_row[indices], self.changes_per_record)
 
     def resolve(self) -> np.ndarray:
         ordered: np.ndarray = self.pending.orders(self.changes_per_record)[self.record_of_row] + self.change_of_row

@@ -286,7 +286,7 @@ class TaskWriter:
         out: dict[int, LogOrder] = {}
         for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
             most = self._format.changes_per_record
-            out[bucket] = LogOrder(appended, made.record_of_row, made.change_of_row, most)
+            out[bucket] = LogOrder(appended, made.record_of_row, made.change_of_row, most, made.rows)
         return out
 
     def _hold(
@@ -299,7 +299,8 @@ class TaskWriter:
     ) -> None:
         held = self._rows.setdefault(bucket, BucketRows())
         whole = len(indices) == rows.num_rows
-        part = rows if whole else rows.take(pa.array(indices))
+        gathered = order.rows if isinstance(order, LogOrder) else None
+        part = rows if whole else gathered or rows.take(pa.array(indices))
         held.batches.append(part)
         held.kinds.append(kinds if whole else kinds[indices])
         held.orders.append(order)

@@ -2,7 +2,8 @@
 
 An overwrite writes data files only and has no epoch, because its snapshot is the decision. It is therefore atomic, and
 a crash before the snapshot leaves unreferenced files. Epochs that were decided before its commit are sealed first and
-replaced with the rest; later ones follow it.
+replaced with the rest; later ones follow it. If readers of a log need a delete of each row, it is an epoch instead
+(``replaced_rows.py``).
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import carried_state
 from lakelog.table.model.partition_selection import (
     OverwriteTarget,
-    check_overwritable,
     existing_partitions,
     partition_values,
     partitions_meeting,
@@ -43,6 +43,7 @@ from lakelog.table.rejected.rows import check_not_given
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.replaced_rows import check_overwrite, files_alone, replace_rows, replaces_rows
 from lakelog.table.write.table_writer import batches_of
 
 _ATTEMPTS = 8
@@ -59,7 +60,7 @@ def commit_overwrite(
     partition has become part of the target. ``writer`` makes it happen once; ``again`` means that it may have happened.
     Raises CommitConflict, CommitUnknown (retry), InvalidRequest for rows outside of the target.
     """
-    check_overwritable(table)
+    check_overwrite(table)
     # 1
     seal_decided(table)
     # 2
@@ -72,6 +73,11 @@ def commit_overwrite(
         replaced = target.replaced(_live_partitions(table, table.store.latest_snapshot()), written, table.schema)
         if replaced is None:
             return None
+        if replaces_rows(table):
+            made_of_rows = replace_rows(table, replaced.partitions, made.files)
+            made.delete(table)
+            forget_unassigned(table, runs)
+            return made_of_rows
         try:
             snapshot = _commit(table, writer, made, replaced, target, again)
         except _MorePartitions:
@@ -96,7 +102,7 @@ def drop_partitions(
 
     Raises NotFound for a spec without a partition, unless ``if_exists``.
     """
-    check_overwritable(table)
+    check_overwrite(table)
     seal_decided(table)
     found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
     return remove_partitions(table, found)
@@ -106,6 +112,8 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     """Removes partitions (serialised rows) in one snapshot; None if there are none."""
     if not partitions:
         return None
+    if replaces_rows(table):
+        return replace_rows(table, partitions)
     request = CommitRequest(
         f"drop-{new_uuid()}",
         0,
@@ -135,7 +143,7 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCo
             f"the partition columns are {', '.join(keys) or 'none'}. If the table has a primary key, write the rows "
             "with the row kind '-D'"
         )
-    check_overwritable(table)
+    check_overwrite(table)
     seal_decided(table)
     live = _live_partitions(table, table.store.latest_snapshot())
     found = partitions_meeting(table.schema, live, condition)
@@ -201,15 +209,15 @@ class OverwriteWriter:
     """Replaces the target with new rows; use it as a context manager.
 
     Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Raises
-    UnsupportedFeature on creation for a table with a log.
+    UnsupportedFeature on creation as ``check_overwrite``.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
-        check_overwritable(table)
+        check_overwrite(table)
         check_not_given(table)
         self._table, self._target = table, target
         self._writer = f"overwrite-{new_uuid()}"
-        self._task = TaskWriter(table, self._writer, 0, lane=0, replaces=True)
+        self._task = TaskWriter(files_alone(table), self._writer, 0, lane=0, replaces=True)
         self._result: AttemptResult | None = None
         self._unknown = False
         self._open = True

@@ -1,0 +1,71 @@
+"""An overwrite of a table with a primary key and a log of input rows: one epoch of deletes and new rows.
+
+Readers of such a log see rows one by one. So the log gets a delete of each replaced row, then the new rows, and the
+files get the same rows. The epoch is the decision: after any failure, both stores have all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.read.plan import Split
+from lakelog.options.log import EMIT_MODE
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.read.union_scan import merged_on_read
+from lakelog.table.write.dml_support import check_row_changes
+from lakelog.table.write.table_writer import TableWriter
+
+_FIELD = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+
+
+def replaces_rows(table: DynamicTable) -> bool:
+    """True if an overwrite must write a delete for each replaced row, because readers of the log need it."""
+    return table.emits_log and table.schema.is_keyed
+
+
+def check_overwrite(table: DynamicTable) -> None:
+    """Called before an overwrite, TRUNCATE or DROP PARTITION writes anything.
+
+    Raises UnsupportedFeature for a log of input rows without a primary key, for a use that writes only the log, and
+    for a merge engine that ignores deletes if the log needs them.
+    """
+    if not replaces_rows(table):
+        check_overwritable(table)
+        return
+    check_row_changes(table, "DELETE")
+    if not table.emits_files:
+        raise UnsupportedFeature(
+            f"option '{EMIT_MODE.key}' = '{table.options.need(EMIT_MODE)}' does not go with an overwrite of table "
+            f"{table.name}, which replaces rows of the files: leave it out"
+        )
+
+
+def files_alone(table: DynamicTable) -> DynamicTable:
+    """The table for tasks of an overwrite: they stage files, and the commit writes the log."""
+    return table.with_hints({EMIT_MODE.key: "file"}) if replaces_rows(table) else table
+
+
+def replace_rows(
+    table: DynamicTable, partitions: Collection[bytes] | None, made: Collection[BucketFiles] = ()
+) -> Snapshot | None:
+    """Deletes the rows of some partitions (None: all) and writes the rows of new files, in one epoch.
+
+    ``made`` are level-0 files that no snapshot references; the caller deletes them. Rows are read and written in
+    batches. Returns the newest snapshot, None if there was nothing to write. A row that another writer commits
+    meanwhile stays if its key is new. Raises the errors of ``TableWriter``.
+    """
+    shown = merged_on_read(table).store
+    old = shown.plan(partitions=partitions)
+    new = [Split(b.partition, b.bucket, b.total_buckets, b.new_files, needs_merge=True) for b in made]
+    with TableWriter(table) as writer:
+        for kind, splits in (("-D", old), ("+I", new)):
+            for batch in (batch for split in splits for batch in shown.read_split(split)):
+                writer.write(batch.append_column(_FIELD, pa.array([kind] * batch.num_rows, pa.string())))
+    return table.store.latest_snapshot() if writer.counts["num_affected_rows"] else None
