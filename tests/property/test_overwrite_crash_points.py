@@ -36,7 +36,12 @@ KINDS = {"2": (DIE_AFTER, LOST, LATE), "-1": (DIE_AFTER, LOST), "log": (DIE_AFTE
 OPTIONS = {
     "2": {"bucket": "2"},
     "-1": {"bucket": "-1"},
-    "log": {"bucket": "2", "log-store.enabled": "true", "log-store.type": "files"},
+    "log": {
+        "bucket": "2",
+        "log-store.enabled": "true",
+        "log-store.type": "files",
+        "log.writer-timeout": "1 h",  # no lease is renewed meanwhile: the calls of the storage are numbered
+    },
 }
 
 Rows = set[tuple[str, int, str]]
