@@ -182,7 +182,7 @@ def test_what_contradicts_a_log_of_changes_is_refused_by_name(tmp_path: Path) ->
 
 
 def test_a_table_of_input_rows_names_the_content_that_takes_overwrites(tmp_path: Path) -> None:
-    table = make(tmp_path, "'log.content' = 'input'")
+    table = make(tmp_path, "'log.content' = 'input'", key="")
     with pytest.raises(UnsupportedFeature, match="create the table with 'log.content' = 'changes'"):
         table.truncate()
 
