@@ -21,6 +21,8 @@ _LOCAL_POLL_S = (0.0005, 0.01)
 _REMOTE_POLL_S = (0.01, 1.0)
 """Shortest and longest pause between two requests for the next segment: it grows by half while nothing comes."""
 _GROWTH = 1.5
+_SOON_S = 0.1
+"""Seconds after a segment on a local disk in which the next one is expected, and the pause stays short."""
 
 
 class FilesReader(LogReader):
@@ -32,6 +34,7 @@ class FilesReader(LogReader):
         self._watch = IdentityWatch(self._chain.check)
         self._at: dict[int, int] = {}
         self._rest: tuple[int, int, pa.Table] | None = None
+        self._busy_until_s = 0.0
 
     @property
     def is_stale(self) -> bool:
@@ -72,16 +75,17 @@ class FilesReader(LogReader):
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         deadline = monotonic_s() + timeout_s
-        pause, longest = _REMOTE_POLL_S if "://" in self._location.address else _LOCAL_POLL_S
+        is_remote = "://" in self._location.address
+        pause, longest = _REMOTE_POLL_S if is_remote else _LOCAL_POLL_S
         while True:
-            ends = self.end_offsets(list(positions))
+            ends, now = self.end_offsets(list(positions)), monotonic_s()
             if any(ends[bucket] > offset for bucket, offset in positions.items()):
+                self._busy_until_s = 0.0 if is_remote else now + _SOON_S
                 return
-            left = deadline - monotonic_s()
-            if left <= 0:
+            if now >= deadline:
                 return
-            sleep(min(pause, left))
-            pause = min(longest, pause * _GROWTH)
+            sleep(min(pause, deadline - now))
+            pause = pause if now < self._busy_until_s else min(longest, pause * _GROWTH)
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         self._watch.check()
