@@ -28,6 +28,7 @@ from chaos.crowd import Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import LOGS, ServerBroken
+from servers.s3_server import S3Server
 
 
 def main() -> None:
@@ -52,6 +53,7 @@ def main() -> None:
         "--spark", action="store_true", help="of many writers, one streaming writer is a query of Spark"
     )
     parser.add_argument("--content", choices=("input", "changes"), default="input", help="of the log of many writers")
+    parser.add_argument("--s3", action="store_true", help="of many writers, the warehouse is in an S3 server")
     parser.add_argument("--directory", type=Path, help="where tables, checkpoints and logs stay for a look at them")
     parser.add_argument("--json", type=Path, help="a file for the results")
     given = parser.parse_args()
@@ -69,6 +71,7 @@ def main() -> None:
                 every_s=given.every or 3,
                 spark=given.spark,
                 content=given.content,
+                store=S3Server((given.directory or Path(temporary)) / "s3") if given.s3 else None,
                 report=lambda line: print(line, flush=True),
             )
             if given.writers

@@ -1,4 +1,7 @@
-"""A run of many writers: batch and streaming writers with the same keys beside compactor, optimizer and readers."""
+"""A run of many writers: batch and streaming writers with the same keys beside compactor, optimizer and readers.
+
+With ``store``, the warehouse is in it. The server that is killed is the log's, or the store if the log has none.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from chaos.registers import COLUMNS
 from chaos.servers import SERVERS, Server
 from lakelog import Lake, connect
 from register_history import FAILED, OK, UNKNOWN
+from servers.s3_server import S3Server
 
 _LOOK_S: Final = 0.05
 _TELL_S: Final = 10.0
@@ -53,12 +57,14 @@ class Crowd:
     server_every_s: float = 30.0
     spark: bool = False
     content: str = "input"
+    store: S3Server | None = None
     server: Server | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     _stopped: dict[int, float] = field(default_factory=dict)
     _twins: dict[int, float] = field(default_factory=dict)
     _returning: threading.Timer | None = None
+    _bucket: str = ""
 
     def run(self) -> dict[str, Any]:
         """Starts, kills, stops, lets all come to rest, judges."""
@@ -66,11 +72,16 @@ class Crowd:
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         if self.log in SERVERS:
             self.server = SERVERS.create(self.log, self.directory / self.log).start()
+        if self.store is not None:
+            os.environ.update(self.store.start().variables)  # for all processes
+            self._bucket = self.store.new_bucket()
         keeping = threading.Event()
         try:
             with connect(warehouse=self._warehouse) as lake:
                 self._create(lake)
-                table = Path(lake.table("db.t").path.removeprefix("file://"))
+                path = lake.table("db.t").path
+                inside = "" if self.store is None else str(self.store.directory / "data") + "/"
+                table = Path(inside + path.removeprefix("file://").removeprefix("s3://"))
             threading.Thread(target=self._keep_links, args=(table, keeping), daemon=True).start()
             self._start()
             self._wait_until(lambda: all(self._is_at_work(job) for job in self.jobs.values()), "have begun", _BEGIN_S)
@@ -99,7 +110,7 @@ class Crowd:
 
     @property
     def _warehouse(self) -> str:
-        return str(self.directory / "warehouse")
+        return str(self.directory / "warehouse") if self.store is None else f"s3://{self._bucket}/warehouse"
 
     def _create(self, lake: Lake) -> None:
         options = {
@@ -147,7 +158,7 @@ class Crowd:
             if now >= next_s:
                 next_s = now + 2 * self.every_s * dice.random()
                 self._act(dice)
-            if self.server is not None and now >= server_s:
+            if (self.server or self.store) is not None and now >= server_s:
                 server_s = now + 2 * self.server_every_s * dice.random()
                 self._kill_server(dice.choice((0.1, 2, 6)) * dice.random())
             self._go_on(time.monotonic())
@@ -203,10 +214,11 @@ class Crowd:
 
     def _kill_server(self, away_s: float) -> None:
         self._wait_for_server()
-        assert self.server is not None
-        self.server.kill()
-        self.done["broker"] += 1
-        self._returning = threading.Timer(away_s, self.server.start)
+        victim = self.server or self.store
+        assert victim is not None
+        victim.kill()
+        self.done["server"] += 1
+        self._returning = threading.Timer(away_s, victim.start)
         self._returning.start()
 
     def _wait_for_server(self) -> None:
@@ -282,8 +294,9 @@ class Crowd:
         for job in self.jobs.values():
             job.kill_all()
         self._wait_for_server()
-        if self.server is not None:
-            self.server.stop()
+        for server in (self.server, self.store):
+            if server is not None:
+                server.stop()
 
 
 def _table_of(results: dict[str, Any]) -> str:

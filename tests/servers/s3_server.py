@@ -47,6 +47,16 @@ class S3Server(ServerProcess):
             "s3.region": self.region,
         }
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The same as environment variables."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+        }
+
     def new_bucket(self, name: str | None = None) -> str:
         """Makes a bucket and returns its name."""
         name = name or f"b-{new_attempt()}"
