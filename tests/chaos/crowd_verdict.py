@@ -65,6 +65,8 @@ class Verdict:
             elif what == DECIDE:
                 deciding.add(who)
             elif what in (OK, FAILED):
+                if who not in writes:
+                    continue  # its store was away before it began
                 if what == OK or writes[who].outcome != OK:
                     writes[who].outcome = what
                     writes[who].responded = min(writes[who].responded, at)

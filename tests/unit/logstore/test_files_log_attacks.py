@@ -183,7 +183,7 @@ def test_a_log_whose_writers_are_short_lived_expires(location: LogLocation) -> N
     assert FilesReader(location).first_offsets()[0] >= 250
 
 
-@pytest.mark.parametrize(("name", "number"), [("exists", 1), ("exists", 2), ("read", 1), ("read", 2)])
+@pytest.mark.parametrize(("name", "number"), [("open", 1), ("read", 1)])
 def test_a_number_that_is_created_again_while_it_is_read_is_nobodys_record(
     location: LogLocation, name: str, number: int
 ) -> None:

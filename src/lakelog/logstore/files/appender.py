@@ -93,14 +93,16 @@ class FilesAppender(LogAppender):
         """Creates a segment of the batches; returns the end offsets of all buckets before it."""
         token, tries, unknown, unanswered, reason = new_attempt(), 0, -1, 0, ""
         while True:
-            newest = self._chain.newest()
+            is_first_try = not tries and self._chain.is_recent
+            newest = self._chain.known if is_first_try else self._chain.newest()
             if 0 <= unknown <= newest and self._exists(unknown, token):
                 number = unknown
                 break
             unanswered = unanswered + 1 if unknown == newest + 1 else 0
             if unanswered == _MOST_UNANSWERED:
                 raise Unavailable(f"'{self._chain.path(unknown)}' cannot be created: {reason}")
-            number, floor = newest + 1, self._chain.floor.number
+            floor = (self._chain.known_floor if is_first_try else self._chain.floor).number
+            number = newest + 1
             if number < floor:
                 continue
             starts = self._chain.starts(number)

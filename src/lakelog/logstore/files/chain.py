@@ -20,6 +20,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
+from lakelog.io.clock import monotonic_s
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
@@ -34,6 +35,8 @@ _SMALL: Final = 64 << 10
 _LOG_ID: Final = re.compile(r"[0-9a-zA-Z-]{1,64}")
 HINT_EVERY: Final = 64
 """Segments between two hints."""
+_RECENT_S: Final = 2.0
+"""Seconds in which no rival is likely to have appended, so that a writer tries the number after its last one."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class SegmentChain:
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
+        self._ahead = -1
+        self._confirmed_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
 
@@ -122,15 +127,55 @@ class SegmentChain:
         """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
         return self.held(lambda: self.starts(self.newest() + 1))
 
+    @property
+    def known_floor(self) -> Floor:
+        """The floor as of its last read."""
+        return self._floor
+
+    @property
+    def known(self) -> int:
+        """The newest segment that this client knows, without a request; the floor's minus one if it knows none."""
+        return max(self._newest, self._ahead, self._floor.number - 1)
+
+    def advance(self) -> bool:
+        """Returns whether there is a segment after the known ones, with one request.
+
+        It counts only after ``confirm``.
+        """
+        number = self.known + 1
+        try:
+            self.footer(number)
+        except NotFound:
+            return False
+        self._ahead = number
+        return True
+
+    def confirm(self) -> int:
+        """The number of the floor, with one request. Called after the known segments were read.
+
+        Those below the floor do not count: a suspended writer may have created their numbers again.
+        """
+        floor = self.floor.number
+        if self._ahead >= floor:
+            self._newest = max(self._newest, self._ahead)
+        self._ahead, self._confirmed_s = -1, monotonic_s()
+        return floor
+
     def newest(self) -> int:
         """The number of the newest segment; the floor's minus one if there is none."""
         while True:
             newest = self._found_from(max(self._newest, self._floor.number - 1))
+            self._confirmed_s = monotonic_s()
             if newest == self._newest:
                 return newest
             self._newest = newest
             if newest >= self.floor.number:  # else a suspended writer has created a number again that expired
                 return newest
+
+    @property
+    def is_recent(self) -> bool:
+        """True if the known segments were the newest ones a moment ago, so that the next number is worth a try."""
+        return self._ahead < 0 and monotonic_s() - self._confirmed_s < _RECENT_S
 
     def _found_from(self, newest: int) -> int:
         if not self._has(newest + 1):
@@ -202,7 +247,7 @@ class SegmentChain:
             return False
         if number < self.floor.number:
             return False
-        self._newest = number
+        self._newest, self._confirmed_s = number, monotonic_s()
         self._footers[number] = segment
         if number % HINT_EVERY == 0:
             self._write_hint()

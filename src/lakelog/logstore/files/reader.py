@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
 from lakelog.io.clock import monotonic_s, sleep
-from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
+from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
 from lakelog.logstore.local_log import expired
@@ -21,6 +21,8 @@ _LOCAL_POLL_S = (0.0005, 0.01)
 _REMOTE_POLL_S = (0.01, 1.0)
 """Shortest and longest pause between two requests for the next segment: it grows by half while nothing comes."""
 _GROWTH = 1.5
+_NEAR = 16
+"""Segments after the last one read in which an offset is looked for before a search of all."""
 _SOON_S = 0.1
 """Seconds after a segment on a local disk in which the next one is expected, and the pause stays short."""
 
@@ -35,6 +37,8 @@ class FilesReader(LogReader):
         self._at: dict[int, int] = {}
         self._rest: tuple[int, int, pa.Table] | None = None
         self._busy_until_s = 0.0
+        self._asked: set[int] = set()
+        """Buckets that were not read since ``wait`` has asked for their next segment."""
 
     @property
     def is_stale(self) -> bool:
@@ -44,10 +48,9 @@ class FilesReader(LogReader):
         self._watch.check()
         if not 0 <= bucket < self._location.buckets:
             raise NotFound(f"the log in '{self._location.address}' has no bucket {bucket}")
-        end = LARGEST_OFFSET if end is None else end
-        newest, floor = self._chain.newest(), self._chain.floor
-        first = floor.offsets[bucket]
-        last = self._chain.held(lambda: self._chain.starts(newest + 1))[bucket]
+        last = self._last(bucket, start, end)
+        end = last if end is None else min(end, last)
+        first = self._chain.known_floor.offsets[bucket]
         if start < first:
             raise expired(bucket, start, first)
         if start > last:
@@ -55,18 +58,13 @@ class FilesReader(LogReader):
                 f"offset {start} of bucket {bucket} is after the end of the log in '{self._location.address}', {last}: "
                 "an older copy replaced it, or the offset belongs to another log"
             )
-        if start >= min(end, last):
+        if start >= end:
             return RECORDS_SCHEMA.empty_table()
         is_next = self._rest is not None and self._rest[:2] == (bucket, start)
         found = self._rest[2] if self._rest is not None and is_next else RECORDS_SCHEMA.empty_table()
         held, left = start + found.num_rows, max_records - found.num_rows
-        if held < min(end, last) and left > 0:
-            try:
-                found = pa.concat_tables([found, self._fetch(floor, bucket, held, min(end, last), left)])
-            except (NotFound, Corrupt):
-                self._check_not_expired(bucket, held)
-                raise
-            self._check_not_expired(bucket, held)
+        if held < end and left > 0:
+            found = pa.concat_tables([found, self._confirmed(bucket, held, end, left)])
         low, high = np.searchsorted(found.column("offset").to_numpy(), [start, end])
         taken = found.slice(low, min(high - low, max_records))
         behind = low + taken.num_rows
@@ -78,9 +76,13 @@ class FilesReader(LogReader):
         is_remote = "://" in self._location.address
         pause, longest = _REMOTE_POLL_S if is_remote else _LOCAL_POLL_S
         while True:
-            ends, now = self.end_offsets(list(positions)), monotonic_s()
-            if any(ends[bucket] > offset for bucket, offset in positions.items()):
+            self._watch.check()
+            while not (has_come := self._has_after(positions)) and self._chain.advance():
+                pass
+            now = monotonic_s()
+            if has_come:
                 self._busy_until_s = 0.0 if is_remote else now + _SOON_S
+                self._asked = set(positions)
                 return
             if now >= deadline:
                 return
@@ -104,15 +106,52 @@ class FilesReader(LogReader):
     def close(self) -> None:
         self._rest = None
 
-    def _check_not_expired(self, bucket: int, start: int) -> None:
-        """Raises OffsetExpired if records expired while they were read: others may have their numbers by then."""
-        first = self._chain.floor.offsets[bucket]
-        if start < first:
-            raise expired(bucket, start, first)
+    def _last(self, bucket: int, start: int, end: int | None) -> int:
+        """The end of a bucket as far as a read needs it; asks for later segments only if the known ones are too few."""
+        if end is not None and self._known_end(bucket) < end:
+            self._chain.newest()
+        is_asked = bucket in self._asked
+        self._asked.discard(bucket)
+        has_advanced = False
+        while end is None and not is_asked and self._known_end(bucket) <= start and self._chain.advance():
+            has_advanced = True
+        if has_advanced and self._known_end(bucket) <= start:
+            self._chain.confirm()  # segments without records of the bucket may be below the floor
+        return self._known_end(bucket)
 
-    def _fetch(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> pa.Table:
-        """The records of the batches with these offsets; the first and the last batch may have others, too."""
-        batches = self._batches(floor, bucket, start, end, limit)
+    def _has_after(self, positions: Mapping[int, int]) -> bool:
+        return any(self._known_end(bucket) > offset for bucket, offset in positions.items())
+
+    def _known_end(self, bucket: int) -> int:
+        return self._chain.held(lambda: self._chain.starts(self._chain.known + 1))[bucket]
+
+    def _confirmed(self, bucket: int, start: int, end: int, limit: int) -> pa.Table:
+        """``_fetch``, whose segments count: none of them expired before they were read."""
+        while True:
+            known = self._chain.known_floor
+            try:
+                found, number = self._fetch(known, bucket, start, end, limit)
+            except (NotFound, Corrupt):
+                floor, number = self._chain.confirm(), -1
+                if floor == known.number:
+                    raise
+            else:
+                floor = self._chain.confirm()
+            first = self._chain.known_floor.offsets[bucket]
+            if start < first:
+                raise expired(bucket, start, first)
+            if number >= floor:
+                return found
+            end = min(end, self._known_end(bucket))
+            if start >= end:
+                return RECORDS_SCHEMA.empty_table()
+
+    def _fetch(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> tuple[pa.Table, int]:
+        """The records of the batches with these offsets, and the first segment read.
+
+        The first and the last batch may have other offsets, too.
+        """
+        batches, first = self._batches(floor, bucket, start, end, limit)
         try:
             found = decode(batches)
         except (Corrupt, UnsupportedFeature) as why:
@@ -120,7 +159,7 @@ class FilesReader(LogReader):
         offsets = found.column("offset").to_numpy()
         if len(offsets) != sum(batch.count for batch in batches) or (np.diff(offsets) != 1).any():
             raise self._damaged(bucket, start)
-        return found
+        return found, first
 
     def _damaged(self, bucket: int, start: int) -> Corrupt:
         return Corrupt(
@@ -129,11 +168,15 @@ class FilesReader(LogReader):
             "a log again"
         )
 
-    def _batches(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> list[RecordBatch]:
+    def _batches(self, floor: Floor, bucket: int, start: int, end: int, limit: int) -> tuple[list[RecordBatch], int]:
         number = self._at.get(bucket, -1)
-        is_next = number >= floor.number and self._chain.starts(number)[bucket] <= start
-        if not is_next or self._chain.footer(number).ends[bucket] <= start:
+        is_near = number >= floor.number and self._chain.starts(number)[bucket] <= start
+        steps = min(_NEAR, self._chain.known - number) if is_near else 0
+        while steps > 0 and self._chain.footer(number).ends[bucket] <= start:
+            number, steps = number + 1, steps - 1
+        if not is_near or self._chain.footer(number).ends[bucket] <= start:
             number = self._chain.first(lambda segment: segment.ends[bucket] > start)
+        first = number
         batches: list[RecordBatch] = []
         while limit > 0 and self._chain.starts(number)[bucket] < end:
             segment = self._chain.footer(number)
@@ -149,7 +192,7 @@ class FilesReader(LogReader):
                             break
             self._at[bucket] = number
             number += 1
-        return batches
+        return batches, first
 
     def _chosen(self, offsets: Sequence[int], buckets: Sequence[int] | None) -> dict[int, int]:
         return {bucket: offsets[bucket] for bucket in (range(len(offsets)) if buckets is None else buckets)}
