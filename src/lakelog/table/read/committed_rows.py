@@ -22,6 +22,7 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.record_schemas import RecordSchemas, converted, log_keys
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.union_scan import merged_on_read
 
 
 class CommittedRows:
@@ -40,7 +41,7 @@ class CommittedRows:
         schema = self.table.schema
         wanted = self._form.decode_keys(pa.array(keys, pa.large_binary()), key_schema(schema))
         out: dict[bytes, bytes | None] = dict.fromkeys(keys)
-        for batch in rows_of_keys(Scan(self.table, snapshot=snapshot), wanted).to_batches():
+        for batch in rows_of_keys(Scan(merged_on_read(self.table), snapshot=snapshot), wanted).to_batches():
             out.update(self._encoded(batch, schema))
         return out
 
