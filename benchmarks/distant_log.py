@@ -23,7 +23,7 @@ import numpy as np
 from commits import TESTS
 from delaying_proxy import DelayingProxy
 from measure import percentiles
-from results import write_results
+from results import busy_cores, write_results
 
 from lakelog import connect
 
@@ -92,10 +92,11 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=200, help="milliseconds between two appends")
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
+    busy = busy_cores()
     found = {f"{d} ms": distant_log(float(d), given.appends, given.every) for d in given.delays.split(",")}
     print(json.dumps(found, indent=1))
     if given.results is not None:
-        write_results({"distant log": found}, given.results)
+        write_results(given.results, {"distant log": found}, busy)
 
 
 assert TESTS.exists()  # servers are those of the tests

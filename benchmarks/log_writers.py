@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import tempfile
 import time
 from collections import Counter
@@ -26,7 +25,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 from commits import warehouse_on
-from results import write_results
+from results import busy_cores, write_results
 
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.object_store import ObjectStoreFileIO
@@ -142,13 +141,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10, help="of a commit")
     parser.add_argument("--results", help="directory of result files")
     given = parser.parse_args()
-    load, measurements = os.getloadavg()[0], {}
+    busy, measurements = busy_cores(), {}
     for storage in given.storage.split(","):
         measurements[f"log writers {storage}"] = log_writers(storage, given.seconds, given.rows)
         for name, found in measurements[f"log writers {storage}"].items():
             print(f"{storage}, {name}: {found}", flush=True)
     if given.results:
-        write_results(Path(given.results), measurements, load)
+        write_results(Path(given.results), measurements, busy)
 
 
 if __name__ == "__main__":

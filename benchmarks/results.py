@@ -11,6 +11,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -23,8 +24,8 @@ import lakelog
 
 RESULTS: Final = Path(__file__).parents[1] / "docs" / "results"
 PAGE: Final = "index.md"
-_QUIET: Final = 0.5
-"""Load average per core up to which a machine counts as quiet."""
+_QUIET: Final = 0.1
+"""Share of the cores that others may use on a machine that counts as quiet."""
 _HEAD: Final = """# Results
 
 What the benchmarks of this repository measured ([how](../benchmarks.md)). `make bench` writes a JSON file per benchmark
@@ -39,15 +40,24 @@ better. Scans of plain Parquet return every version of a row, because it merges 
 _PARTS: Final = re.compile(r"_cpu_us$")
 
 
-def machine(load: float) -> dict[str, Any]:
-    """What a measurement depends on; ``load`` is the load average before the benchmark began."""
+def busy_cores(seconds: float = 1.0) -> float:
+    """The cores that other processes use now, measured for some seconds. Called before a benchmark begins."""
+    before = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    time.sleep(seconds)
+    after = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    spent = [int(new) - int(old) for new, old in zip(after[1:], before[1:], strict=True)]
+    return round((sum(spent) - spent[3] - spent[4]) / os.sysconf("SC_CLK_TCK") / seconds, 2)
+
+
+def machine(busy: float) -> dict[str, Any]:
+    """What a measurement depends on; ``busy`` are the cores that other processes used before the benchmark began."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--porcelain", "-uno") else ""),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)),
-        "load": round(load, 1),
+        "busy_cores": busy,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "lakelog": lakelog.__version__,
@@ -60,11 +70,11 @@ def file_name(benchmark: str) -> str:
     return f"{re.sub('[^a-z0-9]+', '-', benchmark.lower())}.json"
 
 
-def write_results(directory: Path, measurements: Mapping[str, Any], load: float) -> None:
+def write_results(directory: Path, measurements: Mapping[str, Any], busy: float) -> None:
     """Writes a JSON file per benchmark, name → measurements, and the page again."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, found in measurements.items():
-        text = json.dumps({"benchmark": name, "machine": machine(load), "figures": found}, indent=1)
+        text = json.dumps({"benchmark": name, "machine": machine(busy), "figures": found}, indent=1)
         (directory / file_name(name)).write_text(text + "\n", encoding="utf-8")
     write_page(directory)
 
@@ -89,11 +99,16 @@ def page(directory: Path) -> str:
 
 
 def _machine_line(of: Mapping[str, Any]) -> str:
-    loaded = of["load"] > _QUIET * of["cores"]
+    if "others" in of:  # of whoever ran it
+        load, why = 0.0, of["others"]
+    elif "busy_cores" in of:
+        load, why = of["busy_cores"] / of["cores"], f"{of['busy_cores']} cores busy before"
+    else:
+        load, why = of["load"] / of["cores"], f"load average {of['load']}"
     packages = ", ".join(f"{name} {of[name]}" for name in ("lakelog", "pyspark", "pyarrow", "polars") if name in of)
     return (
         f"{of['date']}, commit `{of['commit']}`, {of['cores']} cores of {of['processor']}, {of['memory_gib']} GiB, "
-        f"{'**loaded**' if loaded else 'quiet'} (load average {of['load']}); Python {of['python']}, {packages}."
+        f"{'**loaded**' if load > _QUIET else 'quiet'} ({why}); Python {of['python']}, {packages}."
     )
 
 

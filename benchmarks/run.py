@@ -23,7 +23,7 @@ from latency import spark_to_spark
 from planning import plans
 from realtime import realtime
 from report import plot, table_of
-from results import file_name, write_page, write_results
+from results import busy_cores, file_name, write_page, write_results
 from small_commits import small_commits
 from tail import writer_to_tail
 from throughput import double_write
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--json")
     parser.add_argument("--plot")
     given = parser.parse_args()
-    load = os.getloadavg()[0]
+    busy = busy_cores()
     chosen = given.only.split(",")
     measurements: dict[str, Any] = {
         "cores": os.cpu_count(),
@@ -93,7 +93,7 @@ def main() -> None:
             print(f"{name:48} {found}")
     if given.results:
         place = Path(given.results)
-        write_results(place, {name: found for name, found in measurements.items() if isinstance(found, dict)}, load)
+        write_results(place, {name: found for name, found in measurements.items() if isinstance(found, dict)}, busy)
         if workload in measurements and find_spec("matplotlib") is not None:
             plot(measurements[workload], str((place / file_name(workload)).with_suffix(".svg")))
             write_page(place)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import random
 import shutil
 import statistics
@@ -24,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from results import write_results
+from results import busy_cores, write_results
 
 from lakelog import connect
 from lakelog.io.storage.local import LocalFileIO
@@ -123,12 +122,12 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=300)
     parser.add_argument("--results", help="directory of result files")
     given = parser.parse_args()
-    load = os.getloadavg()[0]
+    busy = busy_cores()
     measurements = small_commits(given.commits)
     for name, found in measurements.items():
         print(f"{name}: {found}")
     if given.results:
-        write_results(Path(given.results), {"small commits": measurements}, load)
+        write_results(Path(given.results), {"small commits": measurements}, busy)
 
 
 if __name__ == "__main__":
