@@ -23,10 +23,10 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_benchmark_has_a_file_with_its_machine_and_a_section_of_the_page(tmp_path: Path) -> None:
     from results import write_results
 
-    write_results(tmp_path, {"throughput embedded": MEASUREMENTS, "one": {"p50": 1.5, "p99": 7}}, load=0.1)
+    write_results(tmp_path, {"throughput embedded": MEASUREMENTS, "one": {"p50": 1.5, "p99": 7}}, busy=0.1)
     found = json.loads((tmp_path / "throughput-embedded.json").read_text())
     assert found["figures"] == MEASUREMENTS
-    assert {"date", "commit", "cores", "load", "python", "lakelog"} <= set(found["machine"])
+    assert {"date", "commit", "cores", "busy_cores", "python", "lakelog"} <= set(found["machine"])
     lines = (tmp_path / "index.md").read_text().splitlines()
     assert lines.index("## One") < lines.index("## Throughput embedded")
     assert "| arrow | 123,456 |" in lines
@@ -36,12 +36,12 @@ def test_a_benchmark_has_a_file_with_its_machine_and_a_section_of_the_page(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("load", "told"), [(0.0, "quiet (load average 0.0)"), (99.0, "**loaded** (load average 99.0)")]
+    ("busy", "told"), [(0.0, "quiet (0.0 cores busy before)"), (99.0, "**loaded** (99.0 cores busy before)")]
 )
-def test_a_measurement_says_whether_the_machine_was_loaded(tmp_path: Path, load: float, told: str) -> None:
+def test_a_measurement_says_whether_the_machine_was_loaded(tmp_path: Path, busy: float, told: str) -> None:
     from results import write_results
 
-    write_results(tmp_path, {"one": {"p50": 1}}, load)
+    write_results(tmp_path, {"one": {"p50": 1}}, busy)
     assert told in (tmp_path / "index.md").read_text()
 
 
