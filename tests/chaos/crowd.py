@@ -1,6 +1,7 @@
 """A run of many writers: batch and streaming writers with the same keys beside compactor, optimizer and readers.
 
-With ``store``, the warehouse is in it. The server that is killed is the log's, or the store if the log has none.
+With ``store``, the warehouse is in it. The server that is killed or stalled is the log's, or the
+store if the log has none.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import threading
 import time
 from collections import Counter
@@ -33,6 +35,8 @@ _AMID_S: Final = 1.0
 _BEGIN_S: Final = 300.0
 _END_S: Final = 90.0
 """How long processes may take to begin, and to come to their end."""
+_STALLS: Final = 0.4
+"""Share of the times at which the server is stopped for a while instead of killed."""
 _TWIN_S: Final = 5.0
 """How long a process goes on beside the one that was started in its place."""
 ACTIONS: Final = {"kill": 5, "pause": 2, "stop": 3, "twin": 2}
@@ -160,7 +164,8 @@ class Crowd:
                 self._act(dice)
             if (self.server or self.store) is not None and now >= server_s:
                 server_s = now + 2 * self.server_every_s * dice.random()
-                self._kill_server(dice.choice((0.1, 2, 6)) * dice.random())
+                away_s = dice.choice((0.1, 2, 6)) * dice.random()
+                self._stall_server(2 * away_s) if dice.random() < _STALLS else self._kill_server(away_s)
             self._go_on(time.monotonic())
             for job in self.jobs.values():
                 job.keep_up()
@@ -219,6 +224,17 @@ class Crowd:
         victim.kill()
         self.done["server"] += 1
         self._returning = threading.Timer(away_s, victim.start)
+        self._returning.start()
+
+    def _stall_server(self, stalled_s: float) -> None:
+        """The server stops without an end, as with a disk that does not answer, and goes on."""
+        self._wait_for_server()
+        victim = self.server or self.store
+        assert victim is not None and victim.process is not None
+        pid = victim.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        self.done["server stalled"] += 1
+        self._returning = threading.Timer(stalled_s, os.kill, (pid, signal.SIGCONT))
         self._returning.start()
 
     def _wait_for_server(self) -> None:
