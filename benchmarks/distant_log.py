@@ -5,7 +5,7 @@ usage: distant_log.py [--delays 20,60] [--appends 200] [--every 200] [--results 
 One process appends 10 rows each ``--every`` ms, and this one tails them; each reaches the server through a proxy of its
 own, which delays each request and counts it. ``from_write_ms`` counts from before the append until the tail has the
 rows, ``acknowledged_ms`` until the writer knows that they are in the log. Requests are those of one append, of the
-writer and of the reader; the reader asks for the next segment meanwhile.
+writer and of the reader; the reader asks for the next segment meanwhile. At the end it is idle for some seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ with table.writer() as writer:
         time.sleep(max(0.0, due - time.perf_counter()))
 """
 _WARM_UP = 20
+_IDLE_S = 20.0
 
 
 def distant_log(delay_ms: float, appends: int, every_ms: float) -> dict[str, Any]:
@@ -76,12 +78,19 @@ def distant_log(delay_ms: float, appends: int, every_ms: float) -> dict[str, Any
                 assert writer.stdout is not None
                 acknowledged = {int(n): float(ms) for n, ms in (line.split() for line in writer.stdout)}
                 writer.wait()
+                idle = threading.Event()
+                threading.Timer(_IDLE_S, idle.set).start()
+                counts = reading.counts.total()
+                for _ in lake.table("db.t").tail(changes.position, stop=idle):
+                    pass
+                idle_requests = (reading.counts.total() - counts) / _IDLE_S
     used = range(_WARM_UP, appends)
     return {
         "from_write_ms": percentiles(np.array([seen[n] for n in used])),
         "acknowledged_ms": percentiles(np.array([acknowledged[n] for n in used])),
         "reader_requests": {name: round(count / len(used), 2) for name, count in sorted(made[0].items())},
         "writer_requests": {name: round(count / len(used), 2) for name, count in sorted(made[1].items())},
+        "idle_requests_per_s": round(idle_requests, 2),
     }
 
 

@@ -36,7 +36,7 @@ class FilesReader(LogReader):
         self._watch = IdentityWatch(self._chain.check)
         self._at: dict[int, int] = {}
         self._rest: tuple[int, int, pa.Table] | None = None
-        self._busy_until_s = 0.0
+        self._busy_until_s = self._pause_s = self._ask_at_s = 0.0
         self._asked: set[int] = set()
         """Buckets that were not read since ``wait`` has asked for their next segment."""
 
@@ -74,20 +74,26 @@ class FilesReader(LogReader):
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         deadline = monotonic_s() + timeout_s
         is_remote = "://" in self._location.address
-        pause, longest = _REMOTE_POLL_S if is_remote else _LOCAL_POLL_S
+        shortest, longest = _REMOTE_POLL_S if is_remote else _LOCAL_POLL_S
+        if not is_remote:
+            self._pause_s = self._ask_at_s = 0.0
         while True:
             self._watch.check()
-            while not (has_come := self._has_after(positions)) and self._chain.advance():
+            is_due = monotonic_s() >= self._ask_at_s
+            while not (has_come := self._has_after(positions)) and is_due and self._chain.advance():
                 pass
             now = monotonic_s()
             if has_come:
+                self._pause_s = self._ask_at_s = 0.0
                 self._busy_until_s = 0.0 if is_remote else now + _SOON_S
-                self._asked = set(positions)
+            elif is_due:
+                is_soon = not self._pause_s or now < self._busy_until_s
+                self._pause_s = shortest if is_soon else min(longest, self._pause_s * _GROWTH)
+                self._ask_at_s = now + self._pause_s
+            if has_come or now >= deadline:
+                self._asked = set(positions) if has_come or is_remote else set()
                 return
-            if now >= deadline:
-                return
-            sleep(min(pause, deadline - now))
-            pause = pause if now < self._busy_until_s else min(longest, pause * _GROWTH)
+            sleep(min(self._ask_at_s, deadline) - now)
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         self._watch.check()
