@@ -11,7 +11,6 @@ from lakelog.errors import Unavailable
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.table.write import replaced_rows
-from lakelog.table.write.overwrite import delete_partitions
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows
 
@@ -37,14 +36,6 @@ def after_its_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -
             act()
 
     monkeypatch.setattr(replaced_rows, "TableWriter", Writer)
-
-
-def test_the_deleted_rows_are_counted_whoever_commits_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make(tmp_path)
-    write(table, 1, 2, 3)
-    after_its_commit(monkeypatch, lambda: write(table, 8, 9))
-    assert delete_partitions(table.logical, None)["num_deleted_rows"] == 3
-    check(table, [(8, "a"), (9, "a")])
 
 
 def test_an_overwrite_that_is_decided_succeeds_although_its_files_cannot_be_deleted(

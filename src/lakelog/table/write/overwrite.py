@@ -74,11 +74,11 @@ def commit_overwrite(
         if replaced is None:
             return None
         if replaces_rows(table):
-            counts = replace_rows(table, replaced.partitions, made.files)
+            made_of_rows = replace_rows(table, replaced.partitions, made.files)
             with contextlib.suppress(LakelogError):  # the rows are committed, and orphan cleaning finds the rest
                 made.delete(table)
                 forget_unassigned(table, runs)
-            return _snapshot_of(table, counts)
+            return made_of_rows
         try:
             snapshot = _commit(table, writer, made, replaced, target, again)
         except _MorePartitions:
@@ -114,7 +114,7 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     if not partitions:
         return None
     if replaces_rows(table):
-        return _snapshot_of(table, replace_rows(table, partitions))
+        return replace_rows(table, partitions)
     request = CommitRequest(
         f"drop-{new_uuid()}",
         0,
@@ -131,13 +131,9 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCounts:
     """Deletes the partitions that match a condition on partition columns, or all rows without one, in one snapshot.
 
-    Metadata counts the rows. The keys of files that overlap are read, if they are few; else the count is None. Where a
-    log needs each row, the deletes are counted. Raises UnsupportedFeature for a condition on other columns.
+    Metadata counts the rows. The keys of files that overlap are read, if they are few; else the count is None. Raises
+    UnsupportedFeature for a condition on other columns.
     """
-    if condition is None and replaces_rows(table):
-        check_overwrite(table)
-        seal_decided(table)
-        return replace_rows(table, None)
     if condition is None:
         return _removed_rows(table, truncate(table), None)
     keys = table.schema.partition_keys
@@ -152,13 +148,7 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCo
     seal_decided(table)
     live = _live_partitions(table, table.store.latest_snapshot())
     found = partitions_meeting(table.schema, live, condition)
-    if found and replaces_rows(table):
-        return replace_rows(table, found)
     return _removed_rows(table, remove_partitions(table, found), found)
-
-
-def _snapshot_of(table: DynamicTable, counts: RowCounts) -> Snapshot | None:
-    return table.store.latest_snapshot() if counts["num_affected_rows"] else None
 
 
 def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collection[bytes] | None) -> RowCounts:

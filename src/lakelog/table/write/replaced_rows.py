@@ -14,10 +14,10 @@ from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
-from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
 from lakelog.table.write.table_writer import TableWriter
@@ -54,12 +54,12 @@ def files_alone(table: DynamicTable) -> DynamicTable:
 
 def replace_rows(
     table: DynamicTable, partitions: Collection[bytes] | None, made: Collection[BucketFiles] = ()
-) -> RowCounts:
+) -> Snapshot | None:
     """Deletes the rows of some partitions (None: all) and writes the rows of new files, in one epoch.
 
     ``made`` are level-0 files that no snapshot references; the caller deletes them. Rows are read and written in
-    batches. Returns their number. A row that another writer commits meanwhile stays if its key is new. Raises the
-    errors of ``TableWriter``.
+    batches. Returns the newest snapshot, None if there was nothing to write. A row that another writer commits
+    meanwhile stays if its key is new. Raises the errors of ``TableWriter``.
     """
     shown = merged_on_read(table).store
     old = shown.plan(partitions=partitions)
@@ -68,4 +68,4 @@ def replace_rows(
         for kind, splits in (("-D", old), ("+I", new)):
             for batch in (batch for split in splits for batch in shown.read_split(split)):
                 writer.write(batch.append_column(_FIELD, pa.array([kind] * batch.num_rows, pa.string())))
-    return writer.counts
+    return table.store.latest_snapshot() if writer.counts["num_affected_rows"] else None
