@@ -24,6 +24,28 @@ select day from other.p /*+ OPTIONS('read.mode'='log') */ group by day order by 
 -->   select day from v3 AS `p`  group by day having coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 order by day
 -->   v3 = other.p [day, _row_kind] read.mode=log
 
+--# a stream into a table with a key deletes the groups that would disappear
+insert into db.t (id, name) select hour, count(*) from other.p /*+ OPTIONS('read.mode'='log') */ group by hour;
+insert into db.t (id, name) select hour, sum(id) as s from other.p /*+ OPTIONS('read.mode'='log') */ group by hour having sum(id) > 2 or hour is distinct from 3;
+insert into db.t (id, name) select 1, count(*) from other.p /*+ OPTIONS('read.mode'='log') */;
+insert into db.t (id, name) select 1, count(*) from other.p /*+ OPTIONS('read.mode'='log') */ having count(*) > 1;
+insert into db.u (id, name) select hour, count(*) from other.p /*+ OPTIONS('read.mode'='log') */ group by hour
+--> insert into db.t (id, name):
+-->   select hour, coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)`, case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then '+I' else '-D' end AS _row_kind from v1 AS `p`  group by hour
+-->   v1 = other.p [hour, _row_kind] read.mode=log
+--> insert into db.t (id, name):
+-->   select hour, (case when coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then sum(case when _row_kind in ('+I', '+U') then (id) else -(id) end) end) as s, case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 and ( (case when coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then sum(case when _row_kind in ('+I', '+U') then (id) else -(id) end) end) > 2 or hour is distinct from 3) then '+I' else '-D' end AS _row_kind from v2 AS `p`  group by hour
+-->   v2 = other.p [id, hour, _row_kind] read.mode=log
+--> insert into db.t (id, name):
+-->   select 1, coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)` from v3 AS `p`
+-->   v3 = other.p [id, _row_kind] read.mode=log
+--> insert into db.t (id, name):
+-->   select 1, coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)`, case when ( (coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0)) > 1) then '+I' else '-D' end AS _row_kind from v4 AS `p`
+-->   v4 = other.p [id, _row_kind] read.mode=log
+--> insert into db.u (id, name):
+-->   select hour, coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)` from v5 AS `p`  group by hour having coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0
+-->   v5 = other.p [hour, _row_kind] read.mode=log
+
 --# a query that names the row kind is left as it is
 select count(*), max(id) from other.p /*+ OPTIONS('read.mode'='log') */ where _row_kind = '+I'
 --> query:

@@ -40,6 +40,7 @@ from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
+from lakelog.spark.write.update_stream import start_update
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
@@ -267,13 +268,16 @@ class SparkEngine:
         return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
-        """Starts the streaming write of a frame into a table."""
+        """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
         self._check(table)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
         writer = writer.option("checkpointLocation", directory)
-        return writer.outputMode("append").start(table.address)
+        try:
+            return writer.outputMode("append").start(table.address)
+        except AnalysisException as refused:
+            return start_update(table, frame, directory, refused)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
         """A batch DataFrame of a scan's columns; ``condition`` may drop rows that do not match it.

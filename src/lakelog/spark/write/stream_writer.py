@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,8 +29,8 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         if overwrite:
             raise InvalidRequest(
-                f"outputMode('complete') into table {table.name} is not supported: use append, or write the rows of "
-                f"outputMode('update') with foreachBatch and lake.write(batch, '{table.name}')"
+                f"outputMode('complete') into table {table.name} is not supported: lake.write_stream(frame, "
+                f"'{table.name}') writes the changed rows of an aggregation into a table with a primary key"
             )
         check_columns(schema, table.schema, table.name)
         EventTime.of(table)  # raises for options that would fail every task
@@ -53,9 +53,10 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         prepare_worker(self._counts)
         with ending_later(seal_all):
-            self._commit(messages, batchId)
+            self.commit_epoch(messages, batchId)
 
-    def _commit(self, messages: list[WriterCommitMessage | None], epoch: int) -> None:
+    def commit_epoch(self, messages: Sequence[WriterCommitMessage | None], epoch: int) -> None:
+        """Decides an epoch of the attempts that Spark has accepted, and heals the log; a thread seals it."""
         sent = [m for m in messages if isinstance(m, AttemptMessage)]
         if not sent:
             return

@@ -46,11 +46,18 @@ class _TableRead:
     lookup: LookupTime | None = None
 
 
-def plan_query(session: SessionContext, source: SourceText, strict: bool = True, persistent: bool = False) -> QueryPlan:
+def plan_query(
+    session: SessionContext,
+    source: SourceText,
+    strict: bool = True,
+    persistent: bool = False,
+    deletes: bool = False,
+) -> QueryPlan:
     """Plans a query statement.
 
     With ``strict`` a name that neither lakelog nor Spark knows raises NotFound with a suggestion, otherwise Spark
-    resolves it. Raises UnsupportedStatement for a hint that does not follow a lakelog table, InvalidOption.
+    resolves it. ``deletes``: the rows update a table with a key, so aggregates over changes have a ``_row_kind``.
+    Raises UnsupportedStatement for a hint that does not follow a lakelog table, InvalidOption.
     """
     query = QueryText.read(source)
     reads = _find_reads(session, query, strict and query.tree is not None)
@@ -65,7 +72,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
             lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
         read, columns = _with_metadata(query, read, columns, metadata.of(read))
-        read, found = _with_signs(query, read)
+        read, found = _with_signs(query, read, deletes)
         if found is not None:
             signed.append(found)
             columns = None if columns is None else (*columns, ROW_KIND_COLUMN)
@@ -110,13 +117,13 @@ def _with_metadata(
     return replace(read, options=options), None if columns is None else (*columns, *added)
 
 
-def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:
+def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_TableRead, SignedAggregates | None]:
     """A read of a log with all kinds of changes, and the aggregates over it; completes the changes of an upsert log."""
     options = Options({**read.schema.options, **read.options})
     is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
     if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
-    found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed)
+    found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
     if found is not None and read.schema.is_keyed:
         read = replace(read, options={NORMALIZE.key: "true", **read.options})
     return read, found

@@ -1,7 +1,8 @@
 """Aggregates over a log of changes, which subtract retractions instead of counting them as rows.
 
 ``count``, ``sum`` and ``avg`` are rewritten with the sign of the row kind (+1 for +I and +U, -1 for -U and -D). A group
-whose rows were all retracted disappears. Other aggregates cannot retract a row and are rejected.
+whose rows were all retracted disappears. In a stream into a table with a key, its row has the kind -D instead, and so
+has a group that HAVING excludes. Other aggregates cannot retract a row and are rejected.
 """
 
 from __future__ import annotations
@@ -41,12 +42,30 @@ class _Call:
 
 
 @dataclass(frozen=True)
+class _Clauses:
+    """Positions in the text of a SELECT: the end of its list, its HAVING, and the end of its other clauses up to there.
+
+    ``condition`` is the start of the condition of HAVING, None without one.
+    """
+
+    list_end: int
+    having: int
+    condition: int | None
+    end: int
+    is_grouped: bool
+
+
+@dataclass(frozen=True)
 class SignedAggregates:
-    """The aggregates of a query that reads only the changes of one table."""
+    """The aggregates of a query that reads only the changes of one table.
+
+    With ``deletes`` the query has a last column ``_row_kind``: -D for groups that it would otherwise leave out.
+    """
 
     query: QueryText
     calls: tuple[_Call, ...]
-    having: tuple[Edit, ...]
+    clauses: _Clauses
+    deletes: bool
 
     def applied(self, edits: Sequence[Edit]) -> list[Edit]:
         """The edits of a query with those of the aggregates; edits inside of an aggregate apply to its text."""
@@ -55,14 +74,39 @@ class SignedAggregates:
             text = _signed(call, self.query.source.script, out)
             out = [edit for edit in out if not edit.is_within(call.start, call.end)]
             out.append(Edit(call.start, call.end, text))
-        return [*out, *self.having]
+        return self._with_kinds(out) if self.deletes else [*out, *self._without_empty_groups()]
+
+    def _with_kinds(self, edits: list[Edit]) -> list[Edit]:
+        """The edits with the column of row kinds, which takes the place of HAVING."""
+        at, conditions = self.clauses, [f"{_ROWS} <> 0"] if self.clauses.is_grouped else []
+        if at.condition is not None:
+            conditions.append(f"({edited(self.query.source.script, edits, at.condition, at.end)})")
+            edits = [edit for edit in edits if not edit.is_within(at.having, at.end)]
+            edits.append(Edit(at.having, at.end, ""))
+        if conditions:
+            kind = f", case when {' and '.join(conditions)} then '+I' else '-D' end AS {ROW_KIND_COLUMN}"
+            edits.append(Edit(at.list_end, at.list_end, kind))
+        return edits
+
+    def _without_empty_groups(self) -> list[Edit]:
+        """The edits that exclude the groups whose rows were all retracted."""
+        at, exists = self.clauses, f"{_ROWS} <> 0"
+        if not at.is_grouped:
+            return []
+        if at.condition is not None:
+            return [Edit(at.condition, at.condition, f" {exists} and ("), Edit(at.end, at.end, ")")]
+        is_last = at.having == self.query.tokens[-1].end
+        return [Edit(at.having, at.having, f" having {exists}" if is_last else f"having {exists} ")]
 
 
-def signed_aggregates(query: QueryText, reference: Reference, table: str, is_keyed: bool) -> SignedAggregates | None:
+def signed_aggregates(
+    query: QueryText, reference: Reference, table: str, is_keyed: bool, deletes: bool
+) -> SignedAggregates | None:
     """The signed aggregates of a query; None if it has no aggregates, or refers to the row kinds.
 
-    Called for each read of a log that returns all kinds of changes. Logs a warning if a query of a table with a key
-    loses the row kinds. Raises UnsupportedStatement for aggregates that cannot be signed.
+    Called for each read of a log that returns all kinds of changes. ``deletes`` is true for the query of an INSERT into
+    a table with a key. Logs a warning if a query of a table with a key loses the row kinds. Raises UnsupportedStatement
+    for aggregates that cannot be signed.
     """
     node = reference.node
     if query.tree is None or node is None or _names_kinds(query):
@@ -84,7 +128,7 @@ def signed_aggregates(query: QueryText, reference: Reference, table: str, is_key
             f"rows ('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case "
             f"when {_ADDED} then v else -v end)",
         )
-    return SignedAggregates(query, calls, _having(query, select))
+    return SignedAggregates(query, calls, _clauses(query, select, deletes), deletes)
 
 
 def _names_kinds(query: QueryText) -> bool:
@@ -165,18 +209,30 @@ def _signed(call: _Call, script: str, edits: Sequence[Edit]) -> str:
     return f"{text} AS `{call.name.lower()}({shown})`"
 
 
-def _having(query: QueryText, select: exp.Select) -> tuple[Edit, ...]:
-    """The edits that exclude the groups whose rows were all retracted."""
-    if not select.args.get("group"):
-        return ()
-    tokens = query.tokens
-    group = next(i for i, t in enumerate(tokens) if t.is_word("GROUP"))
-    ends = [i for i in range(group, len(tokens)) if tokens[i].is_word(*_AFTER_GROUP_BY)]
-    exists = f"{_ROWS} <> 0"
+def _clauses(query: QueryText, select: exp.Select, needs_list: bool) -> _Clauses:
+    """The clauses of the only SELECT of a query.
+
+    With ``needs_list``, raises UnsupportedStatement if FROM is before the list.
+    """
+    tokens, depth, at = query.tokens, 0, None
+    first = next(i for i, t in enumerate(tokens) if t.is_word("SELECT"))
+    for i in range(first, len(tokens)):
+        depth += tokens[i].is_symbol("(") - tokens[i].is_symbol(")")
+        if depth == 0 and tokens[i].is_word("FROM") and not tokens[i - 1].is_word("DISTINCT"):  # IS DISTINCT FROM
+            at = i
+            break
+    if at is None and needs_list:
+        raise query.source.error(
+            tokens[first].start, "an aggregate of a stream into a table is written SELECT … FROM …"
+        )
+    list_end, at, is_grouped = tokens[(at or 1) - 1].end, at or first, bool(select.args.get("group"))
+    if is_grouped:
+        at = next(i for i, t in enumerate(tokens) if t.is_word("GROUP"))
+    ends = [i for i in range(at, len(tokens)) if tokens[i].is_word(*_AFTER_GROUP_BY)]
     if not ends:
-        return (Edit(tokens[-1].end, tokens[-1].end, f" having {exists}"),)
+        return _Clauses(list_end, tokens[-1].end, None, tokens[-1].end, is_grouped)
+    start = tokens[ends[0]].start
     if not tokens[ends[0]].is_word("HAVING"):
-        return (Edit(tokens[ends[0]].start, tokens[ends[0]].start, f"having {exists} "),)
+        return _Clauses(list_end, start, None, start, is_grouped)
     last = tokens[ends[1] - 1] if len(ends) > 1 else tokens[-1]
-    begin = tokens[ends[0]].end
-    return (Edit(begin, begin, f" {exists} and ("), Edit(last.end, last.end, ")"))
+    return _Clauses(list_end, start, tokens[ends[0]].end, last.end, is_grouped)

@@ -113,7 +113,7 @@ class Insert(ParsedStatement):
         if values:
             columns = _without(columns or schema.field_names, values)
         options = session.tables.canonical_options(self.options, "write")
-        plan = plan_query(session, self.query)
+        plan = plan_query(session, self.query, deletes=schema.is_keyed and not self.overwrite)
         with plan.explained():
             if self.by_name:
                 columns = self._own_columns(

@@ -1,0 +1,176 @@
+"""A streaming aggregate over a log of changes keeps a table up to date, with updates and deletes, exactly once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as sf
+
+from lakelog import Lake
+from lakelog.errors import InvalidRequest
+
+pytestmark = pytest.mark.local_only("the driver commits each micro-batch")
+
+LOG = "db.c /*+ OPTIONS('read.mode'='log','scan.startup.mode'='earliest') */"
+QUERY = f"select k, count(*) as n, sum(v) as s from {LOG} group by k"
+DEFAULT = "'bucket' = '1'"
+TARGETS = {
+    "files": DEFAULT,
+    "upserts": "'log-store.enabled' = 'true', 'commit.interval' = '100 ms'",
+}
+Rows = dict[int, tuple[str, int | None]]
+
+
+class Source:
+    """A table with a key and a log, and what a dict makes of the same changes."""
+
+    def __init__(self, lake: Lake, seed: int) -> None:
+        self._lake, self._random = lake, random.Random(seed)
+        self.rows: Rows = {}
+        lake.sql("create database if not exists db")
+        lake.sql(
+            "create or replace table db.c (id int, k string, v int, primary key (id)) using lakelog "
+            "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2')"
+        )
+
+    def change(self, count: int = 12) -> None:
+        """Writes random inserts, updates, moves to other groups, and deletes; some groups become empty."""
+        given = []
+        for _ in range(count):
+            number = self._random.randrange(10)
+            if number in self.rows and self._random.random() < 0.45:
+                given.append((number, *self.rows.pop(number), "-D"))
+            else:
+                self.rows[number] = self._random.choice("abcd"), self._random.choice([None, *range(5)])
+                given.append((number, *self.rows[number], "+I"))
+        ids, groups, values, kinds = zip(*given, strict=True)
+        columns = {"id": pa.array(ids, pa.int32()), "k": list(groups), "v": pa.array(values, pa.int32())}
+        self._lake.write(pa.table({**columns, "_row_kind": list(kinds)}), "db.c")
+
+    def totals(self, has: Callable[[int], bool] = lambda _: True) -> dict[str, tuple[int, int | None]]:
+        """The groups with rows that ``has`` keeps by their number: count and sum."""
+        found: dict[str, tuple[int, int | None]] = {}
+        for k, v in self.rows.values():
+            n, s = found.get(k, (0, None))
+            found[k] = n + 1, s if v is None else v + (s or 0)
+        return {k: (n, s) for k, (n, s) in found.items() if has(n)}
+
+
+def make(lake: Lake, properties: str = "", columns: str = "k string, n bigint, s bigint, primary key (k)") -> None:
+    """The table of the groups."""
+    lake.sql(f"create or replace table db.agg ({columns}) using lakelog tblproperties ({properties or DEFAULT})")
+
+
+def in_files(lake: Lake) -> dict[str, tuple[int, int | None]]:
+    lake.table("db.agg").seal()
+    return {r["k"]: (r["n"], r["s"]) for r in lake.table("db.agg").scan().to_arrow().to_pylist()}
+
+
+def in_log(lake: Lake) -> dict[str, tuple[int, int | None]]:
+    """The rows that a plain consumer of the target's log ends with; of a log of changes they also add up."""
+    found: dict[str, tuple[int, int | None]] = {}
+    added: Counter[tuple[str, int, int | None]] = Counter()
+    for batch in lake.table("db.agg").tail("earliest", stop="latest"):
+        for row in batch.to_pylist():
+            added[row["k"], row["n"], row["s"]] += 1 if row["_row_kind"][0] == "+" else -1
+            if row["_row_kind"] in ("+I", "+U"):
+                found[row["k"]] = row["n"], row["s"]
+            elif row["_row_kind"] == "-D":
+                found.pop(row["k"], None)
+    if lake.table("db.agg").logical.publishes:
+        assert +added == Counter((k, n, s) for k, (n, s) in found.items()) and min(added.values()) >= 0
+    return found
+
+
+def check(lake: Lake, want: dict[str, tuple[int, int | None]]) -> None:
+    assert in_files(lake) == want
+    if lake.table("db.agg").log is not None:
+        assert in_log(lake) == want
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_table_is_the_aggregate_of_the_rows_that_are_left(lake, depth, target) -> None:
+    for seed in range(depth.cases(5)):
+        source = Source(lake, seed)
+        make(lake, TARGETS[target])
+        having, has = ("", lambda _: True) if seed % 2 else (" having count(*) <> 2", lambda n: n != 2)
+        for _ in range(2):  # the second start resumes from the checkpoint of the first
+            source.change()
+            query = lake.sql(f"insert into db.agg {QUERY}{having}")
+            for _ in range(2):
+                query.processAllAvailable()
+                check(lake, source.totals(has))
+                source.change(5)
+            query.processAllAvailable()
+            query.stop()
+            check(lake, source.totals(has))
+
+
+def test_a_frame_is_aggregated_by_write_stream_and_its_progress_is_spark_s(lake, tmp_path) -> None:
+    source = Source(lake, 2)
+    make(lake)
+    source.change()
+    options = {"read.mode": "log", "scan.startup.mode": "earliest", "log.consumer.normalize": "true"}
+    sign = sf.when(sf.col("_row_kind").isin("+I", "+U"), 1).otherwise(-1)
+    changes = lake.read_stream("db.c", options=options)
+    sums = changes.groupBy("k").agg(sf.sum(sign).alias("n"), sf.sum(sf.col("v") * sign).alias("s"))
+    frame = sums.withColumn("_row_kind", sf.when(sf.col("n") > 0, "+U").otherwise("-D"))
+    query = lake.write_stream(
+        frame.withColumn("s", sf.when(sf.col("n") > 0, sf.col("s"))), "db.agg", str(tmp_path / "c")
+    )
+    query.processAllAvailable()
+    assert {k: n for k, (n, _) in in_files(lake).items()} == {k: n for k, (n, _) in source.totals().items()}
+    assert query.lastProgress["numInputRows"] >= len(source.rows) and (tmp_path / "c" / "commits").exists()
+
+
+def keyless(lake: Lake) -> None:
+    make(lake, columns="k string, n bigint, s bigint")
+
+
+def first_row(lake: Lake) -> None:
+    make(lake, "'merge-engine' = 'first-row'")
+
+
+def ordered(lake: Lake) -> None:
+    make(lake, "'sequence.field' = 'n'")
+
+
+def with_old_rows(lake: Lake) -> None:
+    make(lake, "'log-store.enabled' = 'true', 'log.content' = 'input', 'log.changelog-mode' = 'all'")
+
+
+def not_null(lake: Lake) -> None:
+    make(lake, columns="k string, n bigint, s bigint not null, primary key (k)")
+
+
+@pytest.mark.parametrize(
+    ("table", "query", "says"),
+    [
+        (keyless, QUERY, "needs a primary key"),
+        (first_row, QUERY, "needs a table whose newest row wins, and 'merge-engine' = 'first-row'"),
+        (ordered, QUERY, "does not go with 'sequence.field' = 'n'"),
+        (with_old_rows, QUERY, "no old rows for its log with 'log.changelog-mode' = 'all'"),
+        (not_null, QUERY, "may have NULL in column 's', which is NOT NULL"),
+        (make, f"select 'x', count(*) as n, sum(v) as s from {LOG} group by k", "also groups by .*k"),
+        (make, f"select upper(k), count(*) as n, sum(v) as s from {LOG} group by k", "'k' is not one of the GROUP BY"),
+        (make, f"{QUERY} order by k", "must end with the aggregation, and Sort follows it"),
+        (make, f"select k, max(v) as n, 1L as s from {LOG} group by k", "would count retractions"),
+    ],
+)  # fmt: skip
+def test_what_a_stream_cannot_keep_up_to_date_is_refused_before_it_starts(lake, table, query, says) -> None:
+    Source(lake, 0)
+    table(lake)
+    with pytest.raises(InvalidRequest, match=says):
+        lake.sql(f"insert into db.agg {query}")
+    assert not lake.spark.streams.active
+
+
+def test_a_frame_that_leaves_groups_out_is_refused(lake) -> None:
+    Source(lake, 0)
+    make(lake)
+    with pytest.raises(InvalidRequest, match="must not filter groups"):
+        lake.write_stream(lake.sql(QUERY), "db.agg")
