@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidOption
 from lakelog.options.log import WATERMARK_COLUMN, WATERMARK_DELAY, WATERMARK_GAP
-from lakelog.options.option import Options
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.column_options import check_event_column
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -57,24 +55,6 @@ class EventTime:
     def watermark(self) -> int | None:
         """The watermark (ms since 1970) of the rows so far, None if they have none."""
         return None if self.newest_ms is None else self.newest_ms - self.delay_ms
-
-
-def check_event_column(schema: TableSchema) -> None:
-    """Raises InvalidOption if ``watermark.column`` names a column that is not a time, or none of the table."""
-    name = Options(schema.options).get_typed(WATERMARK_COLUMN)
-    if name is None:
-        return
-    if name not in schema.field_names:
-        raise InvalidOption(
-            f"option '{WATERMARK_COLUMN.key}' = '{name}': the table has no such column. Columns: "
-            f"{', '.join(schema.field_names)}"
-        )
-    kind = arrow_schema(schema.fields).field(name).type
-    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
-        raise InvalidOption(
-            f"option '{WATERMARK_COLUMN.key}' = '{name}': the column is {kind}; name a column of type TIMESTAMP, "
-            "DATE, or BIGINT (milliseconds since 1970)"
-        )
 
 
 def watermark_of(results: tuple[AttemptResult, ...]) -> int | None:
