@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,17 @@ for name, way in ways.items():
 """
 
 
+_STATEMENTS = """\
+import lakelog
+lake = lakelog.connect("warehouse")
+lake.sql("create table db.t (id int, name string, primary key (id)) using lakelog")
+lake.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")
+lake.sql("update db.t set name = 'B' where id = 2")
+lake.sql("delete from db.t where id = 3")
+lake.sql("select id, name from db.t where id > 1").show()
+"""
+
+
 def run(script: str, tmp_path: Path, *first: Path) -> str:
     """What a script prints in a process that finds these directories before all others."""
     path = [str(place) for place in first] + [SOURCE]
@@ -95,6 +107,19 @@ def test_every_way_to_another_pyspark_says_which_works(tmp_path: Path, version: 
     told = f"PySpark {version} is installed, and lakelog's Spark parts need >=4.2,<4.4: pip install 'lakelog[spark]'"
     assert [line for line in lines if told not in line or "lake.table(…).scan()" not in line] == []
     assert len(lines) == 7
+
+
+@pytest.mark.parametrize("version", [None, "3.5.1", "4.1.2"])
+def test_simple_statements_run_beside_any_pyspark(tmp_path: Path, no_spark: Path, version: str | None) -> None:
+    place = no_spark if version is None else old_spark(tmp_path / "old", version)
+    assert "| 2|   B|" in run(_STATEMENTS, tmp_path, place)
+
+
+def test_the_version_of_a_pyspark_in_a_zip_is_found(tmp_path: Path) -> None:
+    """As spark-submit has it."""
+    old_spark(tmp_path / "old", "4.1.2")
+    place = shutil.make_archive(str(tmp_path / "pyspark"), "zip", tmp_path / "old")
+    assert "| 2|   B|" in run(_STATEMENTS, tmp_path, Path(place))
 
 
 def test_the_command_line_says_the_same(tmp_path: Path, no_spark: Path) -> None:

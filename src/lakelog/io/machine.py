@@ -6,15 +6,18 @@ import contextlib
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import uuid
 from pathlib import Path
 from typing import Final
 
 from lakelog.errors import InvalidRequest
+from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _THREADS: Final = Path("/proc/self/task")
+_VERSION: Final = re.compile(r"""^__version__\b[^"']*["'](\d+)\.(\d+)""", re.MULTILINE)
 _INSTALL_JAVA: Final = (
     ("brew", "brew install openjdk@17 && export JAVA_HOME=$(brew --prefix openjdk@17)"),
     ("apt-get", "sudo apt-get update && sudo apt-get install -y openjdk-17-jre-headless"),
@@ -45,8 +48,20 @@ def java_found() -> str | None:
 
 
 def can_start_spark() -> bool:
-    """Returns whether this machine has PySpark and a Java to run it on."""
-    return java_found() is not None and importlib.util.find_spec("pyspark") is not None
+    """Returns whether this machine has a PySpark that lakelog was tested with, and a Java to run it on."""
+    return java_found() is not None and _has_tested_pyspark()
+
+
+def _has_tested_pyspark() -> bool:
+    """Reads the version in its file, also in a zip: an import would take longer than a small statement."""
+    found = importlib.util.find_spec("pyspark")
+    read = getattr(found and found.loader, "get_data", None)
+    if found is None or found.origin is None or read is None:
+        return False
+    with contextlib.suppress(OSError):
+        version = _VERSION.search(read(str(Path(found.origin).with_name("version.py"))).decode())
+        return version is not None and PYSPARK_OLDEST <= (int(version[1]), int(version[2])) < PYSPARK_BELOW
+    return False
 
 
 def install_java() -> str:

@@ -63,7 +63,7 @@ def check_mergeable(given: Mapping[str, str]) -> None:
 
 
 def check_kind_column(schema: TableSchema) -> None:
-    """Raises InvalidOption for a new table whose option ``rowkind.field`` names no column of text."""
+    """Raises InvalidOption if the option ``rowkind.field`` names no column of text."""
     name = schema.options.get(ROWKIND_FIELD.key)
     if name is None:
         return

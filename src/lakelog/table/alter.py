@@ -15,11 +15,7 @@ from lakelog.errors import (
     LakelogError,
     UnsupportedFeature,
 )
-from lakelog.filestore.iceberg.schemas import check_exportable
 from lakelog.filestore.metadata.schemas import can_read_as
-from lakelog.filestore.read.changes import check_producer
-from lakelog.filestore.skipping.file_index import FileIndexWriter
-from lakelog.filestore.write.data_file_writer import check_formats
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.compatibility import DEFAULTS
@@ -40,6 +36,7 @@ from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import type_keyword
+from lakelog.table.column_options import check_column_options
 from lakelog.table.log.record_schemas import changed_meanings
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
@@ -70,10 +67,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
 
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
-        check_producer(after)
-        FileIndexWriter.of(after)
-        check_exportable(after)
-        check_formats(after)
+        check_column_options(after)
         _check_log_options(before, after)
         _check_secrets(before, after, given)
         former = [*former_schemas(replace(location, schema=before)), before]

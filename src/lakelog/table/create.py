@@ -17,17 +17,11 @@ from lakelog.errors import (
     NotFound,
     Unavailable,
 )
-from lakelog.filestore.compaction.record_expiry import RecordExpiry
-from lakelog.filestore.iceberg.schemas import check_exportable
-from lakelog.filestore.read.changes import check_producer
-from lakelog.filestore.read.split_reader import engine_of
-from lakelog.filestore.skipping.file_index import FileIndexWriter
-from lakelog.filestore.write.data_file_writer import check_formats
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
-from lakelog.merge.table_rules import check_kind_column, check_writable, default_log_content
+from lakelog.merge.table_rules import check_writable, default_log_content
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.compatibility import with_defaults
 from lakelog.options.log import (
@@ -45,6 +39,7 @@ from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.column_options import check_column_options
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     canonical_options,
@@ -79,14 +74,7 @@ def create_table(
     check_writable(options)
     options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options)
-    check_formats(schema)
-    if schema.is_keyed:
-        engine_of(schema).check_options()
-    check_producer(schema)
-    check_kind_column(schema)
-    RecordExpiry.of(schema)
-    FileIndexWriter.of(schema)
-    check_exportable(schema)
+    check_column_options(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

@@ -17,7 +17,7 @@ from lakelog.options.retention import RECORD_EXPIRE_TIME, RECORD_TIME_FIELD
 from lakelog.paimon.metadata.column_stats import stats_bounds
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import AtomicType
+from lakelog.paimon.types.types import AtomicType, DataField, type_keyword
 
 _ROOTS: Final = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MILLISECONDS_FROM: Final = 1_000_000_000_000
@@ -38,20 +38,16 @@ class RecordExpiry:
 
         Raises InvalidOption for a time field that is missing or has an unsupported type.
         """
+        check_time_column(schema)
         options = Options(schema.options)
         age = options.get_typed(RECORD_EXPIRE_TIME)
         if age is None or not schema.is_keyed:
             return None
         name = options.get_typed(RECORD_TIME_FIELD)
-        if name is None or name not in schema.field_names:
+        if name is None:
             raise InvalidOption(
-                f"option '{RECORD_EXPIRE_TIME.key}' needs a column of the table in '{RECORD_TIME_FIELD.key}'; "
-                f"'{name}' is not one of: {', '.join(schema.field_names)}"
-            )
-        kind = schema.field(name).type
-        if not isinstance(kind, AtomicType) or kind.root not in _ROOTS:
-            raise InvalidOption(
-                f"option '{RECORD_TIME_FIELD.key}' = '{name}' must be a column of type INT, BIGINT or TIMESTAMP"
+                f"option '{RECORD_EXPIRE_TIME.key}' = '{options.get(RECORD_EXPIRE_TIME.key)}' needs the column of the "
+                f"rows' times in '{RECORD_TIME_FIELD.key}': {_fitting(schema)}"
             )
         return RecordExpiry(schema, name, clock.now_ms() // 1000 - int(age.total_seconds()))
 
@@ -70,6 +66,26 @@ class RecordExpiry:
         low, _, _ = stats_bounds(file.value_stats, [f.type for f in fields], at)
         found = _as_seconds(low)
         return found is not None and found < self.oldest
+
+
+def check_time_column(schema: TableSchema) -> None:
+    """Raises InvalidOption if ``record-level.time-field`` names a column that has no times, or none of the table."""
+    name = Options(schema.options).get_typed(RECORD_TIME_FIELD)
+    if name is not None and not (name in schema.field_names and _has_times(schema.field(name))):
+        found = type_keyword(schema.field(name).type) if name in schema.field_names else "no column of the table"
+        raise InvalidOption(
+            f"option '{RECORD_TIME_FIELD.key}' = '{name}' must be a column of type INT, BIGINT or TIMESTAMP, and it is "
+            f"{found}: {_fitting(schema)}"
+        )
+
+
+def _has_times(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in _ROOTS
+
+
+def _fitting(schema: TableSchema) -> str:
+    names = [field.name for field in schema.fields if _has_times(field)]
+    return f"name one of {', '.join(names)}" if names else "add such a column first"
 
 
 def _seconds(values: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidOption
 from lakelog.options.log import WATERMARK_COLUMN, WATERMARK_DELAY, WATERMARK_GAP
-from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.column_options import check_event_column
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -38,17 +38,7 @@ class EventTime:
                     f"event time in '{WATERMARK_COLUMN.key}'"
                 )
             return None
-        if name not in table.schema.field_names:
-            raise InvalidOption(
-                f"option '{WATERMARK_COLUMN.key}' = '{name}': table {table.name} has no such column. Columns: "
-                f"{', '.join(table.schema.field_names)}"
-            )
-        kind = arrow_schema(table.schema.fields).field(name).type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
-            raise InvalidOption(
-                f"option '{WATERMARK_COLUMN.key}' = '{name}': the column is {kind}; name a column of type TIMESTAMP, "
-                "DATE, or BIGINT (milliseconds since 1970)"
-            )
+        check_event_column(table.schema)
         return EventTime(name, round(table.options.need(WATERMARK_DELAY).total_seconds() * 1000))
 
     def take(self, rows: pa.RecordBatch) -> None:
