@@ -160,7 +160,7 @@ def test_a_package_exports_its_declared_names(modules: dict[str, ModuleType]) ->
 
 def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
     known = ["HIGH_THROUGHPUT", "LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect"]
-    known += ["errors", "metrics", "variant"]
+    known += ["errors", "metrics", "open_table", "variant"]
     assert sorted(lakelog.__all__) == known
     assert all(getattr(lakelog, name) is not None for name in lakelog.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'conn'"):

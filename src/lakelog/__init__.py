@@ -12,7 +12,7 @@ from lakelog.errors import LakelogError
 from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
-    from lakelog.lake import HIGH_THROUGHPUT, LOW_LATENCY, Lake, Table, attach, connect
+    from lakelog.lake import HIGH_THROUGHPUT, LOW_LATENCY, Lake, Table, attach, connect, open_table
     from lakelog.paimon.rows.variants import Variant as variant
     from lakelog.service.metrics.api import METRICS as metrics
 
@@ -27,6 +27,7 @@ __all__ = [
     "connect",
     "errors",
     "metrics",
+    "open_table",
     "variant",
 ]
 
@@ -42,6 +43,7 @@ _LATE: Final[Registry[Any]] = Registry(
         "Lake": "lakelog.lake:Lake",
         "Table": "lakelog.lake:Table",
         "metrics": "lakelog.service.metrics.api:METRICS",
+        "open_table": "lakelog.lake:open_table",
         "variant": "lakelog.paimon.rows.variants:Variant",
     },
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from pyspark.errors import AnalysisException
 
@@ -42,6 +44,24 @@ def test_an_overwrite_replaces_only_its_named_partitions(lake, spark) -> None:
     assert rows(lake.sql("select id from p")) == []
     with pytest.raises(AnalysisException, match="JSON object"):
         frame.write.format("lakelog").mode("overwrite").option("overwrite.partition", "day=1").save("db.p")
+
+
+def test_a_lake_overwrites_with_a_frame_as_with_rows_of_this_process(lake, spark) -> None:
+    lake.create_table("db.p", {"id": "int", "day": "date"}, partition_by="day")
+
+    def frame(number: int, day: int):
+        return spark.sql(f"select {number} as id, date'2024-01-0{day}' as day")
+
+    lake.write(frame(1, 1).union(frame(2, 2)), "db.p")
+    counts = lake.write(frame(3, 1), "db.p", overwrite=True)
+    assert (counts["num_inserted_rows"], counts["num_deleted_rows"]) == (1, None)
+    assert rows(lake.sql("select id, day(day) from db.p")) == [(2, 2), (3, 1)]
+    lake.write(frame(4, 2), "db.p", overwrite={"day": datetime.date(2024, 1, 2)})
+    assert rows(lake.sql("select id, day(day) from db.p")) == [(3, 1), (4, 2)]
+    lake.write(frame(5, 5), "db.p", {"dynamic-partition-overwrite": "false"}, overwrite=True)
+    assert rows(lake.sql("select id, day(day) from db.p")) == [(5, 5)]
+    with pytest.raises(InvalidRequest, match="write_stream"):
+        lake.write(spark.readStream.format("rate").load(), "db.p", overwrite=True)
 
 
 def test_many_tasks_overwrite_as_one_snapshot(lake) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 import traceback
@@ -128,6 +130,7 @@ def lakelog(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command of this process and exits: 0 success, 2 invalid request, 130 interrupted, 1 otherwise."""
     process = Process(owned=True)
+    _make_printable()
     try:
         answer = lakelog.main(args=arguments, prog_name="lakelog", standalone_mode=False, obj=process)
         code = answer if isinstance(answer, int) else 0
@@ -148,6 +151,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo(visible(f"error: {one_line(failure)}"), err=True)
         code = exit_code(failure)
     sys.exit(code)
+
+
+def _make_printable() -> None:
+    """Prints UTF-8 if the locale has only ASCII, as Python does by default; escapes what another encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
 
 
 def exit_code(failure: Exception) -> int:

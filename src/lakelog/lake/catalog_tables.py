@@ -8,7 +8,7 @@ from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.catalog.directories import check_name
 from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.lake.describe import describe
+from lakelog.lake.output.describe import describe
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.predicate_parser import parse_filter

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.gc.orphans import Orphans
+from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
@@ -37,6 +38,10 @@ class TableHistory:
         """
         return snapshot_log(self._table, limit, before)
 
+    def snapshots(self) -> Sequence[Snapshot]:
+        """The snapshots that have not expired, the newest last. The system table ``t$snapshots`` has them as rows."""
+        return ViewList(reversed(list(self._table.store.snapshots.backwards())))
+
     def health(self, with_log: bool = True) -> TableHealth:
         """The table's maintenance needs and backlog, with a score from 0 to 100 and its metrics.
 
@@ -47,11 +52,11 @@ class TableHistory:
 
     def runs(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
         """The runs of ``lakelog optimize`` on the table, the newest first; the last 200 runs are kept."""
-        return Runs(self._table.io, self._table.path).list(limit, kind)
+        return ViewList(Runs(self._table.io, self._table.path).list(limit, kind))
 
     def tags(self) -> Sequence[Tag]:
         """The tags, by snapshot and name."""
-        return self._table.store.tags.list()
+        return ViewList(self._table.store.tags.list())
 
     def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
         """Tags a snapshot (None: the newest) to exclude it from expiry, without end or for a time (``'30 d'``).

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,9 +14,10 @@ from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
-from lakelog.lake.result import Result, arrow_of, with_methods
+from lakelog.lake.output.result import Result, arrow_of, with_methods
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
+from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
 from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
@@ -27,6 +27,7 @@ from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.row_counts import RowCounts
+from lakelog.table.write.overwrite import overwrite_writer
 from lakelog.table.write.table_writer import TableWriter
 
 Place = str | os.PathLike[str]
@@ -141,16 +142,23 @@ class Lake(LakeDefinitions):
         return lookup_stats(self._open(name), join)
 
     def write(
-        self, frame: Any, name: str, options: Mapping[str, str] | None = None, *, create: bool = False
+        self,
+        frame: Any,
+        name: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        create: bool = False,
+        overwrite: bool | Mapping[str, object] = False,
     ) -> RowCounts:
-        """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot; returns their counts.
+        """Writes the rows of a batch DataFrame into a table, columns by name, as one snapshot; returns their counts.
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. Equivalent to
         ``frame.write.format("lakelog").mode("append").save(name)``, after the shuffle that ``write.shuffle`` requests.
         This process writes in-memory rows (Arrow, pandas, polars: ``__arrow_c_stream__``) itself, without Spark. Raises
         InvalidSchema, InvalidRequest for a stream, NotFound, and the errors that Spark raises for failed tasks.
 
-        With ``create`` a missing table is created first, with the columns of the rows and no primary key.
+        With ``create`` a missing table is created first, with the columns of the rows and no primary key. With
+        ``overwrite`` the rows replace the table, or partitions of it, as in ``Table.writer``.
         """
         is_spark = hasattr(type(frame), "isStreaming")
         if create and not self.table_exists(name):
@@ -159,9 +167,9 @@ class Lake(LakeDefinitions):
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
         if is_spark:
-            counts: RowCounts = self._engine.started.write(table, frame)
+            counts: RowCounts = self._engine.started.write(table, frame, overwrite)
             return counts
-        with TableWriter(table) as writer:
+        with TableWriter(table) if overwrite is False else overwrite_writer(table, overwrite) as writer:
             writer.write(frame)
         return writer.counts
 
@@ -218,8 +226,8 @@ class Lake(LakeDefinitions):
         """Attaches another lake of the same catalogs to a session."""
         first, *others = self._tables.configs.items()
         settings = {name: {WAREHOUSE: p.warehouse, **p.storage, **p.catalog} for name, p in others}
-        bucket_key, catalog = first[1], self._session.catalogs.first
-        Lake(bucket_key.warehouse, session, None, catalog, bucket_key.storage, bucket_key.catalog, settings).attach()
+        config, catalog = first[1], self._session.catalogs.first
+        Lake(config.warehouse, session, None, catalog, config.storage, config.catalog, settings).attach()
 
     def add_catalog(
         self,
@@ -234,8 +242,8 @@ class Lake(LakeDefinitions):
         The options are those of ``connect``; none is inherited from the first catalog. Raises AlreadyExists,
         InvalidRequest for a bad name, and the errors of ``connect``.
         """
-        bucket_key = {WAREHOUSE: warehouse_text(warehouse)}
-        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **bucket_key})
+        own = {WAREHOUSE: warehouse_text(warehouse)}
+        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), **own})
 
     def drop_catalog(self, name: str) -> None:
         """Removes a further catalog; its contents stay. Raises NotFound, InvalidRequest for the current one."""
@@ -289,12 +297,8 @@ class Lake(LakeDefinitions):
 
     def _repr_html_(self) -> str:
         """The notebook view: the tables by database."""
-        databases = {database: self.list_tables(database) for database in self.list_databases()}
-        shown = "".join(
-            f"<tr><td>{escape(database)}</td><td>{escape(', '.join(tables)) or '–'}</td></tr>"
-            for database, tables in databases.items()
-        )
-        return f"<div><b>{escape(repr(self))}</b><table><tr><th>database</th><th>tables</th></tr>{shown}</table></div>"
+        tables = ((name, ", ".join(self.list_tables(name)) or "–") for name in self.list_databases())
+        return rows_html(repr(self), ("database", "tables"), tables)
 
 
 def _quoted_if_needed(part: str) -> str:
@@ -310,79 +314,3 @@ def warehouse_text(given: Any) -> str:
     if not isinstance(given, str | os.PathLike):
         raise InvalidRequest(f"a warehouse is a directory or a URI, not {type(given).__name__}: write './warehouse'")
     return os.path.expanduser(os.fsdecode(given))
-
-
-@overload
-def connect(
-    warehouse: Place = "./warehouse",
-    *,
-    spark: Any = None,
-    settings: Mapping[str, str] | None = None,
-    catalog: str = "lakelog",
-    storage_options: Mapping[str, str] | None = None,
-    catalog_options: Mapping[str, str] | None = None,
-    catalogs: Mapping[str, Mapping[str, str]] | None = None,
-) -> Lake: ...
-
-
-@overload
-def connect(
-    spark: Any,
-    /,
-    warehouse: Place = "./warehouse",
-    *,
-    settings: Mapping[str, str] | None = None,
-    catalog: str = "lakelog",
-    storage_options: Mapping[str, str] | None = None,
-    catalog_options: Mapping[str, str] | None = None,
-    catalogs: Mapping[str, Mapping[str, str]] | None = None,
-) -> Lake: ...
-
-
-def connect(
-    first: Any = None,
-    second: Any = None,
-    /,
-    *,
-    warehouse: Place | None = None,
-    spark: Any = None,
-    settings: Mapping[str, str] | None = None,
-    catalog: str = "lakelog",
-    storage_options: Mapping[str, str] | None = None,
-    catalog_options: Mapping[str, str] | None = None,
-    catalogs: Mapping[str, Mapping[str, str]] | None = None,
-) -> Lake:
-    """Opens a warehouse: ``lakelog.connect("./warehouse")``.
-
-    ``warehouse`` is a directory (text or ``Path``, with ``~`` for the home directory), or a URI such as
-    ``s3://bucket/warehouse`` or ``hdfs://namenode:8020/warehouse``. It is created with the first table. ``spark`` is a
-    session to use (classic or Connect), which may also come first. Without one, lakelog starts a local session when a
-    statement needs it, with ``settings`` on top of lakelog's. ``catalog`` is the warehouse's name in SQL.
-    ``storage_options`` configure access to the storage (``s3.endpoint``, ``s3.access-key``, …); they are stored in no
-    table and never printed. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) select the registry of table
-    names: the directories, or a database. ``catalogs`` are further ones by name, each with its ``warehouse`` and all
-    its options in one map: ``{"prod": {"warehouse": "s3://…", "s3.endpoint": …, "catalog.type": "sql", …}}``. Raises
-    UnsupportedFeature for an unknown scheme, InvalidOption, InvalidRequest, and NotInstalled with the pip command.
-    """
-    for given in (first, second):
-        if isinstance(given, str | os.PathLike):
-            warehouse = _once("warehouse", warehouse, given)
-        elif given is not None:
-            spark = _once("spark", spark, _session_of(given))
-    bucket_key = "./warehouse" if warehouse is None else warehouse
-    return Lake(bucket_key, spark, settings, catalog, storage_options, catalog_options, catalogs)
-
-
-def _session_of(given: Any) -> Any:
-    if hasattr(given, "sql") and hasattr(given, "conf"):
-        return given
-    raise InvalidRequest(
-        f"connect() takes a warehouse (text or Path) and a SparkSession, not {type(given).__name__}: "
-        f"write lakelog.connect('./warehouse')"
-    )
-
-
-def _once(name: str, before: Any, given: Any) -> Any:
-    if before is not None:
-        raise InvalidRequest(f"connect() got two values for '{name}', {before!r} and {given!r}: give one")
-    return given

@@ -16,8 +16,8 @@ from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.lake.changes import Statements, TableChanges
-from lakelog.lake.describe import describe, table_html
 from lakelog.lake.history import TableHistory
+from lakelog.lake.output.describe import describe, table_html
 from lakelog.logstore.base import LogLocation
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
@@ -34,7 +34,6 @@ from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.maintenance.publish import publish
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_options import canonical_options
-from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.open import hints_of, scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
@@ -44,7 +43,7 @@ from lakelog.table.tail.mirror import MirrorProgress, mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
-from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, rescale, truncate
+from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, overwrite_writer, rescale, truncate
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
 from lakelog.table.write.table_writer import TableWriter
 
@@ -256,7 +255,7 @@ class Table(TableHistory, TableChanges):
         table = self._with(options)
         if overwrite is False:
             return TableWriter(table, may_reject=True)
-        return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
+        return overwrite_writer(table, overwrite)
 
     def truncate(
         self, partition: Mapping[str, object] | None = None, options: Mapping[str, str] | None = None

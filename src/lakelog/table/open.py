@@ -127,12 +127,17 @@ def open_by_path(
     catalog_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
     """The table whose directory this is (``<warehouse>/<db>.db/<table>``)."""
-    head, _, table = path.rstrip("/").rpartition("/")
-    warehouse, _, database = head.rpartition("/")
-    if not database.endswith(".db"):
-        raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
-    name = Identifier(database.removesuffix(".db"), table)
+    warehouse, name = split_path(path)
     return open_by_name(warehouse, name, hints, scope, storage_options, catalog_options)
+
+
+def split_path(path: str) -> tuple[str, Identifier]:
+    """The warehouse and the name of the table in a directory. Raises InvalidRequest if it is not like a table's."""
+    head, _, table = path.rstrip("/").rpartition("/")
+    warehouse, separator, database = head.rpartition("/")
+    if not database.endswith(".db") or not table:
+        raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
+    return warehouse or separator or ".", Identifier(database.removesuffix(".db"), table)
 
 
 def scan_of(table: DynamicTable) -> TableScan:

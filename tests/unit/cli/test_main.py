@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import lakelog
 from lakelog.cli import main
 from lakelog.errors import CommitConflict, InvalidOption, InvalidSchema, NotFound, OffsetExpired, Unavailable
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
@@ -95,3 +99,25 @@ def test_an_error_is_always_one_line() -> None:
     assert main.one_line(Unavailable("broker\n  is away")) == "broker is away"
     assert main.one_line(RuntimeError("[CODE] first\n'Project [x]\n")) == "RuntimeError: [CODE] first"
     assert main.one_line(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("settings", "encoding", "name"),
+    [
+        ({"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, "utf-8", "ä ─"),
+        ({"LC_ALL": "C"}, "utf-8", "ä ─"),
+        ({"PYTHONIOENCODING": "latin-1"}, "latin-1", "ä \\u2500"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shown_as", ["csv", "jsonl"])
+def test_any_locale_can_print_any_text(
+    settings: dict[str, str], encoding: str, name: str, shown_as: str, tmp_path: Path
+) -> None:
+    lake = lakelog.connect(tmp_path)
+    lake.write(pa.table({"name": ["ä ─"]}), "db.t", create=True)
+    command = [sys.executable, "-m", "lakelog", "head", "db.t", "--warehouse", str(tmp_path), "--format", shown_as]
+    env = {**{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))}, **settings}
+    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert name in done.stdout.decode(encoding)

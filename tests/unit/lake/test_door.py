@@ -52,7 +52,7 @@ def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("call", [lambda s: lakelog.connect(s, "w"), lambda s: lakelog.connect("w", s)])
 def test_a_session_may_come_first_or_second(call, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr("lakelog.lake.lake.Lake", lambda *given: made.append(given))
+    monkeypatch.setattr("lakelog.lake.opening.Lake", lambda *given: made.append(given))
     session = SparkSession()
     call(session)
     lakelog.connect(session, warehouse="w")
@@ -192,6 +192,6 @@ def test_mypy_finds_the_typos_of_a_users_script(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert 'user.py:5: error: Unexpected keyword argument "colums"' in done.stdout
     assert 'user.py:6: error: "Lake" has no attribute "tabel"' in done.stdout
-    for kind in ("lakelog.lake.lake.Lake", "lakelog.lake.table.Table", "lakelog.lake.result.Result"):
+    for kind in ("lakelog.lake.lake.Lake", "lakelog.lake.table.Table", "lakelog.lake.output.result.Result"):
         assert f'Revealed type is "{kind}"' in done.stdout
     assert "Found 2 errors in 1 file" in done.stdout

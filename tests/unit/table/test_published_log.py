@@ -11,7 +11,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable, UnsupportedFeature
-from lakelog.lake.describe import describe
+from lakelog.lake.output.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
 from lakelog.service.optimizer.runner import RunContext, run_action

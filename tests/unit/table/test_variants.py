@@ -13,8 +13,8 @@ import pytest
 import lakelog
 from lakelog import Lake, Table, connect
 from lakelog.errors import InvalidOption, InvalidSchema, LakelogError, UnsupportedFeature
-from lakelog.lake.plain_rows import plain_rows
-from lakelog.lake.result import table_html
+from lakelog.lake.output.plain_rows import plain_rows
+from lakelog.lake.output.result import table_html
 from lakelog.paimon.types.variant import VARIANT, has_variant
 from lakelog.service.terminal.protocol.results import columns_of
 

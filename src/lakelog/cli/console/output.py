@@ -18,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+from lakelog.lake.output.plain_rows import JSON_OPTIONS, plain_rows
 from lakelog.options.names import visible
 
 _LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE

@@ -15,7 +15,7 @@ from lakelog.cli.console.output import PRINTERS, RowPrinter, format_option, limi
 from lakelog.cli.console.process import Process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
-from lakelog.lake.result import arrow_of
+from lakelog.lake.output.result import arrow_of
 from lakelog.options.registry import Registry
 
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.options.changelog import CHANGELOG_FILE_PREFIX
+from lakelog.options.notebook import NotebookView
 from lakelog.options.option import Options
 from lakelog.options.table import DATA_FILE_PREFIX
 
@@ -32,12 +33,19 @@ OWN_DIRECTORIES: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
 _NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog", "metadata"})
 
 
-@dataclass(frozen=True)
-class Orphans:
+@dataclass(frozen=True, repr=False)
+class Orphans(NotebookView):
     """The orphans that a cleaning found, and deleted unless it was a dry run."""
 
     files: tuple[str, ...]
     bytes: int
+
+    def __repr__(self) -> str:
+        return f"Orphans({len(self.files)} files, {self.bytes:,} bytes)"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Number of files and bytes."""
+        return {"files": len(self.files), "bytes": self.bytes}
 
 
 @dataclass(frozen=True)

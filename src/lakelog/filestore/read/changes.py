@@ -5,7 +5,7 @@ The driver plans them per bucket, and executors read them. Rows are returned as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from lakelog.merge.changes import compared_columns
 from lakelog.merge.table_rules import engine_class, log_content
 from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGE_TRACKING, INPUT, LOG_ENABLED
+from lakelog.options.notebook import NotebookView
 from lakelog.options.option import Options
 from lakelog.options.scan import STREAM_OVERWRITE
 from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE
@@ -44,8 +45,8 @@ KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
 """The Arrow field of the row kind column."""
 
 
-@dataclass(frozen=True)
-class ChangeSplit:
+@dataclass(frozen=True, repr=False)
+class ChangeSplit(NotebookView):
     """Files of one bucket whose rows are changes, in order, read without a merge. Picklable.
 
     ``retracts`` inverts the kinds of removed rows: +I becomes -D, +U becomes -U, and vice versa.
@@ -57,14 +58,22 @@ class ChangeSplit:
     snapshot_id: int
     retracts: bool = False
 
+    def __repr__(self) -> str:
+        rows = f"{len(self.files)} files, {self.row_count} rows"
+        return f"ChangeSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {rows})"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Snapshot, bucket, files and rows."""
+        return _facts(self, len(self.files))
+
     @property
     def row_count(self) -> int:
         """Rows in the files."""
         return sum(f.row_count for f in self.files)
 
 
-@dataclass(frozen=True)
-class DiffSplit:
+@dataclass(frozen=True, repr=False)
+class DiffSplit(NotebookView):
     """The splits of two states of one bucket to compare, in key order. Picklable."""
 
     partition: bytes
@@ -73,6 +82,13 @@ class DiffSplit:
     after: tuple[Split, ...]
     snapshot_id: int
 
+    def __repr__(self) -> str:
+        return f"DiffSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {self.row_count} rows to compare)"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Snapshot, bucket, files and rows."""
+        return _facts(self, sum(len(split.files) for split in (*self.before, *self.after)))
+
     @property
     def row_count(self) -> int:
         """Rows in the files of both states."""
@@ -80,6 +96,10 @@ class DiffSplit:
 
 
 AnyChange = ChangeSplit | DiffSplit
+
+
+def _facts(split: AnyChange, files: int) -> Mapping[str, object]:
+    return {"snapshot": str(split.snapshot_id), "bucket": split.bucket, "files": files, "rows": split.row_count}
 
 
 def mode_of(mode: str, schema: TableSchema) -> str:

@@ -10,6 +10,7 @@ from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, se
 from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.table_rules import engine_class
+from lakelog.options.notebook import NotebookView
 from lakelog.options.option import Options
 from lakelog.options.table import DELETION_VECTORS, MERGE_ON_READ
 from lakelog.paimon.metadata.data_file import DataFileMeta
@@ -24,7 +25,7 @@ BucketKey = tuple[bytes, int]
 
 
 @dataclass(frozen=True, repr=False)
-class Split:
+class Split(NotebookView):
     """A part of a batch read for one task: files of one bucket, and rows that are in no file yet.
 
     Without ``needs_merge`` the result is all rows of the files, except those that ``vectors`` delete. ``inline_runs``
@@ -45,6 +46,18 @@ class Split:
         merged = ", to be merged" if self.needs_merge else ""
         inline = f", {len(self.inline_runs)} runs in no file yet" if self.inline_runs else ""
         return f"Split(bucket {self.bucket}: {len(self.files)} files, {self.row_count} rows{inline}{merged})"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Bucket, files, rows and bytes."""
+        return {
+            "bucket": self.bucket,
+            "files": len(self.files),
+            "rows": self.row_count,
+            "bytes": self.file_size,
+            "runs in no file yet": len(self.inline_runs) or None,
+            "deletion vectors": len(self.vectors) or None,
+            "merge": self.needs_merge,
+        }
 
     @property
     def row_count(self) -> int:

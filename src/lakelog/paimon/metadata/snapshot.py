@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
 
 from lakelog.errors import Corrupt
+from lakelog.options.notebook import NotebookView, time_text
 from lakelog.paimon.types.checked_values import check_version, checked
 
 APPEND: Final = "APPEND"
@@ -23,7 +23,7 @@ BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, repr=False)
-class Snapshot:
+class Snapshot(NotebookView):
     """A snapshot. Record counts are physical rows (not merged); ``delta_record_count`` is added − deleted.
 
     ``properties`` is a free map of text that later snapshots of other writers do not inherit.
@@ -52,13 +52,25 @@ class Snapshot:
     version: int = SNAPSHOT_VERSION
 
     def __repr__(self) -> str:
-        at = datetime.fromtimestamp(self.time_millis / 1000, UTC).isoformat(" ", "milliseconds")
         rows = (
             f"{self.total_record_count} records, {self.delta_record_count:+d}"
             if None not in (self.total_record_count, self.delta_record_count)
             else "records unknown"
         )
-        return f"Snapshot({self.id}, {self.commit_kind}, {at}, {rows})"
+        return f"Snapshot({self.id}, {self.commit_kind}, {time_text(self.time_millis)}, {rows})"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Id, kind, time, records and writer."""
+        return {
+            "id": str(self.id),
+            "kind": self.commit_kind,
+            "committed": time_text(self.time_millis),
+            "records": self.total_record_count,
+            "change": None if self.delta_record_count is None else f"{self.delta_record_count:+,}",
+            "watermark": None if self.watermark is None else time_text(self.watermark),
+            "schema": str(self.schema_id),
+            "writer": self.commit_user,
+        }
 
     def to_json(self) -> bytes:
         """The bytes of the snapshot file; fields that are None are left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt
+from lakelog.options.notebook import NotebookView
 from lakelog.paimon.metadata.snapshot import Snapshot
 
 _CREATED: Final = "tagCreateTime"
@@ -17,7 +18,7 @@ _RETAINED: Final = "tagTimeRetained"
 
 
 @dataclass(frozen=True, repr=False)
-class Tag:
+class Tag(NotebookView):
     """A named snapshot; ``created`` (wall clock of its creator's zone) and ``retained`` only if it expires.
 
     ``created_nanos`` (0 to 999) are the nanoseconds of ``created`` after its microseconds.
@@ -32,6 +33,11 @@ class Tag:
     def __repr__(self) -> str:
         kept = "" if self.ends is None else f", kept until {self.ends.isoformat(' ', 'seconds')}"
         return f"Tag('{self.name}', {self.snapshot}{kept})"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Name, end and snapshot."""
+        ends = "never" if self.ends is None else self.ends.isoformat(" ", "seconds")
+        return {"tag": self.name, "expires": ends, **self.snapshot.notebook_facts()}
 
     @property
     def ends(self) -> datetime | None:

@@ -246,12 +246,16 @@ class SparkEngine:
         target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
         self._save(clustered(self.scan(given, Scan(given)), files), target, overwrite=True)
 
-    def write(self, table: DynamicTable, frame: DataFrame) -> RowCounts:
-        """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
+    def write(self, table: DynamicTable, frame: DataFrame, overwrite: bool | Mapping[str, object] = False) -> RowCounts:
+        """Writes the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
         if frame.isStreaming:
             raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
         self._check(table)
-        return self._save(frame, table, overwrite=False)
+        if overwrite is False:
+            return self._save(frame, table, overwrite=False)
+        check_overwrite(table)
+        chosen = {} if overwrite is True else {OVERWRITE_PARTITION.key: json.dumps(overwrite, default=str)}
+        return self._save(frame, table.with_hints(chosen), overwrite=True)
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> RowCounts:
         if frame.isStreaming:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from lakelog.options.notebook import NotebookView
 from lakelog.table.health.actions import Action, Blocker, find_blockers, plan_actions
 from lakelog.table.health.collect import collect_table_stats
 from lakelog.table.health.score import Finding, ScorePart, pick_findings, score_parts, total, unreadable
@@ -17,7 +19,7 @@ FAIR: Final = 50
 
 
 @dataclass(frozen=True)
-class TableHealth:
+class TableHealth(NotebookView):
     """Metrics and the conclusions from them. ``score``: 0 to 100, the sum of ``parts``
     (``lakelog.table.health.score``).
 
@@ -40,6 +42,17 @@ class TableHealth:
             *(f"needs {n.kind}" for n in self.needs),
         ]
         return f"TableHealth({self.table}: {', '.join(said)})"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Score, findings, and the actions with their reasons."""
+        return {
+            "table": self.table,
+            "score": f"{self.score} of 100",
+            "lag": self.lag,
+            **{found.kind: found.reason for found in self.findings},
+            **{f"needs {need.kind}": need.reason for need in self.needs},
+            **{f"blocked: {wait.what}": wait.why for wait in self.waits},
+        }
 
     @property
     def lag(self) -> int | None:

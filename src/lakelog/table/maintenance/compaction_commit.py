@@ -16,7 +16,9 @@ from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
+from lakelog.io.quantities import format_bytes
 from lakelog.options.metrics import COMPACTED_BYTES, COMPACTED_FILES, COMPACTION_CONFLICTS
+from lakelog.options.notebook import NotebookView
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.table.maintenance.compaction_task import BucketOutcome, BucketTask, leases_of
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -30,7 +32,7 @@ _GROUP: Final = 64
 
 
 @dataclass(frozen=True, repr=False)
-class CompactionSummary:
+class CompactionSummary(NotebookView):
     """The result of a compaction. True if it changed something.
 
     ``snapshots`` are the new ones, oldest first. ``files_before`` and ``bytes_before`` count the replaced files,
@@ -57,6 +59,18 @@ class CompactionSummary:
             f"CompactionSummary({self.buckets} buckets, {self.files_before} → {self.files_after} files, "
             f"{self.bytes_before:,} → {self.bytes_after:,} bytes, {self.seconds:.1f} s, {self.snapshot}{left})"
         )
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Buckets, files and bytes before and after, and the newest snapshot."""
+        return {
+            "buckets": self.buckets,
+            "files": f"{self.files_before:,} → {self.files_after:,}",
+            "bytes": f"{format_bytes(self.bytes_before)} → {format_bytes(self.bytes_after)}",
+            "seconds": f"{self.seconds:.1f}",
+            "busy buckets": self.busy or None,
+            "lost buckets": self.lost or None,
+            "snapshot": self.snapshot,
+        }
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -170,7 +184,7 @@ def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
 
 
 @dataclass(frozen=True)
-class ManifestSummary:
+class ManifestSummary(NotebookView):
     """Number and bytes of the manifests before and after; ``snapshot`` is None if there was no gain."""
 
     snapshot: Snapshot | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.machine import is_running, machine_identity
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.notebook import NotebookView, time_text
 
 RUNNING: Final = "running"
 DONE: Final = "done"
@@ -35,7 +36,7 @@ _NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(NotebookView):
     """One run of maintenance. Times are ms since 1970.
 
     ``files`` and ``bytes`` count the replaced or removed files (before), and the new ones (after). ``outcome`` is
@@ -59,6 +60,19 @@ class Run:
     bytes_before: int = 0
     bytes_after: int = 0
     id: str = ""
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Start, kind, outcome, and what the run has done."""
+        return {
+            "started": time_text(self.started_ms),
+            "kind": self.kind,
+            "reason": self.reason,
+            "outcome": self.outcome,
+            "detail": self.detail,
+            "seconds": f"{self.seconds:.1f}",
+            "snapshot": None if self.snapshot is None else str(self.snapshot),
+            "files": f"{self.files_before:,} → {self.files_after:,}",
+        }
 
     @property
     def host(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
+from lakelog.filestore.skipping.predicate_text import predicate_text
+from lakelog.options.notebook import NotebookView
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -27,7 +29,7 @@ Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, repr=False)
-class TableScan(ABC):
+class TableScan(NotebookView, ABC):
     """A lazy batch read of a table or of one view of it. Picklable.
 
     ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view. ``max_rows`` is the maximum
@@ -135,19 +137,27 @@ class TableScan(ABC):
         return sum(batch.num_rows for batch in narrow.to_batches())
 
     def __repr__(self) -> str:
-        parts = [self.table.name]
-        if self.columns is not None:
-            parts.append(f"columns: {', '.join(self.columns)}")
-        if self.filter is not None:
-            parts.append(f"filter: {self.filter}")
-        if self.residual is not None:
-            parts.append(f"also: {self.residual}")
-        if self.max_rows is not None:
-            parts.append(f"limit: {self.max_rows}")
-        return f"{type(self).__name__}({'; '.join(parts)})"
+        facts = [f"{name}: {value}" for name, value in self._facts().items() if value is not None]
+        return f"{type(self).__name__}({'; '.join([self.table.name, *facts])})"
+
+    def _facts(self) -> Mapping[str, object]:
+        return {
+            "columns": None if self.columns is None else ", ".join(self.columns),
+            "filter": None if self.filter is None else predicate_text(self.filter),
+            "also": self.residual,
+            "limit": self.max_rows,
+        }
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """The table, and what the scan reads of it; reads nothing itself."""
+        return {"table": self.table.name, **self._facts(), "result": ", ".join(map(_column, self.schema))}
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _column(field: pa.Field) -> str:
+    return f"{field.name} {field.type}"
 
 
 def pandas_of(rows: pa.Table) -> pd.DataFrame:

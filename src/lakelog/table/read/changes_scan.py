@@ -27,6 +27,7 @@ from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
+from lakelog.options.notebook import ViewList
 from lakelog.options.option import Options
 from lakelog.options.scan import INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP, INCREMENTAL_MODE, SCAN_MODE
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -63,10 +64,10 @@ class ChangesScan(TableScan):
         """The table's columns and ``_row_kind``."""
         return with_row_kind(self.table.schema)
 
-    def plan(self) -> list[AnyChange]:
+    def plan(self) -> ViewList[AnyChange]:
         """The splits to read. Raises NotFound if part of the changes has expired."""
         own = without_kind(self.filter)
-        return plan_changes(self.table.store, self.first, self.last, self.mode, own)
+        return ViewList(plan_changes(self.table.store, self.first, self.last, self.mode, own))
 
     def read(self, split: AnyChange) -> Iterator[pa.RecordBatch]:
         """The changes of one split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.notebook import ShownText, ViewList
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.epoch_record import EpochRecord
@@ -37,13 +38,17 @@ class Scan(TableScan):
 
     snapshot: int | Snapshot | None = None
 
-    def plan(self) -> list[Split]:
+    def _facts(self) -> Mapping[str, object]:
+        snapshot = self.snapshot.id if isinstance(self.snapshot, Snapshot) else self.snapshot
+        return {**super()._facts(), "snapshot": snapshot}
+
+    def plan(self) -> ViewList[Split]:
         """The splits to read, pruned by partition, bucket, key range and statistics; picklable."""
         for _ in range(_ATTEMPTS):
             # A concurrent seal deletes the runs that it has assigned to buckets.
             with contextlib.suppress(NotFound):
-                return self._chosen(self._plan())
-        return self._chosen(self._plan())
+                return ViewList(self._chosen(self._plan()))
+        return ViewList(self._chosen(self._plan()))
 
     def explain(self) -> str:
         """The files that the read takes, as text for a person: what the filter has not skipped, and what is merged."""
@@ -53,7 +58,7 @@ class Scan(TableScan):
         total = 0 if newest is None else len(list(self.table.store.live_entries(newest)))
         out = f"{self!r}\n  files: {files} of {total} of the newest snapshot, {rows:,} rows before filters and merges"
         out += f"\n  splits: {len(splits)}, of which {merged} merge sorted runs"
-        return out + (f"\n  decided epochs: {inline} runs of rows that are in no file yet" if inline else "")
+        return ShownText(out + (f"\n  decided epochs: {inline} runs of rows that are in no file yet" if inline else ""))
 
     def _chosen(self, splits: list[Split]) -> list[Split]:
         """The splits, limited to the data files in ``scan.data-files`` if set. Raises CommitConflict."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from lakelog.filestore.read.changes import CHANGELOG, DELTA, AnyChange, Changes,
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.options.notebook import NotebookView
 from lakelog.options.scan import (
     CONSUMER_ID,
     CONSUMER_IGNORE_PROGRESS,
@@ -41,7 +42,7 @@ class StreamStart:
 
 
 @dataclass(frozen=True, repr=False)
-class StreamPlan:
+class StreamPlan(NotebookView):
     """One unit of a stream: a snapshot's changes, or its full state; the stream resumes with snapshot ``next``."""
 
     stream: FileStream
@@ -60,6 +61,15 @@ class StreamPlan:
 
     def __repr__(self) -> str:
         return f"StreamPlan({self.stream.table.name}: snapshot {self.snapshot_id}, {len(self.splits)} splits)"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """Table, snapshot and number of splits."""
+        return {
+            "table": self.stream.table.name,
+            "snapshot": str(self.snapshot_id),
+            "next": str(self.next),
+            "splits": len(self.splits),
+        }
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,6 +20,7 @@ from lakelog.filestore.write.memtable import Memtable
 from lakelog.io.clock import now_ms
 from lakelog.merge.base import KIND_COLUMN as KIND
 from lakelog.merge.base import SEQUENCE_COLUMN
+from lakelog.options.notebook import ShownText
 from lakelog.options.table import BUCKET, MERGE_ON_READ, WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
@@ -39,7 +40,7 @@ _MOST_COUNTED: Final = 1_000_000
 """Maximum number of records that EXPLAIN counts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnionScan(Scan):
     """The state of the table in the log: the files, plus the rows of epochs that are still open.
 
@@ -80,7 +81,7 @@ class UnionScan(Scan):
         more = "+" if count >= _MOST_COUNTED else ""
         log = f"{count}{more} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
         log += f", the newest {_age(now, newest)}" if newest is not None and not more else ""
-        return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log after them: {log}"
+        return ShownText(f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log after them: {log}")
 
 
 def _age(now: int, then: int) -> str:
@@ -158,7 +159,7 @@ _LEAST_BUFFER = 1 << 20
 """Minimum write buffer of each partition, in bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TailSplit(Split):
     """Full buckets, in every partition: ``parts`` of the files, and the records of their log partitions; picklable.
 
@@ -169,6 +170,25 @@ class TailSplit(Split):
     parts: tuple[Split, ...] = ()
     divisor: int = 1
     tail: LogTail = field(default_factory=lambda: LogTail({}, {}))
+
+    def __repr__(self) -> str:
+        return f"TailSplit(bucket {self.bucket}: {list(self.parts)}, {self._records} records of the log)"
+
+    def notebook_facts(self) -> Mapping[str, object]:
+        """The facts of the parts together, and the number of records of the log."""
+        parts = [split for part in self.parts for split in part.files]
+        return {
+            "bucket": self.bucket,
+            "files": len(parts),
+            "rows": sum(file.row_count for file in parts),
+            "bytes": sum(file.file_size for file in parts),
+            "log records": self._records,
+            "merge": self.needs_merge,
+        }
+
+    @property
+    def _records(self) -> int:
+        return sum(end - self.tail.starts[bucket] for bucket, end in self.tail.ends.items())
 
 
 def tail_splits(splits: Sequence[Split], tail: LogTail, schema: TableSchema) -> list[Split]:

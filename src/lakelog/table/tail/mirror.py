@@ -32,6 +32,7 @@ from lakelog.logstore.formats import log_format
 from lakelog.options.log import DATA_FORMAT, EXPIRED_OFFSETS, LOG_CONSISTENCY
 from lakelog.options.metrics import ROWS_MIRRORED
 from lakelog.options.names import visible
+from lakelog.options.notebook import NotebookView
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.log.partitions import by_log_partition
 from lakelog.table.log.position import LogPosition
@@ -61,7 +62,7 @@ _HOLD_EVERY_S: Final = 30.0
 
 
 @dataclass(frozen=True)
-class MirrorProgress:
+class MirrorProgress(NotebookView):
     """The rows that a mirror has committed since its last report, and the log records that it has not read yet."""
 
     rows: int

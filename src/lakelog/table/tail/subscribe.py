@@ -49,7 +49,7 @@ def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> 
         TailPosition.from_text(str(start), scan) if is_position else _beginning(scan, start_position(scan, start))
     )
     asked = ResumeRequest(position.log.offsets if is_position else None)
-    return Tail(scan, position, _steps(scan, position, stop, asked), asked)
+    return Tail(scan, position, _steps(scan, position, stop, asked), asked, ends=stop is not None)
 
 
 def _beginning(scan: LogScan, log: LogPosition) -> TailPosition:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
+import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
@@ -15,7 +16,11 @@ from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
+from lakelog.table.read.base import pandas_of
 from lakelog.table.tail.normalizer import StreamOrigin, StreamStates, normalizes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PARTIAL = "amid"
 _STATE = "state"
@@ -113,12 +118,47 @@ class ResumeRequest:
 class Tail(Iterator[pa.RecordBatch]):
     """The changes of a log as Arrow batches, as they arrive. Made by ``Table.tail``; for one thread.
 
-    ``position`` may be read from other threads.
+    ``position`` may be read from other threads. A tail that ends (``stop``) is also an Arrow stream of its rows, which
+    polars, DuckDB and pyarrow accept directly.
     """
 
-    def __init__(self, scan: LogScan, start: TailPosition, steps: Generator[Step], asked: ResumeRequest) -> None:
-        self._scan, self._steps, self._asked = scan, steps, asked
+    def __init__(
+        self, scan: LogScan, start: TailPosition, steps: Generator[Step], asked: ResumeRequest, ends: bool = False
+    ) -> None:
+        self._scan, self._steps, self._asked, self._ends = scan, steps, asked, ends
         self.reached = start
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the batches."""
+        return self._scan.schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches up to ``stop`` as an Arrow reader. Raises InvalidRequest for a tail without ``stop``."""
+        if not self._ends:
+            raise InvalidRequest(
+                f"this tail of table {self._scan.table.name} never ends, so its rows are not one table: "
+                "pass stop='latest' to tail(), or iterate over its batches"
+            )
+        return pa.RecordBatchReader.from_batches(self.schema, self)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows up to ``stop`` in one Arrow table. Raises InvalidRequest for a tail without ``stop``."""
+        return self.to_reader().read_all()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows up to ``stop`` as a polars DataFrame. Raises InvalidRequest for a tail without ``stop``."""
+        return pl.DataFrame(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows up to ``stop`` as a pandas DataFrame. Raises InvalidRequest without ``stop``, NotInstalled."""
+        return pandas_of(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Tail({self._scan.table.name}; {'ends' if self._ends else 'follows without end'})"
 
     def __iter__(self) -> Tail:
         return self

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
@@ -34,6 +34,7 @@ from lakelog.table.model.log_state import carried_state
 from lakelog.table.model.partition_selection import (
     OverwriteTarget,
     existing_partitions,
+    overwrite_target,
     partition_values,
     partitions_meeting,
 )
@@ -281,6 +282,11 @@ class OverwriteWriter:
             self.close()
             raise
         self.close()
+
+
+def overwrite_writer(table: DynamicTable, overwrite: Literal[True] | Mapping[str, object]) -> OverwriteWriter:
+    """A writer that replaces the partitions with these values, or, with True, those of ``overwrite_target``."""
+    return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
 
 
 def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:

@@ -19,6 +19,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
+from lakelog.options.notebook import NotebookView
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
@@ -43,7 +44,7 @@ _ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True)
-class ReplaySummary:
+class ReplaySummary(NotebookView):
     """The number of rows that a replay has written, and of those that stay rejected."""
 
     written: int

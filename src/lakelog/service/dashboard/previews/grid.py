@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+from lakelog.lake.output.plain_rows import JSON_OPTIONS, plain_rows
 
 VALUE_CHARACTERS: Final = 500
 COLUMNS: Final = 100

@@ -22,7 +22,7 @@ import orjson
 
 from lakelog.errors import LakelogError
 from lakelog.lake import connect
-from lakelog.lake.plain_rows import JSON_OPTIONS
+from lakelog.lake.output.plain_rows import JSON_OPTIONS
 from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.service.dashboard.previews.grid import from_json
 from lakelog.service.dashboard.previews.reads import read_grid

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+from lakelog.lake.output.plain_rows import JSON_OPTIONS, plain_rows
 from lakelog.paimon.types.variant import is_variant
 
 _SAFE: Final = 2**53

@@ -16,7 +16,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
 from lakelog.lake.lazy_engine import LazyEngine
-from lakelog.lake.result import arrow_of
+from lakelog.lake.output.result import arrow_of
 from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.guard.guarded_tables import GuardedTables
 from lakelog.service.terminal.guard.syntax import check_syntax

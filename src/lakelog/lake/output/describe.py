@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from html import escape
-
 from lakelog.merge.table_rules import log_content
 from lakelog.options.log import CHANGES, INPUT, shown_value
+from lakelog.options.notebook import rows_html, time_text
 from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
 from lakelog.sql.syntax.type_parser import type_text
@@ -49,8 +47,13 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
 def _catch_up(table: DynamicTable) -> Rows:
     found = catch_up_of(table)
     if found is not None:
-        since = datetime.fromtimestamp(found.time_ms / 1000, UTC).isoformat(" ", "milliseconds")
-        return [("log written since", since, f"writer {found.writer} had caught up in epoch {found.epoch}")]
+        return [
+            (
+                "log written since",
+                time_text(found.time_ms),
+                f"writer {found.writer} had caught up in epoch {found.epoch}",
+            )
+        ]
     return [("log written since", "not yet", "rows are written to the files only")] if is_backfilling(table) else []
 
 
@@ -74,9 +77,8 @@ def table_html(table: DynamicTable) -> str:
         "log": "" if log is None else f"{log.system}, {log.topic}",
     }
     if snapshot is not None:
-        at = datetime.fromtimestamp(snapshot.time_millis / 1000, UTC).isoformat(" ", "seconds")
-        facts["snapshot"] = f"{snapshot.id}, {at}, {snapshot.total_record_count:,} records"
-    said = " · ".join(f"{escape(name)}: <b>{escape(value)}</b>" for name, value in facts.items() if value)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in column)}</tr>" for column in describe(table))
-    head = "".join(f"<th>{name}</th>" for name in ("column", "type", "comment"))
-    return f"<div><b>{escape(table.name)}</b><br>{said}<table><tr>{head}</tr>{rows}</table></div>"
+        count = snapshot.total_record_count
+        records = "" if count is None else f", {count:,} records"
+        facts["snapshot"] = f"{snapshot.id}, {time_text(snapshot.time_millis)}{records}"
+    shown = " · ".join(f"{name}: {value}" for name, value in facts.items() if value)
+    return rows_html(f"{table.name} · {shown}", ("column", "type", "comment"), describe(table))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import polars as pl
 import pyarrow as pa
 
-from lakelog.lake.plain_rows import plain_rows
+from lakelog.lake.output.plain_rows import plain_rows
+from lakelog.options.notebook import rows_html
 from lakelog.options.registry import Registry
 from lakelog.table.read.base import pandas_of
 
@@ -117,11 +117,9 @@ def table_html(rows: pa.Table) -> str:
     """The first rows of an Arrow table as HTML."""
     if not rows.num_columns:
         return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows.column_names)
-    cells = ("".join(f"<td>{escape(_shown(value))}</td>" for value in row) for row in plain_rows(rows.slice(0, _SHOWN)))
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    more = f"<div>only the first {_SHOWN} of {rows.num_rows} rows</div>" if rows.num_rows > _SHOWN else ""
-    return f"<table><tr>{head}</tr>{body}</table>{more}"
+    title = f"only the first {_SHOWN} of {rows.num_rows} rows" if rows.num_rows > _SHOWN else ""
+    shown = plain_rows(rows.slice(0, _SHOWN))
+    return rows_html(title, rows.column_names, (map(_shown, row) for row in shown))
 
 
 def with_methods(result: Any) -> Any:

@@ -1,0 +1,1 @@
+"""What a lake prints and returns: results of statements, rows as plain values, DESCRIBE."""
