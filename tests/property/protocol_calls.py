@@ -144,9 +144,9 @@ def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResu
     batch_writer._commit(table, writer, results, no_other_tries)
 
 
-def take_back_batch(table: DynamicTable, writer: str) -> bool:
+def take_back_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
     """What it does when they have failed; whether the rows surely count for nothing."""
-    return batch_writer._take_back(table, writer)
+    return batch_writer._take_back(table, writer, results)
 
 
 def open_writer(table: DynamicTable) -> TableWriter:

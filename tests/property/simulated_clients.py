@@ -322,6 +322,7 @@ class Clients:
             parts = split(self.rows(write, dict(table.known)), self.dice.randint(1, 2))
             is_committing = False
             tasks: list[Program] = []
+            results: list[AttemptResult] = []
             try:
                 results = self._run_tasks(
                     name,
@@ -333,7 +334,7 @@ class Clients:
                 calls.commit_batch(handle, writer, results, no_other_tries=len(tasks) == len(results))
             except LakelogError as failure:
                 history.respond(write, calls.outcome_of(failure) if is_committing else FAILED)
-                if calls.take_back_batch(handle, writer) and not self.world.is_dropped(table):
+                if calls.take_back_batch(handle, writer, results) and not self.world.is_dropped(table):
                     history.respond(write, FAILED)
                 raise
             history.respond(write, OK)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from failing_jobs import net as added_up
-from lakelog.errors import Fenced
+from lakelog.errors import CommitUnknown, Fenced
 from lakelog.lake.table import Table
+from lakelog.spark.write import batch_writer
 from lakelog.spark.write.batch_writer import write_attempt
+from lakelog.table.commit import committer
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.log.register import register_writer
@@ -39,6 +41,37 @@ def test_a_later_task_does_not_bring_back_the_batch_whose_rows_were_taken_back(t
     with pytest.raises(Fenced):
         Committer(logical, "job", once=True).commit(0, [first, second])
     assert files(table) == folded(table)
+
+
+def test_rows_before_a_later_registration_are_taken_back_also_after_a_lost_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task was suspended in its append while the batch was taken over; the next task registered the batch again."""
+    table = make(tmp_path)
+    logical = table.logical
+    with table.writer() as writer:
+        writer.write(rows(1, name="old"))
+
+    def append(lane: int) -> AttemptResult:
+        return write_attempt(logical, "job", 0, lane, iter(rows(1, 2, name=f"of task {lane}").to_batches())).result
+
+    register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    end(table)
+    first = append(0)
+    register_writer(logical, "job", BATCH)
+    second = append(1)
+
+    def lost(*given: object) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    monkeypatch.setattr(committer, "take_back_late", lost)
+    with pytest.raises(CommitUnknown):
+        Committer(logical, "job", once=True).commit(0, [first, second])
+    monkeypatch.undo()
+    assert batch_writer._take_back(logical, "job", [first, second])
+    table.seal()
+    assert files(table) == folded(table) == [(1, "old")]
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])

@@ -25,6 +25,7 @@ from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.log_repair import take_back_late, was_forgotten
 from lakelog.table.commit.seal_turn import seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import drop_lease
@@ -140,7 +141,8 @@ class LakelogWriter(DataSourceArrowWriter):
         """
         is_over = any(message is None for message in messages)
         if self._target is None:
-            is_over |= _take_back(self._table, self._writer)
+            results = [m.result for m in messages if isinstance(m, AttemptMessage)]
+            is_over |= _take_back(self._table, self._writer, results)
         if is_over:
             self._job.remove_all(self._table)
 
@@ -203,14 +205,22 @@ def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
         table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
 
 
-def _take_back(table: DynamicTable, writer: str) -> bool:
-    """Takes back this write's records in the log after a failure; returns whether that is certain."""
+def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
+    """Takes back this write's records in the log after a failure; returns whether that is certain.
+
+    ``results`` are those of the tasks that have ended. If the writer was forgotten meanwhile, and a later task has
+    registered it again, some of their records precede its origin.
+    """
     if not table.emits_log:
         return False
     record = Committer(table, writer, once=True).commit(0, [])
     if record is None or record.attempts:
         return False
-    _release_writer(table, writer, is_over=False)
+    appended = [r for r in results if r.appends]
+    if appended and was_forgotten(table, writer, appended):
+        take_back_late(table, writer, 0, appended)
+    else:
+        _release_writer(table, writer, is_over=False)
     return True
 
 

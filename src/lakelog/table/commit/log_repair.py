@@ -174,12 +174,16 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     """
     if table.log is None:
         return
-    firsts: dict[int, int] = {}
+    own: Mapping[int, int] = {}
     with contextlib.suppress(NotFound):
-        firsts.update(table.registered.origin(writer))
+        own = table.registered.origin(writer)
+    firsts = dict(own)
     for part in (p for r in results for p in r.appends):
         firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
-    table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
+    if own:
+        table.registered.lower(writer, firsts)
+    else:
+        table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
     keep_lease(table, writer, BATCH)
     repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     for bucket, first in firsts.items():

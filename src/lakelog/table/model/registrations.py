@@ -107,6 +107,10 @@ class Registrations:
             self.write_lease(writer, lease)
         return self.io.create(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
 
+    def lower(self, writer: str, ends: Mapping[int, int]) -> None:
+        """Replaces the origin of a registered writer by an earlier one: it has rows before."""
+        self.io.write(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
+
     def write_lease(self, writer: str, lease: Lease) -> None:
         """Replaces the writer's lease."""
         self.io.write(f"{self._root}/{writer}/{_LEASE}", lease.to_bytes())
