@@ -31,7 +31,12 @@ from lakelog.table.tail.subscribe import follow
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
 from lakelog.table.write.table_writer import TableWriter
 
-KINDS = {"2": (DIE_AFTER, LOST, LATE), "-1": (DIE_AFTER, LOST), "log": (DIE_AFTER, LOST, LATE)}
+KINDS = {
+    "2": (DIE_AFTER, LOST, LATE),
+    "-1": (DIE_AFTER, LOST),
+    "log": (DIE_AFTER, LOST, LATE),
+    "log of all changes": (DIE_AFTER, LOST),
+}
 """By options. Dying before a call leaves what dying after the one before it leaves."""
 OPTIONS = {
     "2": {"bucket": "2"},
@@ -41,6 +46,15 @@ OPTIONS = {
         "log-store.enabled": "true",
         "log-store.type": "files",
         "log.writer-timeout": "1 h",  # no lease is renewed meanwhile: the calls of the storage are numbered
+    },
+    "log of all changes": {
+        "bucket": "-1",
+        "log-store.enabled": "true",
+        "log-store.type": "files",
+        "log-store.partitions": "2",
+        "log-store.data-format": "debezium-json",
+        "log.changelog-mode": "all",
+        "log.writer-timeout": "1 h",
     },
 }
 
