@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from lakelog import Lake
 from lakelog.errors import InvalidRequest
+from lakelog.spark.write.stream_writer import LakelogStreamWriter
 
 pytestmark = pytest.mark.local_only("the driver commits each micro-batch")
 
@@ -21,6 +22,7 @@ DEFAULT = "'bucket' = '1'"
 TARGETS = {
     "files": DEFAULT,
     "upserts": "'log-store.enabled' = 'true', 'commit.interval' = '100 ms'",
+    "changes": "'log-store.enabled' = 'true', 'log.content' = 'changes', 'commit.interval' = '100 ms'",
 }
 Rows = dict[int, tuple[str, int | None]]
 
@@ -110,6 +112,35 @@ def test_the_table_is_the_aggregate_of_the_rows_that_are_left(lake, depth, targe
             check(lake, source.totals(has))
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_batch_that_dies_around_its_decision_is_written_once(lake, monkeypatch, moment) -> None:
+    source, commit, died = Source(lake, 1), LakelogStreamWriter.commit_epoch, []
+    make(lake, TARGETS["upserts"])
+
+    def dies(self: LakelogStreamWriter, messages: list, epoch: int) -> None:
+        if moment == "after":
+            commit(self, messages, epoch)
+        if epoch == 1 and not died:
+            died.append(sum(message.result.row_count for message in messages))
+            raise RuntimeError("the driver dies")
+        if moment == "before":
+            commit(self, messages, epoch)
+
+    monkeypatch.setattr(LakelogStreamWriter, "commit_epoch", dies)
+    source.change()
+    query = lake.sql(f"insert into db.agg {QUERY}")
+    query.processAllAvailable()
+    source.change()
+    with pytest.raises(Exception, match="the driver dies"):
+        query.processAllAvailable()
+    assert died[0] > 0
+    source.change()
+    again = lake.sql(f"insert into db.agg {QUERY}")
+    again.processAllAvailable()
+    assert again.id == query.id and again.lastProgress["batchId"] >= 2
+    check(lake, source.totals())
+
+
 def test_a_frame_is_aggregated_by_write_stream_and_its_progress_is_spark_s(lake, tmp_path) -> None:
     source = Source(lake, 2)
     make(lake)
@@ -174,3 +205,13 @@ def test_a_frame_that_leaves_groups_out_is_refused(lake) -> None:
     make(lake)
     with pytest.raises(InvalidRequest, match="must not filter groups"):
         lake.write_stream(lake.sql(QUERY), "db.agg")
+
+
+def test_an_aggregate_of_aggregates_is_refused(lake) -> None:
+    Source(lake, 0)
+    make(lake)
+    changes = lake.read_stream("db.c", options={"read.mode": "log"})
+    twice = changes.groupBy("id", "k").count().groupBy("k").agg(sf.sum("count").alias("n"))
+    with pytest.raises(InvalidRequest, match="leave out what Spark cannot update"):
+        lake.write_stream(twice, "db.agg")
+    assert not lake.spark.streams.active
