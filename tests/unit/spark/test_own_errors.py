@@ -27,7 +27,5 @@ JVM stacktrace: org.apache.spark.SparkException"""
 
 def test_an_output_mode_that_spark_does_not_pass_on_is_not_advised(tmp_path: Path) -> None:
     table = lakelog.connect(tmp_path).create_table("db.t", {"id": "bigint"}).logical
-    with pytest.raises(
-        InvalidRequest, match=r"use append, or write .* with foreachBatch and lake\.write\(batch, 'db\.t'\)"
-    ):
+    with pytest.raises(InvalidRequest, match=r"lake\.write_stream\(frame, 'db\.t'\) writes the changed rows"):
         LakelogStreamWriter(table, pa.schema([("id", pa.int64())]), overwrite=True)

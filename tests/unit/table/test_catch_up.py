@@ -145,14 +145,18 @@ def test_the_spellings_of_amoro(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (GAP.split(",")[0], "watermark.column"),
         (GAP.replace("'at'", "'on'"), "no such column. Columns: id, at"),
         (GAP.replace("'at'", "'id'"), "the column is int32"),
     ],
 )
 def test_options_that_say_no_watermark_are_refused(tmp_path, options, said) -> None:
-    table = make(tmp_path, options)
     with pytest.raises(InvalidOption, match=said):
+        make(tmp_path, options)
+
+
+def test_a_gap_without_a_watermark_column_is_refused_before_the_first_row(tmp_path) -> None:
+    table = make(tmp_path, GAP.split(",")[0])
+    with pytest.raises(InvalidOption, match=r"watermark\.column"):
         write(table, (1, 0))
     assert stored(table) == logged(table) == []
 
