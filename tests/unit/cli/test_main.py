@@ -110,14 +110,11 @@ def test_an_error_is_always_one_line() -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("shown_as", ["csv", "jsonl"])
-def test_any_locale_can_print_any_text(
-    settings: dict[str, str], encoding: str, name: str, shown_as: str, tmp_path: Path
-) -> None:
+def test_any_locale_can_print_any_text(settings: dict[str, str], encoding: str, name: str, tmp_path: Path) -> None:
     lake = lakelog.connect(tmp_path)
     lake.write(pa.table({"name": ["ä ─"]}), "db.t", create=True)
-    command = [sys.executable, "-m", "lakelog", "head", "db.t", "--warehouse", str(tmp_path), "--format", shown_as]
+    command = [sys.executable, "-m", "lakelog", "head", "db.t", "--warehouse", str(tmp_path), "--format", "csv"]
     env = {**{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))}, **settings}
-    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert name in done.stdout.decode(encoding)

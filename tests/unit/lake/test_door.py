@@ -106,6 +106,7 @@ def test_show_prints_rows_as_spark_does(lake: Lake, capsys: pytest.CaptureFixtur
         "|      id|      int|       |",
         "+--------+---------+-------+",
         "only the first 1 of 2 rows",
+        "",
     ]
     assert pa.table(found) == found.to_arrow() == found
     assert found.num_rows == len(found) == 2

@@ -39,6 +39,7 @@ def test_a_notebook_shows_each_value_as_a_short_table(lake: Lake, table: Table) 
         "old scan": (table.scan(snapshot_id=1), ["<td>snapshot</td><td>1</td>"]),
         "plan": (table.scan().plan(), ["1 × Split", "<th>files</th>", "<td>1</td>"]),
         "changes": (table.scan(incremental_between=(0, 1)).plan(), ["1 × ChangeSplit", "<th>bucket</th>"]),
+        "changes scan": (table.scan(incremental_between=(0, 1)), ["<td>after snapshot</td><td>0</td>"]),
         "union": (table.scan(options={"read.mode": "union"}).plan(), ["<th>merge</th>"]),
         "explained": (table.scan().explain(), ["<pre>Scan(db.t", "files: 1 of 1"]),
         "split": (table.scan().plan()[0], ["<b>Split</b>", "<td>rows</td><td>3</td>"]),

@@ -56,7 +56,7 @@ class TableResult:
     def show(self, n: int = _SHOWN, truncate: bool | int = True) -> None:
         """Prints the first ``n`` rows, as Spark's ``show`` does; nothing for a statement without columns."""
         if self._rows.num_columns:
-            sys.stdout.write(self._text(n, _WIDTH if truncate is True else int(truncate)) + "\n")
+            sys.stdout.write(self._text(n, _WIDTH if truncate is True else int(truncate)) + "\n\n")
 
     def to_arrow(self) -> pa.Table:
         """All rows in one Arrow table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -64,6 +64,10 @@ class ChangesScan(TableScan):
         """The table's columns and ``_row_kind``."""
         return with_row_kind(self.table.schema)
 
+    def _facts(self) -> Mapping[str, object]:
+        first, last = _ids(self.first, self.last)
+        return {**super()._facts(), "after snapshot": first, "up to snapshot": last}
+
     def plan(self) -> ViewList[AnyChange]:
         """The splits to read. Raises NotFound if part of the changes has expired."""
         own = without_kind(self.filter)
@@ -76,11 +80,15 @@ class ChangesScan(TableScan):
         )
 
 
+def _ids(*points: int | Snapshot) -> list[int]:
+    return [point.id if isinstance(point, Snapshot) else point for point in points]
+
+
 def plan_changes(
     store: FileStore, first: int | Snapshot, last: int | Snapshot, mode: str, filter: Predicate | None
 ) -> list[AnyChange]:
     """The splits of the changes after one snapshot up to another."""
-    start, end = (point.id if isinstance(point, Snapshot) else point for point in (first, last))
+    start, end = _ids(first, last)
     if end < start:
         raise InvalidOption(f"changes from snapshot {start} to {end}: the end is before the start. Swap them")
     if start == end:
