@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dashboards import running_dashboard
 from lakelog.errors import InvalidSchema
 from lakelog.io.clock import now_ms
 from lakelog.service.doctor.check import CheckContext
@@ -50,6 +52,12 @@ def test_health_and_metrics_show_the_lag_and_the_slot(database, lake, table) -> 
     samples = {sample.metric.name: sample.value for sample in health_samples(health)}
     assert samples["ingest_held"] == seen.held_bytes and samples["ingest_unread"] == seen.unread_bytes
     assert 0 <= samples["ingest_report_age"] < 600
+
+
+def test_the_page_of_the_table_shows_it(lake, table, tmp_path: Path) -> None:
+    with running_dashboard(tmp_path / "warehouse") as dashboard:
+        page = urllib.request.urlopen(f"{dashboard.address}/tables/db.t").read().decode()
+    assert "<dt>Ingest</dt>" in page and "slot keeps" in page
 
 
 def test_a_run_is_seen_while_it_follows(database, lake, table) -> None:
@@ -98,6 +106,7 @@ def test_a_failed_run_says_why(database, lake, table) -> None:
     [
         ({"state": "ended", "age_ms": DAY_MS}, []),
         ({"state": "ended", "age_ms": 3 * DAY_MS}, ["ingest-stopped"]),
+        ({"state": "ended", "age_ms": 3 * DAY_MS, "slot_state": "dropped"}, []),
         ({"state": "stream", "machine": "other/1", "age_ms": SILENT_MS - 60_000}, []),
         ({"state": "stream", "machine": "other/1", "age_ms": SILENT_MS + 1}, ["ingest-stopped"]),
         ({"slot_state": "unreserved"}, ["slot-at-risk"]),
@@ -114,6 +123,14 @@ def test_an_old_report_or_a_slot_without_its_wal_is_a_finding(lake, table, chang
 def test_a_dropped_slot_is_not_reported(database, lake, table) -> None:
     assert lake.ingest(database.url, ["t"], "db").drop_slot()
     assert lake.table(table).health().figures.ingest is None
+
+
+def test_a_first_copy_that_failed_holds_no_slot(database, lake) -> None:
+    database.run("create table t (id int primary key, d date)", "insert into t values (1, 'infinity')")
+    with pytest.raises(InvalidSchema):
+        ingested(lake, database, "t")
+    (found,) = lake.table("db.t").health().findings
+    assert "failed" in found.reason and "WAL" not in found.reason
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_run(database, lake, table, monkeypatch) -> None:

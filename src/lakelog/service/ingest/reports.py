@@ -19,7 +19,7 @@ from lakelog.service.ingest.connection import Server
 from lakelog.service.ingest.source import SlotState, Source
 from lakelog.service.ingest.target import Target
 from lakelog.table.health.ingest_report import IngestReport
-from lakelog.table.health.stats import ENDED, FAILED, IngestStats
+from lakelog.table.health.stats import DROPPED, ENDED, FAILED, IngestStats
 
 _LOG: Final = logging.getLogger("lakelog.ingest")
 _EVERY_S: Final = 30.0
@@ -85,7 +85,7 @@ class Reports:
         self._next_s = monotonic_s() + _EVERY_S
         try:
             with self._server.errors():
-                self._state = source.slot(self._slot) or self._state
+                self._state = source.slot(self._slot) or SlotState(0, 0, False, DROPPED)
         except LakelogError:  # the connection has ended: what was known before is what is known
             _LOG.debug("the state of slot %s is unknown", self._slot, exc_info=True)
         stats = IngestStats(

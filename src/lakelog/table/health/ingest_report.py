@@ -17,8 +17,8 @@ from lakelog.io.machine import is_running, machine_identity
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.health.stats import IngestStats
 
-SILENT_MS: Final = 120_000
-"""Age of a report after which its process is taken for dead."""
+SILENT_MS: Final = 420_000
+"""Age of a report after which its process is taken for dead: longer than a run waits for its server."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.commands import call_statement, shell_command
-from lakelog.table.health.stats import ENDED, FAILED, BucketStats, IngestStats, LogStats, TableStats
+from lakelog.table.health.stats import DROPPED, ENDED, FAILED, BucketStats, IngestStats, LogStats, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
@@ -182,11 +182,12 @@ def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]
         )
     elif ingest.state == FAILED:
         reason = f"lakelog ingest of {ingest.source} failed {since}: {ingest.why}"
-    elif ingest.state == ENDED and age_ms > _ENDED_MS:
+    elif ingest.state == ENDED and age_ms > _ENDED_MS and ingest.slot_state != DROPPED:
         reason = f"lakelog ingest of {ingest.source} ended {since}"
     else:
         return
-    yield Finding(INGEST_STOPPED, f"{reason}; {slot} makes the server keep its WAL", status)
+    held = "" if ingest.slot_state == DROPPED else f"; {slot} makes the server keep its WAL"
+    yield Finding(INGEST_STOPPED, f"{reason}{held}", status)
 
 
 def unreadable(name: str, why: str) -> Finding:

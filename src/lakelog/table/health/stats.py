@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
+DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,8 @@ class IngestStats:
     (for its server), ``ended`` (as its user wanted) or ``failed``; ``why`` is the reason of a wait or a failure.
     ``position`` is the LSN that is committed. ``lag_s`` is the age of the newest transaction at its commit here.
     ``unread_bytes`` is the WAL after the position, ``held_bytes`` the WAL that the server keeps for the slot.
-    ``slot_state`` is PostgreSQL's ``wal_status``, "" before version 13. ``is_gone`` means that the process has ended
-    without a report.
+    ``slot_state`` is PostgreSQL's ``wal_status`` ("" before version 13), or ``dropped``. ``is_gone`` means that the
+    process has ended without a report.
     """
 
     source: str
