@@ -31,6 +31,32 @@ def test_another_column_of_the_same_name_replaces_its_values(database, lake, alt
     assert differences(lake, database, "t") == []
 
 
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        "alter v type int using v + 100",
+        "alter w type varchar(2)",
+        "alter w type text using upper(w)",
+        "alter v type int using length(w), alter w type text using v::text",
+    ],
+)
+def test_values_that_an_alteration_computes_anew_are_copied_again(database, lake, alteration) -> None:
+    database.run("create table t (id int primary key, v int, w text)", "insert into t values (1, 1, 'ab'), (2, 2, 'c')")
+    ingested(lake, database, "t")
+    database.run(f"alter table t {alteration}", "insert into t values (3)")
+    ingested(lake, database, "t")
+    assert differences(lake, database, "t") == []
+
+
+@pytest.mark.parametrize("change", ["vacuum full t", "truncate t", "alter table t alter v set statistics 10"])
+def test_a_new_file_or_a_setting_alone_does_not_copy_the_table_again(database, lake, change) -> None:
+    database.run("create table t (id int primary key, v int)", "insert into t values (1, 1), (2, 2)")
+    ingested(lake, database, "t")
+    database.run(change, "insert into t values (3)")
+    assert "copy" not in {progress.phase for progress in lake.ingest(database.url, ["t"], "db").run(once=True)}
+    assert differences(lake, database, "t") == []
+
+
 def test_a_longer_text_does_not_copy_the_table_again(database, lake) -> None:
     database.run("create table t (id int primary key, v varchar(5))", "insert into t values (1, 'a'), (2, 'b')")
     ingested(lake, database, "t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dashboards import TOKEN, running_dashboard
+from golden.test_golden_scan import DATA
+from golden.test_golden_scan import TABLES as GOLDEN
 from iceberg_tables import TABLES, Rows, make, numbers, open_lake, plain, write
+from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -123,6 +127,69 @@ def test_the_catalog_of_a_dashboard_is_read(engine: str, request: pytest.Fixture
         for first in (0, 5):
             write(table, *numbers(first, 3))
             assert plain(ask(table, **rest)[1]) == plain(table.scan().to_arrow().to_pylist())
+
+
+REFUSED = {
+    "deletion_vectors": (InvalidOption, "version 2 cannot name deletion vectors"),
+    "sp_append_dv": (InvalidOption, "version 2 cannot name deletion vectors"),
+    "types_avro": (UnsupportedFeature, "column 'tm' of type TIME"),
+    "types_orc": (UnsupportedFeature, "column 'tm' of type TIME"),
+    "types_parquet": (UnsupportedFeature, "column 'tm' of type TIME"),
+    "variants": (UnsupportedFeature, "of type VARIANT"),
+}
+"""Tables written by Paimon that have no Iceberg metadata, and the reason that ALTER TABLE gives."""
+
+
+WITHOUT_FIELD_IDS = ("sp_evolve", "sp_pk")
+"""Tables with files of an older Paimon, whose columns have no ids."""
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [*((name, "pyiceberg") for name in GOLDEN), *((name, "Iceberg in Spark") for name in WITHOUT_FIELD_IDS)],
+)
+def test_a_table_written_by_paimon_is_read_or_refused_with_the_reason(
+    name: str,
+    engine: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
+    shutil.copytree(DATA / name, tmp_path / "warehouse")
+    lake = open_lake(tmp_path)
+    table = lake.table(f"g.{name}")
+    before = plain(table.scan().to_arrow().to_pylist())
+    switch = f"alter table g.{name} set tblproperties ('metadata.iceberg.storage' = 'table-location')"
+    if name in REFUSED:
+        kind, reason = REFUSED[name]
+        with pytest.raises(kind, match=reason):
+            lake.sql(switch)
+        return
+    lake.sql(switch)
+    table = lake.table(f"g.{name}")
+    table.compact()
+    table.create_tag("golden")
+    answer, rows = ask(table)
+    assert plain(rows) == plain(table.scan().to_arrow().to_pylist()) == before
+    assert answer["tags"]["golden"] == answer["current"]
+    record_property("agrees", engine)
+
+
+def test_a_name_of_two_columns_waits_for_files_with_field_ids(ask: Ask, tmp_path: Path) -> None:
+    shutil.copytree(DATA / "sp_evolve", tmp_path / "warehouse")
+    lake = open_lake(tmp_path)
+    lake.sql("alter table g.sp_evolve set tblproperties ('metadata.iceberg.storage' = 'table-location')")
+    lake.table("g.sp_evolve").create_tag("before")
+    before = plain(ask(lake.table("g.sp_evolve"))[1])
+    lake.sql("alter table g.sp_evolve drop column a")
+    lake.sql("alter table g.sp_evolve add column a string")
+    table = lake.table("g.sp_evolve")
+    write(table, {"id": 90, "a": "new", "p": "p1", "c": 0.5})
+    assert plain(ask(table)[1]) == before
+    write(table, *table.scan().to_arrow().to_pylist(), overwrite=True)
+    assert plain(ask(table)[1]) == plain(table.scan().to_arrow().to_pylist())
+    assert plain(ask(table, tag="before")[1]) == before
 
 
 FILTERS = {

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.base import BATCH_ROWS, FileFormat, create_file, read_errors, select_columns, with_types
 from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.paimon.types.types import DataField
 
@@ -86,6 +87,12 @@ class ParquetFormat(FileFormat):
                     writer.write_table(group, row_group_size=_GROUP_ROWS)
 
         return create_file(io, path, write_to)
+
+
+def has_field_ids(io: FileIO, path: str) -> bool:
+    """True if each column of a Parquet file has a field id. Raises NotFound, Corrupt, Unavailable."""
+    with _opened(io, path) as file:
+        return all(field.metadata and FIELD_ID in field.metadata for field in file.schema_arrow)
 
 
 @contextlib.contextmanager

@@ -153,6 +153,27 @@ READER_LAG: Final = Metric(
 )
 OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that no snapshot includes.")
 REJECTED: Final = Metric("rejected", GAUGE, "Rows in `t$rejected` that are neither replayed nor expired.")
+INGEST_UNREAD: Final = Metric(
+    "ingest_unread",
+    GAUGE,
+    "WAL of the source database that `lakelog ingest` has not committed yet, as of its last report.",
+    ("table",),
+    "bytes",
+)
+INGEST_HELD: Final = Metric(
+    "ingest_held",
+    GAUGE,
+    "WAL that the source database keeps for the slot of `lakelog ingest`, as of its last report.",
+    ("table",),
+    "bytes",
+)
+INGEST_REPORT_AGE: Final = Metric(
+    "ingest_report_age",
+    GAUGE,
+    "Age of the last report of `lakelog ingest`. It reports about each half minute.",
+    ("table",),
+    "seconds",
+)
 OLDEST_OPEN: Final = Metric(
     "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 without one.", ("table",), "seconds"
 )

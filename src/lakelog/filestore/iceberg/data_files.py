@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.fileformat.parquet import has_field_ids
 from lakelog.filestore.iceberg.manifests import ADDED, Entry, partition_names, uri_of
 from lakelog.filestore.iceberg.schemas import atomic_type, raw_value, value_bytes
 from lakelog.filestore.metadata.levels import highest_level
@@ -21,6 +22,8 @@ from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 
 _UNKNOWN_ROWS: Final = (None, 0)
+_WITH_IDS: Final[set[str]] = set()
+"""Data files that are known to have field ids; only of tables in which a name is that of two columns."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,18 @@ class ExportedFiles:
                     f"the data file {entry.file.file_name} is not a Parquet file, and has no field ids for Iceberg's "
                     f"readers: compact the table fully after '{FILE_FORMAT.key}' = '{FILE_FORMAT.default}'"
                 )
+
+    def check_field_ids(self, entries: Sequence[ManifestEntry]) -> None:
+        """Raises UnsupportedFeature for a file without field ids, whose columns are found by name."""
+        paths, io = self.manifests.paths, self.manifests.io
+        for entry in entries:
+            path = paths.data_file(entry.partition, entry.bucket, entry.file)
+            if path not in _WITH_IDS and not has_field_ids(io, path):
+                raise UnsupportedFeature(
+                    f"the data file {entry.file.file_name} has no field ids, and a column of the table has the name of "
+                    "an earlier one: write its rows again, by a full compaction or an overwrite"
+                )
+            _WITH_IDS.add(path)
 
     def added(self, entry: ManifestEntry, snapshot_id: int, schema: TableSchema) -> Entry:
         """The entry of a file that a snapshot adds; ``schema`` names the partition columns."""

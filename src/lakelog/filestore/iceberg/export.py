@@ -13,6 +13,7 @@ from lakelog.errors import LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.iceberg.data_files import ExportedFiles
 from lakelog.filestore.iceberg.manifests import DELETED, EXISTING, Entry, IcebergFiles, ManifestRecord, uri_of
+from lakelog.filestore.iceberg.name_mapping import NameMapping
 from lakelog.filestore.iceberg.schemas import Json, check_readable_as, iceberg_schema
 from lakelog.filestore.iceberg.table_metadata import (
     COMMIT,
@@ -216,6 +217,8 @@ class IcebergExport:
         live = self.references.manifests.live(snapshot)
         exported = self._exported.pick(live, written)
         self._exported.check(exported, snapshot)
+        if current is not None and NameMapping.of(self._schemas_json(current, ())).is_ambiguous:
+            self._exported.check_field_ids(exported)
         for target in {written.id: written, **({} if current is None else {current.id: current})}.values():
             self._check_readable(exported, target)
         files = {self._exported.location(e): e for e in exported}

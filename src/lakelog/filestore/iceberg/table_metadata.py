@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.filestore.iceberg.name_mapping import NAME_MAPPING, NameMapping
 from lakelog.filestore.iceberg.schemas import FIRST_PARTITION_ID, Json, highest_id, partition_spec
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
@@ -95,7 +96,7 @@ class IcebergMetadata:
                 "last-partition-id": FIRST_PARTITION_ID - 1 + len(spec),
                 "default-sort-order-id": 0,
                 "sort-orders": [{"order-id": 0, "fields": []}],
-                "properties": {},
+                "properties": {NAME_MAPPING: orjson.dumps(NameMapping.of(self.schemas).fields).decode()},
                 "current-snapshot-id": self.current,
                 "snapshots": [replace(s, time_millis=times[s.id]).to_json() for s in self.snapshots],
                 "snapshot-log": [{"snapshot-id": s.id, "timestamp-ms": times[s.id]} for s in self.snapshots],

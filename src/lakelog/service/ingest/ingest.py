@@ -33,9 +33,11 @@ from lakelog.service.ingest.connection import Server
 from lakelog.service.ingest.pgoutput import Begin, Commit, Message, Other, Relation, Truncate
 from lakelog.service.ingest.position import Position
 from lakelog.service.ingest.replication import ReplicationStream
+from lakelog.service.ingest.reports import IngestProgress, Reports, TableStatus, forget_reports
 from lakelog.service.ingest.snapshot import exported_snapshot
 from lakelog.service.ingest.source import Source, SourceTable
 from lakelog.service.ingest.target import CopyAgain, Target
+from lakelog.table.health.stats import ENDED, FAILED
 from lakelog.table.tail.subscribe import is_set
 from lakelog.table.write.positioned_writer import waiting_position
 
@@ -49,43 +51,6 @@ _LONGEST_WAIT_S: Final = 300.0
 """Time without the server after which a run fails."""
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 5.0
-
-
-@dataclass(frozen=True)
-class IngestProgress:
-    """The state of a run. ``phase`` is copy, stream or wait.
-
-    ``rows`` are those of the report: of a copy so far (of about ``expected``), or the changes committed since the last
-    report. ``lag_s`` is the age of the newest committed transaction at its commit, ``lag_bytes`` the WAL that the slot
-    has not been read yet, ``position`` the LSN up to which all tables are. ``is_last`` is True for the last report of
-    a copy. ``why`` is the reason of a wait.
-    """
-
-    phase: str
-    table: str = ""
-    rows: int = 0
-    expected: int = 0
-    lag_s: float = 0.0
-    lag_bytes: int = 0
-    position: str = ""
-    is_last: bool = False
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class TableStatus:
-    """A table of an ingest: the LSN that it has ("" before its copy, or if it will be copied again), and its slot.
-
-    ``held_bytes`` is the WAL that the server keeps for the slot; ``is_active`` is True while a process ingests.
-    """
-
-    table: str
-    source: str
-    position: str
-    slot: str
-    has_slot: bool
-    is_active: bool
-    held_bytes: int
 
 
 @dataclass(frozen=True)
@@ -114,24 +79,33 @@ class Ingest:
         Unavailable if the server is away for minutes, Fenced (another process copies the same source).
         """
         server, pause_s, away_s = Server(self.source), _FIRST_PAUSE_S, monotonic_s()
+        reports = Reports(server, self.slot_name)
         while not is_set(stop):
-            run = _Run(self, server, stop)
+            run, state, reason = _Run(self, server, reports, stop), ENDED, ""
             try:
                 yield from run.steps(once, copy_again)
                 return
             except CopyAgain:
-                copy_again = False
+                copy_again, state = False, "copy"
             except Unavailable as why:
                 if run.is_streaming:
                     pause_s, away_s = _FIRST_PAUSE_S, monotonic_s()
+                state, reason = FAILED, str(why)
                 if not server.was_met or monotonic_s() > away_s + _LONGEST_WAIT_S:
                     raise
+                state = "wait"
                 copy_again = copy_again and not run.has_marked
                 yield IngestProgress("wait", why=str(why))
                 (stop or threading.Event()).wait(pause_s)
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+            except Fenced:
+                state = ""  # the other process reports
+                raise
+            except Exception as why:
+                state, reason = FAILED, str(why)
+                raise
             finally:
-                run.close()
+                run.close(state, reason)
 
     def status(self) -> list[TableStatus]:
         """The tables and the slot as they are now; changes nothing. Raises InvalidRequest for a lost slot."""
@@ -157,7 +131,9 @@ class Ingest:
         server = Server(self.source)
         with server.errors(), closing(server.connect()) as connection:
             own = "" if self.publication else self.slot_name
-            return Source(server, connection).drop(self.slot_name, own)
+            found = Source(server, connection).drop(self.slot_name, own)
+        forget_reports(self.lake, self.into, self.slot_name)
+        return found
 
     @property
     def slot_name(self) -> str:
@@ -186,13 +162,16 @@ class Ingest:
 class _Run:
     """One connection to the source, from its start to its loss."""
 
-    def __init__(self, plan: Ingest, server: Server, stop: Stop) -> None:
+    def __init__(self, plan: Ingest, server: Server, reports: Reports, stop: Stop) -> None:
+        self._reports = reports
         self._lake, self._server, self._plan, self._stop = plan.lake, server, plan, stop
         self._slot, self._publication = plan.slot_name, plan.publication or plan.slot_name
         self._resources = ExitStack()
         self._targets: dict[int, Target] = {}
         self._relations: dict[int, Relation] = {}
-        self.has_marked = self.is_streaming = False
+        self._stream: ReplicationStream | None = None
+        self._source: Source | None = None
+        self.has_marked = False
         self._final_lsn, self._reached, self._time_us = 0, 0, 0
         self._is_open, self._since_s, self._rows = False, float("inf"), 0
         self._reported_s, self._reported, self._lag_s = monotonic_s(), 0, 0.0
@@ -200,7 +179,7 @@ class _Run:
     def steps(self, once: bool, copy_again: bool) -> Generator[IngestProgress, None, None]:
         """The steps of a run, until the event is set or, with ``once``, the end is reached."""
         connection = self._resources.enter_context(closing(self._server.connect()))
-        source = Source(self._server, connection)
+        source = self._source = Source(self._server, connection)
         # 1
         with self._server.errors():
             tables = self._checked(source, copy_again)
@@ -208,7 +187,8 @@ class _Run:
             unpublished, is_published = source.unpublished(self._publication, tables)
             for table in tables:
                 Target.create(self._lake, table, self._plan.name_of(table), self._plan.options)
-                self._targets[table.id] = Target(self._lake, table, self._plan.name_of(table), self._plan.writer)
+                name = self._plan.name_of(table)
+                self._targets[table.id] = Target(self._lake, table, name, self._plan.writer, self._stay)
             for target in self._targets.values():
                 lacks = target.is_of_another_table or target.source in unpublished
                 if copy_again or (lacks and target.position is not None):
@@ -235,9 +215,20 @@ class _Run:
         # 4, 5
         yield from self._follow(source, once)
 
-    def close(self) -> None:
-        """Ends the connections, and discards what is not committed."""
+    @property
+    def is_streaming(self) -> bool:
+        """True once it reads the changes."""
+        return self._stream is not None
+
+    def _stay(self) -> None:
+        if self._stream is not None:
+            self._stream.report()
+
+    def close(self, state: str, why: str = "") -> None:
+        """Ends the connections, and discards what is not committed; reports the state, if it is named."""
         with self._resources:
+            if state:
+                self._tell(state, why)
             for target in self._targets.values():
                 target.close()
 
@@ -279,7 +270,7 @@ class _Run:
         if self._is_stopped:
             return
         stream = self._resources.enter_context(ReplicationStream(self._server, self._slot, self._publication))
-        self.is_streaming = True
+        self._stream = stream
         with self._server.errors():
             end = source.end() if once else None
         while True:
@@ -292,7 +283,7 @@ class _Run:
                     self._commit()
                     stream.confirm(self._reached)
                 if self._is_report_due():
-                    yield self._progress(stream)
+                    yield self._progress()
             if self._is_due() or (self._is_stopped and not self._is_open):
                 self._commit()
             is_clean = not self._is_open and not any(t.is_dirty for t in self._targets.values())
@@ -302,12 +293,12 @@ class _Run:
             if self._is_stopped or (end is not None and is_clean and self._reached >= end):
                 for target in self._targets.values():
                     target.seal()
-                yield self._progress(stream)
+                yield self._progress()
                 return
             if end is not None:
                 stream.report(asks=True)
             if self._is_report_due():
-                yield self._progress(stream)
+                yield self._progress()
 
     def _take(self, message: Message, source: Source) -> None:
         if isinstance(message, Begin):
@@ -346,19 +337,29 @@ class _Run:
                 METER.observe(INGEST_LAG, self._lag_s, table=target.name)
         self._since_s, self._rows = float("inf"), 0
 
-    def _progress(self, stream: ReplicationStream) -> IngestProgress:
-        lag_bytes = max(0, stream.sent_end - self._reached)
+    @property
+    def _unread(self) -> int:
+        return 0 if self._stream is None else max(0, self._stream.sent_end - self._reached)
+
+    def _progress(self) -> IngestProgress:
         committed = sum(target.committed for target in self._targets.values())
-        rows, self._reported, self._reported_s = committed - self._reported, committed, monotonic_s()
+        rows, self._reported = committed - self._reported, committed
         return IngestProgress(
-            "stream", rows=rows, lag_s=self._lag_s, lag_bytes=lag_bytes, position=str(Position(self._reached))
+            "stream", rows=rows, lag_s=self._lag_s, lag_bytes=self._unread, position=str(Position(self._reached))
         )
 
     def _is_report_due(self) -> bool:
+        """True about once a second."""
         is_due = monotonic_s() > self._reported_s + _REPORT_EVERY_S
         if is_due:
             self._reported_s = monotonic_s()
+            self._tell("stream" if self.is_streaming else "copy")
         return is_due
+
+    def _tell(self, state: str, why: str = "") -> None:
+        """Reports to the health of the tables."""
+        if self._source is not None and (self.is_streaming or state != "wait"):  # else another process may copy
+            self._reports.write(self._targets.values(), self._source, state, self._lag_s, self._unread, why)
 
     @property
     def _is_stopped(self) -> bool:

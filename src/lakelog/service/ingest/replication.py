@@ -24,7 +24,8 @@ _DATA_HEADER: Final = 25
 _STATUS: Final = struct.Struct(">cqqqqB")
 _EPOCH_MS: Final = 946_684_800_000
 _STATUS_EVERY_S: Final = 5.0
-"""Interval of reports to the server, which ends a connection after ``wal_sender_timeout`` (60 s) without one."""
+"""Longest interval of reports to the server, which ends a connection after ``wal_sender_timeout`` without one."""
+_REPORTS_PER_TIMEOUT: Final = 4
 
 
 class ReplicationStream:
@@ -37,6 +38,7 @@ class ReplicationStream:
         self._confirmed, self._reported_s = 0, float("-inf")
         self.received = 0  # every transaction that commits before it has been read
         self.sent_end = 0  # the end of the server's WAL, as it was sent last
+        self._every_s = self._report_interval_s()
         command = (
             f"START_REPLICATION SLOT {_quoted(slot)} LOGICAL 0/0 "
             f"(proto_version '1', publication_names '{_quoted(publication)}')"
@@ -69,7 +71,7 @@ class ReplicationStream:
                 left_s = until_s - monotonic_s()
                 if found or (left_s <= 0 and has_read):
                     return
-                select.select([self._pg.socket], [], [], max(0.0, min(left_s, _STATUS_EVERY_S)))
+                select.select([self._pg.socket], [], [], max(0.0, min(left_s, self._every_s)))
                 self._pg.consume_input()
                 has_read = True
                 self.report()
@@ -82,7 +84,7 @@ class ReplicationStream:
 
     def report(self, is_due: bool = False, asks: bool = False) -> None:
         """Sends the confirmed position if due; ``asks`` for the server's own position."""
-        if not (is_due or asks or monotonic_s() > self._reported_s + _STATUS_EVERY_S):
+        if not (is_due or asks or monotonic_s() > self._reported_s + self._every_s):
             return
         self._reported_s = monotonic_s()
         time_us = (now_ms() - _EPOCH_MS) * 1000
@@ -91,6 +93,12 @@ class ReplicationStream:
             self._pg.put_copy_data(status)
             while self._pg.flush():
                 select.select([], [self._pg.socket], [], 1.0)
+
+    def _report_interval_s(self) -> float:
+        with self._server.errors():
+            setting = "SELECT setting::int8 FROM pg_settings WHERE name = 'wal_sender_timeout'"
+            (timeout_ms,) = self._connection.execute(setting).fetchone() or (0,)
+        return min(_STATUS_EVERY_S, timeout_ms / 1000 / _REPORTS_PER_TIMEOUT) if timeout_ms else _STATUS_EVERY_S
 
     def _message(self, data: bytes) -> Message | None:
         kind = data[:1]

@@ -31,20 +31,32 @@ _NO_IDENTITY: Final = (
 class SourceIdentity:
     """Tells a table and its columns from others of the same names: the table's id, and a checksum of each column.
 
-    The checksum has the number, name and type of the column. Its text is ``16384:1a2b3c,4d5e6f``.
+    The checksum has the number, name and type of the column. ``file`` is the number of the file with the rows, and
+    ``altered`` a checksum of the transactions that altered the columns last; "" if they are unknown. The text is
+    ``16384:1a2b3c,4d5e6f:16390/7a8b9c``.
     """
 
     id: int
     columns: frozenset[str]
+    file: str = ""
+    altered: str = ""
 
     @staticmethod
     def parse(text: str) -> SourceIdentity | None:
         """The identity of a text; None for ""."""
-        table, _, columns = text.partition(":")
-        return SourceIdentity(int(table), frozenset(columns.split(","))) if table else None
+        table, _, rest = text.partition(":")
+        columns, _, state = rest.partition(":")
+        file, _, altered = state.partition("/")
+        return SourceIdentity(int(table), frozenset(columns.split(",")), file, altered) if table else None
+
+    def is_rewritten_since(self, former: SourceIdentity) -> bool:
+        """True if ALTER TABLE may have changed values since then: a new file (as of VACUUM FULL), and other columns."""
+        is_known = bool(former.file and self.file)
+        return is_known and former.file != self.file and former.altered != self.altered
 
     def __str__(self) -> str:
-        return f"{self.id}:{','.join(sorted(self.columns))}"
+        columns = f"{self.id}:{','.join(sorted(self.columns))}"
+        return f"{columns}:{self.file}/{self.altered}" if self.file else columns
 
 
 @dataclass(frozen=True)
@@ -68,11 +80,15 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class SlotState:
-    """A replication slot: its confirmed LSN, the bytes of WAL that it holds back, and whether a reader is connected."""
+    """A replication slot: its confirmed LSN, the bytes of WAL that it holds back, and whether a reader is connected.
+
+    ``wal_status`` is PostgreSQL's, "" before version 13.
+    """
 
     confirmed: int
     held_bytes: int
     is_active: bool
+    wal_status: str = ""
 
 
 class Source:
@@ -135,25 +151,34 @@ class Source:
         keys = self._keys(oid, "i.indisreplident" if identity == "i" else "i.indisprimary")
         if identity == "n" or (identity in "di" and not keys):
             raise InvalidRequest(_NO_IDENTITY.format(full))
-        columns = SourceIdentity(oid, frozenset(self.column_marks(oid).values()))
-        return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f", columns)
+        known, _ = self.identity(oid)
+        if known is None:
+            raise NotFound(f"PostgreSQL {self._server.name} has no table {full} any more")
+        return SourceTable(schema, name, oid, self.columns(oid), keys, count, identity == "f", known)
 
-    def column_marks(self, oid: int) -> dict[str, str]:
-        """Each column of a table and its checksum, as of now; nothing for a table that was dropped."""
-        return {
-            name: f"{zlib.crc32(repr((name, n, *_stored_form(kind, modifier))).encode()) & 0xFFFFFF:06x}"
-            for name, n, kind, modifier in self._attributes(oid)
-        }
+    def identity(self, oid: int) -> tuple[SourceIdentity | None, dict[str, str]]:
+        """A table as of now, and the checksum of each column; None for a table that was dropped, or has no column."""
+        found = self._attributes(oid)
+        marks = {name: _checksum(name, n, *_stored_form(kind, modifier)) for name, n, kind, modifier, *_ in found}
+        if not found:
+            return None, marks
+        altered = _checksum(*((n, transaction) for _, n, _, _, transaction, _ in found))
+        return SourceIdentity(oid, frozenset(marks.values()), found[0][-1], altered), marks
 
     def columns(self, oid: int) -> tuple[tuple[str, pa.DataType], ...]:
         """The columns that pgoutput sends: all but generated ones."""
         found = self._attributes(oid)
-        return tuple((name, arrow_type_of(type_id, modifier, self.type_info)) for name, _, type_id, modifier in found)
+        return tuple(
+            (name, arrow_type_of(type_id, modifier, self.type_info)) for name, _, type_id, modifier, *_ in found
+        )
 
     def _attributes(self, oid: int) -> list[tuple[Any, ...]]:
-        """Name, number, type and modifier of each column that is not generated, in their order."""
+        """Each column that is not generated, in their order: name, number, type, modifier, the transaction that has
+        altered it last, and the number of the table's file.
+        """
         return self._connection.execute(
-            "SELECT attname, attnum, atttypid::int8, atttypmod FROM pg_attribute "
+            "SELECT attname, attnum, atttypid::int8, atttypmod, a.xmin::text, relfilenode::text "
+            "FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid "
             "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
             (oid,),
         ).fetchall()
@@ -238,7 +263,7 @@ class Source:
                 f"slot '{name}' of PostgreSQL {self._server.name} is lost: the server has removed WAL that it needs "
                 "(max_slot_wal_keep_size). Run the command with --drop-slot, then with --copy-again"
             )
-        return SlotState(parse_lsn(confirmed), held or 0, is_active)
+        return SlotState(parse_lsn(confirmed), held or 0, is_active, status or "")
 
     def create_slot(self, name: str) -> None:
         """Creates the slot; it holds WAL back from now on."""
@@ -265,6 +290,10 @@ class Source:
         row = self._connection.execute(statement, values or None).fetchone()
         assert row is not None
         return row
+
+
+def _checksum(*values: object) -> str:
+    return f"{zlib.crc32(repr(values).encode()) & 0xFFFFFF:06x}"
 
 
 def _stored_form(kind: int, modifier: int) -> tuple[int, int]:

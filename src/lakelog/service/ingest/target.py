@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,10 +21,11 @@ from lakelog.service.ingest.pgoutput import UNCHANGED, Delete, Insert, Relation,
 from lakelog.service.ingest.position import COPY, Position
 from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
 from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
+from lakelog.table.health.ingest_report import IngestReport
+from lakelog.table.health.stats import IngestStats
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 _KEYS_AT_ONCE: Final = 500
-_DELETED_AT_ONCE: Final = 50_000
 
 Change = Insert | Update | Delete | Truncate
 
@@ -33,10 +35,16 @@ class CopyAgain(Exception):
 
 
 class Target:
-    """One table and its source; not for several threads. ``writer`` names the writer of all its positions."""
+    """One table and its source; not for several threads. ``writer`` names the writer of all its positions.
 
-    def __init__(self, lake: Lake, source: SourceTable, name: str, writer: str) -> None:
+    ``stays`` is called again and again during work that may take minutes, so that the server keeps the connection.
+    """
+
+    def __init__(
+        self, lake: Lake, source: SourceTable, name: str, writer: str, stays: Callable[[], None] = lambda: None
+    ) -> None:
         self.source, self.name = source, name
+        self._stays = stays
         self._lake, self._writer_name = lake, writer
         self._open(lake.table(name))
         self._relation: Relation | None = None
@@ -168,6 +176,12 @@ class Target:
             self._buffer.forget()
         return rows
 
+    def report(self, stats: IngestStats) -> None:
+        """Stores what ``Table.health()`` says of the ingest. Raises Unavailable."""
+        position = "" if self.position is None else str(self.position)
+        report = IngestReport(self._table.logical.io, self._table.logical.path)
+        report.write(replace(stats, source=self.source.full_name, position=position))
+
     def seal(self) -> None:
         """Makes a snapshot of what is committed."""
         self._writer.seal()
@@ -224,13 +238,15 @@ class Target:
     def _adopt(self, relation: Relation, position: Position, source: Source) -> None:
         """Follows the columns of the source; commits what came before. Raises InvalidSchema, CopyAgain."""
         self._is_renewed = False
-        marks = source.column_marks(relation.id)
-        now = SourceIdentity(relation.id, frozenset(marks.values())) if marks else self._identity
+        now, marks = source.identity(relation.id)
+        if now is None:
+            now = self._identity
         if relation == self._relation and now == self._identity:
             return
         former = self._identity.columns if self._identity is not None else frozenset(marks.values())
         here = self._table.definition.field_names
         replaced = [name for name, mark in marks.items() if mark not in former and name in here]
+        is_rewritten = now is not None and self._identity is not None and now.is_rewritten_since(self._identity)
         flagged = {column.name for column in relation.columns if column.is_key}
         if relation.identity != "f" and flagged != set(self.source.keys):
             raise InvalidSchema(
@@ -247,7 +263,12 @@ class Target:
         self._key_places = [list(columns).index(name) for name in self.source.keys]
         keeps = bool(self.source.keys) and relation.identity != "f"
         self._buffer = RowBuffer(tuple(columns.items()), self._key_places, keeps)
-        if is_widened or replaced or (added and (dropped or source.may_have_values(relation.id, added))):
+        if (
+            is_widened
+            or is_rewritten
+            or replaced
+            or (added and (dropped or source.may_have_values(relation.id, added)))
+        ):
             self.mark()
             raise CopyAgain
 
@@ -292,6 +313,7 @@ class Target:
         for batch in self._table.scan(columns=list(self.source.keys)).to_batches():
             kinds = pa.array(["-D"] * batch.num_rows, pa.string())
             self._writer.write(batch.append_column(ROW_KIND_COLUMN, kinds))
+            self._stays()
 
     def _find(self, keys: Sequence[Key]) -> pa.Table:
         """The committed rows with these keys."""
@@ -303,6 +325,7 @@ class Target:
             else:
                 condition = [[(name, "=", value) for name, value in zip(names, key, strict=True)] for key in some]
             parts.append(self._table.scan(filter=condition).to_arrow())
+            self._stays()
         return pa.concat_tables(parts)
 
 

@@ -132,6 +132,10 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
     }
     yield from (Sample(metric, (table,), value) for metric, value in plain.items())
     yield from (Sample(m.NEEDS, (table, need.kind), need.urgency) for need in health.needs)
+    if stats.ingest is not None:
+        yield Sample(m.INGEST_UNREAD, (table,), stats.ingest.unread_bytes)
+        yield Sample(m.INGEST_HELD, (table,), stats.ingest.held_bytes)
+        yield Sample(m.INGEST_REPORT_AGE, (table,), _seconds(stats.looked_ms, stats.ingest.reported_ms))
     log = stats.log
     newest = history.last_write_ms if log is None or log.trouble else log.files_ms
     if newest is not None:

@@ -20,6 +20,7 @@ from lakelog.paimon.rows.display import partition_text
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
+from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats
 from lakelog.table.maintenance.compaction_lease import bucket_task
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
@@ -48,6 +49,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
         RejectedEntries(table).visible().rows,
+        IngestReport(table.io, table.path).read(),
     )
 
 

@@ -14,18 +14,33 @@ from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.commands import call_statement, shell_command
-from lakelog.table.health.stats import BucketStats, LogStats, TableStats
+from lakelog.table.health.stats import DROPPED, ENDED, FAILED, BucketStats, IngestStats, LogStats, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
 _WITH_FINDINGS = 20
+_ENDED_MS = 2 * 24 * 3_600_000
+"""Age of the end of an ingest from which on its slot is taken for forgotten."""
+_AT_RISK = ("unreserved", "lost")
+"""States of a slot whose WAL the server may remove, or has removed."""
 DEAD_WRITER: Final = "dead-writer"
 STORES_DIFFER: Final = "stores-differ"
 LOG_UNREACHABLE: Final = "log-unreachable"
 UNREADABLE: Final = "unreadable"
 DEAD_RUN: Final = "dead-run"
 REJECTED_ROWS: Final = "rejected-rows"
-FINDINGS: Final = (UNREADABLE, STORES_DIFFER, DEAD_WRITER, LOG_UNREACHABLE, DEAD_RUN, REJECTED_ROWS)
+INGEST_STOPPED: Final = "ingest-stopped"
+SLOT_AT_RISK: Final = "slot-at-risk"
+FINDINGS: Final = (
+    UNREADABLE,
+    STORES_DIFFER,
+    DEAD_WRITER,
+    LOG_UNREACHABLE,
+    SLOT_AT_RISK,
+    INGEST_STOPPED,
+    DEAD_RUN,
+    REJECTED_ROWS,
+)
 """Every kind, the worst first."""
 
 
@@ -142,10 +157,37 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
         found.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
+    if stats.ingest is not None:
+        found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
         found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name)))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
+
+
+def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]:
+    where = ("--tables", ingest.source, "--into", name.rpartition(".")[0], "--slot", ingest.slot)
+    status = shell_command("ingest", f"postgres://{ingest.server}", *where, "--status")
+    slot = f"slot '{ingest.slot}' of PostgreSQL {ingest.server}"
+    if ingest.slot_state in _AT_RISK:
+        what = "has lost" if ingest.slot_state == "lost" else "will soon lose"
+        reason = f"{slot} {what} changes of {ingest.source}: the WAL that it needs exceeds max_slot_wal_keep_size"
+        yield Finding(SLOT_AT_RISK, reason, status)
+    age_ms = now_ms - ingest.reported_ms
+    since = f"{format_duration(max(0, age_ms))} ago"
+    if ingest.is_gone:
+        host = ingest.machine.partition("/")[0]
+        reason = (
+            f"lakelog ingest of {ingest.source} has not reported since {since} (process {ingest.process} on {host})"
+        )
+    elif ingest.state == FAILED:
+        reason = f"lakelog ingest of {ingest.source} failed {since}: {ingest.why}"
+    elif ingest.state == ENDED and age_ms > _ENDED_MS and ingest.slot_state != DROPPED:
+        reason = f"lakelog ingest of {ingest.source} ended {since}"
+    else:
+        return
+    held = "" if ingest.slot_state == DROPPED else f"; {slot} makes the server keep its WAL"
+    yield Finding(INGEST_STOPPED, f"{reason}{held}", status)
 
 
 def unreadable(name: str, why: str) -> Finding:

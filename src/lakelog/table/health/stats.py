@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
+ENDED, FAILED = "ended", "failed"
+DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,39 @@ class LogStats:
 
 
 @dataclass(frozen=True)
+class IngestStats:
+    """What the process of ``lakelog ingest`` last reported of a table, at ``reported_ms``.
+
+    ``source`` is the table there, ``server`` its host, port and database. ``state`` is ``copy``, ``stream``, ``wait``
+    (for its server), ``ended`` (as its user wanted) or ``failed``; ``why`` is the reason of a wait or a failure.
+    ``position`` is the LSN that is committed. ``lag_s`` is the age of the newest transaction at its commit here.
+    ``unread_bytes`` is the WAL after the position, ``held_bytes`` the WAL that the server keeps for the slot.
+    ``slot_state`` is PostgreSQL's ``wal_status`` ("" before version 13), or ``dropped``. ``is_gone`` means that the
+    process has ended without a report.
+    """
+
+    source: str
+    server: str
+    slot: str
+    state: str
+    reported_ms: int
+    position: str = ""
+    lag_s: float = 0.0
+    unread_bytes: int = 0
+    held_bytes: int = 0
+    slot_state: str = ""
+    why: str = ""
+    machine: str = ""
+    process: int = 0
+    is_gone: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True if the process has not reported its end."""
+        return self.state not in (ENDED, FAILED)
+
+
+@dataclass(frozen=True)
 class TableStats:
     """All metrics of one collection, at ``looked_ms``."""
 
@@ -179,6 +214,8 @@ class TableStats:
     log: LogStats | None = None
     rejected: int = 0
     """Rows in ``$rejected``."""
+    ingest: IngestStats | None = None
+    """The last report of ``lakelog ingest``; None for a table that it does not write."""
 
     @property
     def files(self) -> int:

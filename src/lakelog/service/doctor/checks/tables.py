@@ -9,6 +9,7 @@ from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import close_clients
 from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tables
+from lakelog.table.health.score import INGEST_STOPPED, SLOT_AT_RISK
 
 _LONG_S: Final = 30.0
 _URGENT: Final = 50
@@ -41,6 +42,11 @@ class TablesCheck(Check):
                     for need in health.needs if need.urgency >= _URGENT]  # fmt: skip
             problems += [
                 (f"table {table.name}: {wait.what} waits: {wait.why}", wait.what_to_do) for wait in health.waits
+            ]
+            problems += [
+                (f"table {table.name}: {one.reason}", one.what_to_do)
+                for one in health.findings
+                if one.kind in (INGEST_STOPPED, SLOT_AT_RISK)
             ]
             yield from (self.warned(found, to_do) for found, to_do in problems)
             well += not problems
