@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from lakelog import Lake
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
 
 pytestmark = pytest.mark.local_only("the driver commits each micro-batch")
@@ -158,6 +158,19 @@ def test_a_frame_is_aggregated_by_write_stream_and_its_progress_is_spark_s(lake,
     assert query.lastProgress["numInputRows"] >= len(source.rows) and (tmp_path / "c" / "commits").exists()
 
 
+def test_having_names_an_alias_and_a_division_meets_a_group_without_rows(lake) -> None:
+    Source(lake, 0)
+    make(lake, columns="k string, v bigint, share double, primary key (k)")
+    lake.sql("insert into db.c values (1, 'a', 2), (2, 'b', null), (3, 'c', 1), (4, 'c', null)")
+    select = f"select k, sum(v) as v, 100 * count(v) / count(*) as share from {LOG} group by k having v > 0"
+    query = lake.sql(f"insert into db.agg {select} and share > 1")
+    query.processAllAvailable()
+    assert lake.sql("select k, v, share from db.agg order by k").collect() == [("a", 2, 100.0), ("c", 1, 50.0)]
+    lake.sql("delete from db.c where id = 1")
+    query.processAllAvailable()
+    assert lake.sql("select k, v, share from db.agg").collect() == [("c", 1, 50.0)]
+
+
 def keyless(lake: Lake) -> None:
     make(lake, columns="k string, n bigint, s bigint")
 
@@ -178,6 +191,10 @@ def not_null(lake: Lake) -> None:
     make(lake, columns="k string, n bigint, s bigint not null, primary key (k)")
 
 
+def with_default_key(lake: Lake) -> None:
+    make(lake, columns="k string default 'a', n bigint, s bigint, primary key (k)")
+
+
 @pytest.mark.parametrize(
     ("table", "query", "says"),
     [
@@ -186,6 +203,8 @@ def not_null(lake: Lake) -> None:
         (ordered, QUERY, "does not go with 'sequence.field' = 'n'"),
         (with_old_rows, QUERY, "no old rows for its log with 'log.changelog-mode' = 'all'"),
         (not_null, QUERY, "may have NULL in column 's', which is NOT NULL"),
+        (make, f"select k, 1, 2, sum(v) from {LOG} group by k", r"has 4 columns \(k, 1, 2, sum\(v\)\), but"),
+        (with_default_key, QUERY, "may have NULL in the key column 'k'"),
         (make, f"select 'x', count(*) as n, sum(v) as s from {LOG} group by k", "also groups by .*k"),
         (make, f"select upper(k), count(*) as n, sum(v) as s from {LOG} group by k", "'k' is not one of the GROUP BY"),
         (make, f"{QUERY} order by k", "must end with the aggregation, and Sort follows it"),
@@ -195,9 +214,17 @@ def not_null(lake: Lake) -> None:
 def test_what_a_stream_cannot_keep_up_to_date_is_refused_before_it_starts(lake, table, query, says) -> None:
     Source(lake, 0)
     table(lake)
-    with pytest.raises(InvalidRequest, match=says):
+    with pytest.raises((InvalidRequest, InvalidSchema), match=says):
         lake.sql(f"insert into db.agg {query}")
     assert not lake.spark.streams.active
+
+
+def test_a_session_without_the_ids_of_its_queries_is_refused(lake, monkeypatch) -> None:
+    Source(lake, 0)
+    make(lake)
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    with pytest.raises(UnsupportedFeature, match="start Python without PYSPARK_PIN_THREAD"):
+        lake.sql(f"insert into db.agg {QUERY}")
 
 
 def test_a_frame_that_leaves_groups_out_is_refused(lake) -> None:

@@ -46,6 +46,16 @@ insert into db.u (id, name) select hour, count(*) from other.p /*+ OPTIONS('read
 -->   select hour, coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)` from v5 AS `p`  group by hour having coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0
 -->   v5 = other.p [hour, _row_kind] read.mode=log
 
+--# HAVING names aliases, and a group without rows divides by nothing
+insert into db.t (id, name) select hour, sum(id) as id from other.p /*+ OPTIONS('read.mode'='log') */ group by hour having id > 2 and sum(id) < 9;
+insert into db.t (id, name) select hour, 100 * count(id) / count(*) part from other.p /*+ OPTIONS('read.mode'='log') */ group by hour having part > 2
+--> insert into db.t (id, name):
+-->   select hour, (case when coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then sum(case when _row_kind in ('+I', '+U') then (id) else -(id) end) end) as id, case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 and ( ((case when coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then sum(case when _row_kind in ('+I', '+U') then (id) else -(id) end) end)) > 2 and (case when coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then sum(case when _row_kind in ('+I', '+U') then (id) else -(id) end) end) < 9) then '+I' else '-D' end AS _row_kind from v1 AS `p`  group by hour
+-->   v1 = other.p [id, hour, _row_kind] read.mode=log
+--> insert into db.t (id, name):
+-->   select hour, case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then 100 * (coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0)) / (coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0)) end part, case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 and ( (case when coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) <> 0 then 100 * (coalesce(sum(case when (id) is null then 0 when _row_kind in ('+I', '+U') then 1 else -1 end), 0)) / (coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0)) end) > 2) then '+I' else '-D' end AS _row_kind from v2 AS `p`  group by hour
+-->   v2 = other.p [id, hour, _row_kind] read.mode=log
+
 --# a query that names the row kind is left as it is
 select count(*), max(id) from other.p /*+ OPTIONS('read.mode'='log') */ where _row_kind = '+I'
 --> query:

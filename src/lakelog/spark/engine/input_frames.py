@@ -55,9 +55,10 @@ def align_columns(
     wanted = list(columns or table.schema.field_names)
     given = frame.columns
     kind = [ROW_KIND_COLUMN] if given and given[-1] == ROW_KIND_COLUMN and ROW_KIND_COLUMN not in wanted else []
-    if len(given) - len(kind) != len(wanted):
+    own = given[: len(given) - len(kind)]
+    if len(own) != len(wanted):
         raise InvalidSchema(
-            f"the query has {len(given) - len(kind)} columns ({', '.join(given)}), but table {table.name} "
+            f"the query has {len(own)} columns ({', '.join(own)}), but table {table.name} "
             f"takes {len(wanted)} ({', '.join(wanted)})"
         )
     types: StructType = spark_schema(Scan(table).schema)

@@ -6,6 +6,7 @@ tasks write one attempt each and this process commits them, as ``stream_writer.p
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -43,6 +44,10 @@ def start_update(table: DynamicTable, frame: DataFrame, checkpoint: str, refused
     _check_table(table, what)
     if is_remote():
         raise UnsupportedFeature(f"{what} cannot run on Spark Connect: start it from a session that is not remote")
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        raise UnsupportedFeature(
+            f"{what} needs the ids that Spark gives to the thread of a query: start Python without PYSPARK_PIN_THREAD"
+        )
     _check_groups(frame, table, what)
     _check_nulls(frame, table, what)
     table.check_writable()
@@ -115,7 +120,8 @@ def _check_groups(frame: DataFrame, table: DynamicTable, what: str) -> None:
         of_key = [i for i, group in enumerate(groups) if group.semanticEquals(column)]
         if not of_key and not column.foldable():
             raise InvalidRequest(
-                f"{what} must group by the primary key, and '{key}' is not one of the GROUP BY expressions: group by it"
+                f"{what} must group by the primary key, and '{key}' is not one of the GROUP BY expressions, but "
+                f"{column.sql()}: group by it"
             )
         found.update(of_key[:1])
     if other := [group.sql() for i, group in enumerate(groups) if i not in found]:
@@ -126,7 +132,16 @@ def _check_groups(frame: DataFrame, table: DynamicTable, what: str) -> None:
 
 
 def _check_nulls(frame: DataFrame, table: DynamicTable, what: str) -> None:
-    """Raises InvalidRequest for a NOT NULL column that may be NULL in the row of a deleted group."""
+    """Raises InvalidRequest for NULL that the table does not keep.
+
+    It is NULL in a key column with a default, or in a NOT NULL column of the row of a deleted group.
+    """
+    for key in table.schema.primary_keys:
+        if table.schema.field(key).default_value is not None and frame.schema[key].nullable:
+            raise InvalidRequest(
+                f"{what} may have NULL in the key column '{key}', which becomes the column's default: two groups would "
+                f"be one row. Use coalesce, or drop the default (ALTER TABLE … ALTER COLUMN {key} DROP DEFAULT)"
+            )
     if ROW_KIND_COLUMN not in frame.columns:
         return
     for field in table.schema.fields:

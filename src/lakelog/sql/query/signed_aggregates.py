@@ -42,6 +42,19 @@ class _Call:
 
 
 @dataclass(frozen=True)
+class _Item:
+    """A column of the list of a SELECT: the position of its expression, and its alias in lower case, '' without one.
+
+    ``divides`` is true for a division of aggregates, which fails for a group without rows if it divides by its number.
+    """
+
+    start: int
+    end: int
+    alias: str
+    divides: bool
+
+
+@dataclass(frozen=True)
 class _Clauses:
     """Positions in the text of a SELECT: the end of its list, its HAVING, and the end of its other clauses up to there.
 
@@ -63,6 +76,7 @@ class SignedAggregates:
     """
 
     query: QueryText
+    select: exp.Select
     calls: tuple[_Call, ...]
     clauses: _Clauses
     deletes: bool
@@ -79,14 +93,37 @@ class SignedAggregates:
     def _with_kinds(self, edits: list[Edit]) -> list[Edit]:
         """The edits with the column of row kinds, which takes the place of HAVING."""
         at, conditions = self.clauses, [f"{_ROWS} <> 0"] if self.clauses.is_grouped else []
+        items = _items(self.query, self.select, at.list_end)
+        for item in items if at.is_grouped else ():
+            if item.divides:
+                edits.append(Edit(item.start, item.start, f"case when {_ROWS} <> 0 then "))
+                edits.append(Edit(item.end, item.end, " end"))
         if at.condition is not None:
-            conditions.append(f"({edited(self.query.source.script, edits, at.condition, at.end)})")
+            named = [*edits, *self._without_aliases(items, edits)]
+            conditions.append(f"({edited(self.query.source.script, named, at.condition, at.end)})")
             edits = [edit for edit in edits if not edit.is_within(at.having, at.end)]
             edits.append(Edit(at.having, at.end, ""))
         if conditions:
             kind = f", case when {' and '.join(conditions)} then '+I' else '-D' end AS {ROW_KIND_COLUMN}"
             edits.append(Edit(at.list_end, at.list_end, kind))
         return edits
+
+    def _without_aliases(self, items: Sequence[_Item], edits: Sequence[Edit]) -> list[Edit]:
+        """The edits of HAVING that put expressions in place of their aliases.
+
+        In the list of the SELECT a column of the table with the name of an alias would win.
+        """
+        group, having = self.select.args.get("group"), self.select.args["having"]
+        keys = {e.name.lower() for e in (group.expressions if group else ()) if isinstance(e, exp.Column)}
+        found = {item.alias: item for item in items if item.alias and item.alias not in keys}
+        ends = {token.start: token.end for token in self.query.tokens}
+        out = []
+        for column in having.find_all(exp.Column):
+            item, start = found.get(column.name.lower()), self.query.start_of(column.this)
+            if item and start in ends and not column.table and not column.find_ancestor(exp.AggFunc):
+                text = edited(self.query.source.script, edits, item.start, item.end)
+                out.append(Edit(start, ends[start], f"({text})"))
+        return out
 
     def _without_empty_groups(self) -> list[Edit]:
         """The edits that exclude the groups whose rows were all retracted."""
@@ -128,7 +165,7 @@ def signed_aggregates(
             f"rows ('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case "
             f"when {_ADDED} then v else -v end)",
         )
-    return SignedAggregates(query, calls, _clauses(query, select, deletes), deletes)
+    return SignedAggregates(query, select, calls, _clauses(query, select, deletes), deletes)
 
 
 def _names_kinds(query: QueryText) -> bool:
@@ -172,6 +209,28 @@ def _calls(query: QueryText, select: exp.Select) -> tuple[_Call, ...] | None:
     found = [_call_at(query.tokens, at) for at in range(len(query.tokens))]
     calls = tuple(call for call in found if call is not None)
     return calls if len(calls) == len(wanted) else None
+
+
+def _items(query: QueryText, select: exp.Select, list_end: int) -> list[_Item]:
+    """The columns of the list of a SELECT, which ends at a position; none if they cannot be told apart in the text."""
+    tokens = [t for t in query.tokens if t.end <= list_end]
+    depth, parts = 0, [list[Token]()]
+    for token in tokens[1 + next(i for i, t in enumerate(tokens) if t.is_word("SELECT")) :]:
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_symbol(","):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    if len(parts) != len(select.expressions) or not all(parts):
+        return []
+    out = []
+    for node, part in zip(select.expressions, parts, strict=True):
+        inner, behind = node, 0
+        if isinstance(node, exp.Alias):
+            inner, behind = node.this, 2 if part[-2].is_word("AS") else 1
+        divides = any(division.find(exp.AggFunc) for division in inner.find_all(exp.Div, exp.IntDiv, exp.Mod))
+        out.append(_Item(part[0].start, part[len(part) - behind - 1].end, node.alias.lower(), divides))
+    return out
 
 
 def _call_at(tokens: Sequence[Token], at: int) -> _Call | None:
