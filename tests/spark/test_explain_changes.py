@@ -111,7 +111,7 @@ def test_inserts_append_or_replace(made: Lake) -> None:
     head, _, _ = told(made, "insert overwrite db.k_plain select * from db.n_plain")
     assert "partitions: all; with 'spark.sql.sources.partitionOverwriteMode' = 'dynamic' those of the rows" in head
     head, _, _ = told(made, "insert overwrite db.k_input values (7, 7, 'x')")
-    assert "in place of all rows, each with a delete for the log" in head
+    assert "in place of the rows of these partitions, each with a delete for the log" in head
     head, _, _ = told(made, "with s as (select * from db.n_plain) insert into db.k_plain select * from s")
     assert "INSERT of table db.k_plain" in head
     head, tables, _ = told(made, "insert into db.n_plain replace where day = 1 select id, 1, v from db.k_plain")

@@ -76,7 +76,7 @@ def test_many_tasks_overwrite_as_one_snapshot(lake) -> None:
 
 def test_a_log_and_a_stream_are_refused(lake, spark) -> None:
     lake.sql("create database db; use db")
-    lake.sql("create table l (id int, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    lake.sql("create table l (id int) using lakelog tblproperties ('log-store.enabled' = 'true')")
     lake.sql("create table t (id int) using lakelog")
     with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
         lake.sql("insert overwrite l values (1)")
@@ -84,6 +84,31 @@ def test_a_log_and_a_stream_are_refused(lake, spark) -> None:
     assert rows(lake.sql("select id from l")) == [(1,)]
     with pytest.raises(InvalidRequest, match="not a stream"):
         lake.sql("insert overwrite t select id from l /*+ OPTIONS('read.mode'='log') */")
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_an_overwrite_of_a_table_with_a_key_reaches_its_log(lake, mode: str) -> None:
+    lake.sql("create database db; use db")
+    lake.sql(
+        "create table k (p int, id int, v string, primary key (p, id)) using lakelog partitioned by (p) "
+        f"tblproperties ('log-store.enabled' = 'true', 'log.changelog-mode' = '{mode}')"
+    )
+    lake.sql("insert into k select id % 2, id, 'old' from range(0, 400, 1, 4)")
+    lake.sql("insert overwrite k partition (p = 1) select id, 'new' from range(399, 402, 1, 2)")
+    lake.spark.createDataFrame([(2, 7, "frame")], "p int, id int, v string").write.format("lakelog").mode(
+        "append"
+    ).save("db.k")
+    lake.sql("alter table k drop partition (p = 2)")
+    found: dict[int, str] = {}
+    for batch in lake.table("db.k").tail("earliest", stop="latest"):
+        for row in batch.to_pylist():
+            found.pop(row["id"], None)
+            if row["_row_kind"] in ("+I", "+U"):
+                found[row["id"]] = row["v"]
+    wanted = dict.fromkeys(range(0, 400, 2), "old") | dict.fromkeys((399, 400, 401), "new")
+    stored = {row["id"]: row["v"] for row in lake.table("db.k").scan().to_arrow().to_pylist() if row["p"] == 1}
+    assert stored == dict.fromkeys((399, 400, 401), "new")
+    assert sorted(found.items()) == sorted(wanted.items())
 
 
 def test_tasks_share_the_dynamic_buckets_of_a_table(lake) -> None:
