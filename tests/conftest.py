@@ -14,6 +14,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from depth import DEPTH, Depth
+from lakelog.logstore.clients import close_clients
 from lakelog.service.servers.server_process import QUICK_START
 from lanes import COLLECTED
 from smoke import LONG, MANY_CASES, SMOKE
@@ -31,6 +32,7 @@ _EVERY_PYSPARK = frozenset(
 )
 """The files of tests/spark about what uses the parts of PySpark that change from version to version."""
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser": "browser"}
+_MANY_DESCRIPTORS = 300
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
 
@@ -47,6 +49,14 @@ def _java_options() -> str:
 
 # Set for all of them at once, servers and jobs in processes of their own too.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", _java_options())
+
+
+@pytest.fixture(autouse=True)
+def few_descriptors() -> Iterator[None]:
+    """Closes the clients of earlier tables: PySpark's callbacks hang once a descriptor is beyond 1,023 (``select``)."""
+    yield
+    if len(os.listdir("/proc/self/fd")) > _MANY_DESCRIPTORS:
+        close_clients()
 
 
 @pytest.fixture(scope="session", autouse=True)
