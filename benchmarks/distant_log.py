@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from commits import TESTS
+from commits import warehouse_on
 from delaying_proxy import DelayingProxy
 from measure import percentiles
 from results import busy_cores, write_results
 
 from lakelog import connect
-
-from servers.s3_server import S3Server  # isort: skip
 
 _WRITE = """
 import json, sys, time
@@ -51,19 +49,19 @@ _IDLE_S = 20.0
 
 def distant_log(delay_ms: float, appends: int, every_ms: float) -> dict[str, Any]:
     """The measurements with one delay."""
-    with tempfile.TemporaryDirectory() as directory, S3Server(directory) as server:
-        warehouse = f"s3://{server.new_bucket()}/warehouse"
-        with DelayingProxy(server.endpoint, delay_ms) as writing, DelayingProxy(server.endpoint, delay_ms) as reading:
-            options = {**server.options, "s3.endpoint": reading.endpoint}
-            with connect(warehouse=warehouse, storage_options=options) as lake:
+    with tempfile.TemporaryDirectory() as directory, warehouse_on("s3", Path(directory)) as place:
+        endpoint = place.options["s3.endpoint"]
+        with DelayingProxy(endpoint, delay_ms) as writing, DelayingProxy(endpoint, delay_ms) as reading:
+            options = {**place.options, "s3.endpoint": reading.endpoint}
+            with connect(warehouse=place.uri, storage_options=options) as lake:
                 lake.sql("create database db")
                 lake.sql(
                     "create table db.t (id bigint, born double) using lakelog tblproperties "
                     "('log-store.enabled' = 'true', 'log-store.type' = 'files', 'log-store.partitions' = '1')"
                 )
                 changes = lake.table("db.t").tail()
-                given = json.dumps({**server.options, "s3.endpoint": writing.endpoint})
-                command = [sys.executable, "-c", _WRITE, warehouse, given, str(appends), str(every_ms / 1000)]
+                given = json.dumps({**place.options, "s3.endpoint": writing.endpoint})
+                command = [sys.executable, "-c", _WRITE, place.uri, given, str(appends), str(every_ms / 1000)]
                 writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
                 seen: dict[int, float] = {}
                 before = reading.counts.copy(), writing.counts.copy()
@@ -108,6 +106,5 @@ def main() -> None:
         write_results(given.results, {"distant log": found}, busy)
 
 
-assert TESTS.exists()  # servers are those of the tests
 if __name__ == "__main__":
     main()

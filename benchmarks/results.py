@@ -99,7 +99,7 @@ def page(directory: Path) -> str:
 
 
 def _machine_line(of: Mapping[str, Any]) -> str:
-    if "others" in of:  # of whoever ran it
+    if "others" in of:  # a remark in the file itself
         load, why = 0.0, of["others"]
     elif "busy_cores" in of:
         load, why = of["busy_cores"] / of["cores"], f"{of['busy_cores']} cores busy before"

@@ -227,7 +227,7 @@ class Crowd:
         self._returning.start()
 
     def _stall_server(self, stalled_s: float) -> None:
-        """The server stops without an end, as with a disk that does not answer, and goes on."""
+        """Suspends the server and resumes it later: to its clients, its disk does not answer."""
         self._wait_for_server()
         victim = self.server or self.store
         assert victim is not None and victim.process is not None

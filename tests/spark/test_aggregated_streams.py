@@ -28,7 +28,7 @@ Rows = dict[int, tuple[str, int | None]]
 
 
 class Source:
-    """A table with a key and a log, and what a dict makes of the same changes."""
+    """A table with a key and a log, and a dict with the same rows."""
 
     def __init__(self, lake: Lake, seed: int) -> None:
         self._lake, self._random = lake, random.Random(seed)

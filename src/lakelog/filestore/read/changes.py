@@ -30,7 +30,7 @@ from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
 from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
 from lakelog.paimon.rows.murmur import murmur_one
-from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import KIND_FIELD, NAMES
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.paimon.types.java_hash_order import slot_of
 
@@ -41,8 +41,6 @@ AUTO: Final = "auto"
 
 _KINDS: Final = pa.array(NAMES)
 _RETRACTED_KINDS: Final = pa.array(["-D", "+U", "-U", "+I"])
-KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
-"""The Arrow field of the row kind column."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,6 +19,14 @@ NAMES: Final = ("+I", "-U", "+U", "-D")
 ROW_KIND_COLUMN: Final = "_row_kind"
 """The column that carries the row kind as text in Arrow batches and DataFrames of changes."""
 
+KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+"""The Arrow field of the row kind column."""
+
+
+def with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """The rows with the row kind column; all have the same kind."""
+    return batch.append_column(KIND_FIELD, pa.array([kind] * batch.num_rows, pa.string()))
+
 
 def kinds_from_text(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
     """Row kinds (int8) of a column that holds their names: ``_row_kind``, or that of option ``rowkind.field``.

@@ -13,7 +13,7 @@ from lakelog.io.metrics import METER
 from lakelog.lake import Lake, Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.metrics import ROWS_INGESTED
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, SchemaChange
 from lakelog.paimon.types.arrow import arrow_type, type_from_arrow
 from lakelog.service.ingest.column_types import arrow_type_of, widens
@@ -311,8 +311,7 @@ class Target:
                 self._table.truncate(options={EMIT_MODE.key: "file"})  # a log of rows without a key keeps them
             return
         for batch in self._table.scan(columns=list(self.source.keys)).to_batches():
-            kinds = pa.array(["-D"] * batch.num_rows, pa.string())
-            self._writer.write(batch.append_column(ROW_KIND_COLUMN, kinds))
+            self._writer.write(with_kind(batch, "-D"))
             self._stays()
 
     def _find(self, keys: Sequence[Key]) -> pa.Table:

@@ -212,7 +212,7 @@ def _calls(query: QueryText, select: exp.Select) -> tuple[_Call, ...] | None:
 
 
 def _items(query: QueryText, select: exp.Select, list_end: int) -> list[_Item]:
-    """The columns of the list of a SELECT, which ends at a position; none if they cannot be told apart in the text."""
+    """The columns of a SELECT list that ends at a position; none if commas in the text do not separate them."""
     tokens = [t for t in query.tokens if t.end <= list_end]
     depth, parts = 0, [list[Token]()]
     for token in tokens[1 + next(i for i, t in enumerate(tokens) if t.is_word("SELECT")) :]:

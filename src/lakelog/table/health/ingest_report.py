@@ -38,7 +38,7 @@ class IngestReport:
         self.io.write(self.path, orjson.dumps(asdict(stats)))
 
     def remove(self) -> None:
-        """Deletes the report, because nobody follows the source any more. Raises Unavailable."""
+        """Deletes the report after the slot was dropped. Raises Unavailable."""
         self.io.delete(self.path)
 
     def read(self) -> IngestStats | None:

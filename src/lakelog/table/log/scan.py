@@ -27,7 +27,7 @@ from lakelog.options.log import (
     STARTUP_TIMESTAMP,
     parse_specific_offsets,
 )
-from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import INSERT, KIND_FIELD, NAMES, ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
@@ -87,7 +87,7 @@ class LogScan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns and ``_row_kind``."""
-        return self.data_schema.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
+        return self.data_schema.append(KIND_FIELD)
 
     @cached_property
     def form(self) -> LogFormat:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from lakelog.errors import NotFound
 from lakelog.filestore.metadata.levels import has_deletes
-from lakelog.filestore.read.changes import KIND_FIELD
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
 from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
@@ -29,7 +28,7 @@ from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
-from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.paimon.rows.row_kind import INSERT, with_kind
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.partitions import by_log_partition
@@ -226,5 +225,4 @@ def _hash_of(table: DynamicTable, rows: pa.RecordBatch) -> pl.DataFrame:
 def _marked(table: DynamicTable, split: Split, kind: str) -> StateChanges:
     for batch in table.store.read_split(split):
         if batch.num_rows:
-            marked = batch.append_column(KIND_FIELD, pa.array([kind] * batch.num_rows, pa.string()))
-            yield from by_log_partition(marked, table.schema, split.bucket, split.total_buckets)
+            yield from by_log_partition(with_kind(batch, kind), table.schema, split.bucket, split.total_buckets)

@@ -105,11 +105,11 @@ class Registrations:
         """
         if lease is not None and not self.is_registered(writer):
             self.write_lease(writer, lease)
-        return self.io.create(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
+        return self.io.create(self.origin_path(writer), _origin_bytes(ends))
 
     def lower(self, writer: str, ends: Mapping[int, int]) -> None:
         """Replaces the origin of a registered writer by an earlier one: it has rows before."""
-        self.io.write(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
+        self.io.write(self.origin_path(writer), _origin_bytes(ends))
 
     def write_lease(self, writer: str, lease: Lease) -> None:
         """Replaces the writer's lease."""
@@ -160,6 +160,10 @@ class Registrations:
         """
         self.io.delete(self.origin_path(writer))
         self.io.delete_dir(f"{self._root}/{writer}")
+
+
+def _origin_bytes(ends: Mapping[int, int]) -> bytes:
+    return orjson.dumps({str(bucket): offset for bucket, offset in ends.items()})
 
 
 def _lease_of_old(found: Mapping[str, FileStatus]) -> Lease:

@@ -28,8 +28,31 @@ Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
 """Reads rows: from table columns and a filter on them to batches of these columns and ``_row_kind``."""
 
 
+class ArrowRows(ABC):
+    """Rows as an Arrow stream, for polars, pandas, DuckDB and pyarrow. Methods raise the errors of ``to_reader``."""
+
+    @abstractmethod
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches as an Arrow reader (for DuckDB, polars, pandas)."""
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in one Arrow table."""
+        return self.to_reader().read_all()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame."""
+        return pl.DataFrame(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Raises NotInstalled without pandas."""
+        return pandas_of(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
 @dataclass(frozen=True, repr=False)
-class TableScan(NotebookView, ABC):
+class TableScan(NotebookView, ArrowRows):
     """A lazy batch read of a table or of one view of it. Picklable.
 
     ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view. ``max_rows`` is the maximum
@@ -114,18 +137,6 @@ class TableScan(NotebookView, ABC):
         """The batches as an Arrow reader (for DuckDB, polars, pandas)."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
-    def to_arrow(self) -> pa.Table:
-        """All rows in one Arrow table."""
-        return self.to_reader().read_all()
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame."""
-        return pl.DataFrame(self.to_arrow())
-
-    def to_pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame. Raises NotInstalled without pandas."""
-        return pandas_of(self.to_arrow())
-
     def head(self, rows: int = 5) -> pa.Table:
         """The first rows that the scan finds, in no defined order, in one Arrow table."""
         return self.limit(rows).to_arrow()
@@ -151,9 +162,6 @@ class TableScan(NotebookView, ABC):
     def notebook_facts(self) -> Mapping[str, object]:
         """The table, and what the scan reads of it; reads nothing itself."""
         return {"table": self.table.name, **self._facts(), "result": ", ".join(map(_column, self.schema))}
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
 def _column(field: pa.Field) -> str:

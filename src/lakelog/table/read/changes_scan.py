@@ -31,7 +31,7 @@ from lakelog.options.notebook import ViewList
 from lakelog.options.option import Options
 from lakelog.options.scan import INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP, INCREMENTAL_MODE, SCAN_MODE
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, with_kind
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import STRING, DataField
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -113,8 +113,7 @@ def read_change(
         yield from read_diff(store.files, split, columns, filter, keeps_deletes)
     elif isinstance(split, Split):
         for batch in store.read_split(split, columns, filter):
-            kinds = pa.array(["+I"]).take(pa.array([0] * batch.num_rows, pa.int64()))
-            yield batch.append_column(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), kinds)
+            yield with_kind(batch, "+I")
     else:
         yield from read_changes(store.files, split, columns, filter)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelog.filestore.read.plan import Split
 from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -101,6 +101,5 @@ class SnapshotPart:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a part, each of kind +I; called on executors too."""
-        field = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
         for batch in self._scan.read(split):
-            yield batch.append_column(field, pa.array(["+I"] * batch.num_rows, pa.string()))
+            yield with_kind(batch, "+I")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
-import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
@@ -16,11 +15,8 @@ from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
-from lakelog.table.read.base import pandas_of
+from lakelog.table.read.base import ArrowRows
 from lakelog.table.tail.normalizer import StreamOrigin, StreamStates, normalizes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PARTIAL = "amid"
 _STATE = "state"
@@ -115,7 +111,7 @@ class ResumeRequest:
     states: StreamStates | None = None
 
 
-class Tail(Iterator[pa.RecordBatch]):
+class Tail(ArrowRows, Iterator[pa.RecordBatch]):
     """The changes of a log as Arrow batches, as they arrive. Made by ``Table.tail``; for one thread.
 
     ``position`` may be read from other threads. A tail that ends (``stop``) is also an Arrow stream of its rows, which
@@ -141,21 +137,6 @@ class Tail(Iterator[pa.RecordBatch]):
                 "pass stop='latest' to tail(), or iterate over its batches"
             )
         return pa.RecordBatchReader.from_batches(self.schema, self)
-
-    def to_arrow(self) -> pa.Table:
-        """The rows up to ``stop`` in one Arrow table. Raises InvalidRequest for a tail without ``stop``."""
-        return self.to_reader().read_all()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows up to ``stop`` as a polars DataFrame. Raises InvalidRequest for a tail without ``stop``."""
-        return pl.DataFrame(self.to_arrow())
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows up to ``stop`` as a pandas DataFrame. Raises InvalidRequest without ``stop``, NotInstalled."""
-        return pandas_of(self.to_arrow())
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return f"Tail({self._scan.table.name}; {'ends' if self._ends else 'follows without end'})"

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import pyarrow as pa
-
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
 from lakelog.table.write.table_writer import TableWriter
-
-_FIELD = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
 
 
 def replaces_rows(table: DynamicTable) -> bool:
@@ -67,5 +63,5 @@ def replace_rows(
     with TableWriter(table) as writer:
         for kind, splits in (("-D", old), ("+I", new)):
             for batch in (batch for split in splits for batch in shown.read_split(split)):
-                writer.write(batch.append_column(_FIELD, pa.array([kind] * batch.num_rows, pa.string())))
+                writer.write(with_kind(batch, kind))
     return table.store.latest_snapshot() if writer.counts["num_affected_rows"] else None
