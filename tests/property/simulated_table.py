@@ -182,8 +182,7 @@ class World:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Context in which lakelog's code runs in this world. It lists all replaced parts."""
-        clients._APPENDERS.clear()
-        clients._READERS.clear()
+        clients.drop_clients()
         identity._SEEN.clear()
         with ExitStack() as stack:
             for module, name, fake in (

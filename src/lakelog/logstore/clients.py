@@ -5,45 +5,69 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
+
+from cachetools import LRUCache
 
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 
 _Client = TypeVar("_Client", LogAppender, LogReader)
-_Key = tuple[int, int, LogLocation]
-_APPENDERS: dict[_Key, LogAppender] = {}
-_READERS: dict[_Key, LogReader] = {}
-_LOCK = threading.Lock()
-"""Held while the dictionaries change, not while a client connects."""
+_MOST: Final = 64
+"""Appenders, and readers, that a thread keeps: each holds a few descriptors, also after its table is dropped."""
+
+
+class _Clients(threading.local):
+    """The clients of a thread, which end with it. The one that was used least recently makes room for a new one."""
+
+    def __init__(self) -> None:
+        self.drop()
+
+    def drop(self) -> None:
+        """Forgets the clients without closing them."""
+        self.process = os.getpid()
+        self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_MOST)
+        self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_MOST)
+
+
+_CLIENTS: Final = _Clients()
+_OF_PARENTS: Final[list[object]] = []
+"""The clients that a fork has copied. Its parent uses them: they are neither used nor freed here."""
 
 
 def appender_for(location: LogLocation) -> LogAppender:
     """This thread's appender of a log. Raises as ``LogSystem.appender`` (NotFound, Unavailable, InvalidRequest)."""
-    return _client(_APPENDERS, location, lambda: LOG_SYSTEMS.create(location.system).appender(location))
+    return _client(_own().appenders, location, lambda: LOG_SYSTEMS.create(location.system).appender(location))
 
 
 def reader_for(location: LogLocation) -> LogReader:
-    """This thread's reader of a log."""
-    return _client(_READERS, location, lambda: LOG_SYSTEMS.create(location.system).reader(location))
+    """This thread's reader of a log. Raises as ``appender_for``."""
+    return _client(_own().readers, location, lambda: LOG_SYSTEMS.create(location.system).reader(location))
 
 
 def close_clients() -> None:
     """Closes the clients of this thread; lakelog's own threads call it before they end."""
-    mine = (os.getpid(), threading.get_ident())
-    held: tuple[dict[_Key, LogAppender], dict[_Key, LogReader]] = (_APPENDERS, _READERS)
-    for clients in held:
-        with _LOCK:
-            ended = [clients.pop(key) for key in list(clients) if key[:2] == mine]
-        for client in ended:
-            client.close()
+    own = _own()
+    ended = (*own.appenders.values(), *own.readers.values())
+    own.drop()
+    for client in ended:
+        client.close()
 
 
-def _client(clients: dict[_Key, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:
-    key = (os.getpid(), threading.get_ident(), location)
-    found = clients.get(key)
+def drop_clients() -> None:
+    """Forgets the clients of this thread without closing them, as the death of a process does."""
+    _own().drop()
+
+
+def _own() -> _Clients:
+    if _CLIENTS.process != os.getpid():
+        _OF_PARENTS.append((_CLIENTS.appenders, _CLIENTS.readers))
+        _CLIENTS.drop()
+    return _CLIENTS
+
+
+def _client(clients: LRUCache[LogLocation, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:
+    found = clients.get(location)
     if found is None or found.is_stale:
-        found = connect()
-        with _LOCK:
-            clients[key] = found
+        found = clients[location] = connect()
     return found

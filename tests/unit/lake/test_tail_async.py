@@ -9,6 +9,7 @@ import pytest
 
 from lakelog.errors import InvalidRequest
 from lakelog.logstore import clients
+from lakelog.table.tail import async_tail
 from log_tables import make, rows
 
 
@@ -39,8 +40,15 @@ async def all_of(batches) -> list:
     return [batch async for batch in batches]
 
 
-def test_a_cancelled_task_ends_its_thread(tmp_path) -> None:
+def test_a_cancelled_task_ends_its_thread(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
+    closed: list[int | None] = []
+
+    def close_clients() -> None:
+        closed.append(threading.get_ident())
+        clients.close_clients()
+
+    monkeypatch.setattr(async_tail, "close_clients", close_clients)
 
     async def program() -> None:
         task = asyncio.create_task(all_of(table.tail_async("latest")))
@@ -51,7 +59,7 @@ def test_a_cancelled_task_ends_its_thread(tmp_path) -> None:
             await task
         waiting[0].join(5)
         assert not waiting[0].is_alive()
-        assert not [key for key in clients._READERS if key[1] == waiting[0].ident], "its client is closed"
+        assert closed == [waiting[0].ident]
 
     asyncio.run(program())
 

@@ -75,6 +75,27 @@ def test_rows_before_a_later_registration_are_taken_back_also_after_a_lost_answe
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_rows_before_a_later_registration_are_taken_back_also_after_the_death_of_the_driver(
+    tmp_path: Path, key: str
+) -> None:
+    """A task was suspended in its append while the batch was taken over; the next task registered the batch again."""
+    table = make(tmp_path, key=key)
+    logical = table.logical
+    with table.writer() as writer:
+        writer.write(rows(9, name="old"))
+    register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    end(table)
+    for lane in range(2):
+        write_attempt(logical, "job", 0, lane, iter(rows(lane, name="of the job").to_batches()))
+        register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    end(table)
+    assert files(table) == [(9, "old")]
+    assert (folded(table) == [(9, "old")]) if key else (added_up(table) == {(9, "old"): 1})
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
 @pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])
 def test_rows_of_speculative_tasks_are_taken_back_once_with_the_batch(tmp_path: Path, key: str, lost: set[int]) -> None:
     """Tasks 0 and 1 append before and after the take-over; each of ``lost`` runs twice, and its first try is lost."""

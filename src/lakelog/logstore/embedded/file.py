@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
@@ -42,6 +43,7 @@ class EmbeddedFile:
     def __init__(self, location: LogLocation) -> None:
         self._location = location
         self.database, self.has_rows = _opened(location)
+        weakref.finalize(self, self.database.close).atexit = False  # sqlite3 alone leaves it to the garbage collector
         self._file = _file_at(location.address)
         self._ends: dict[int, int] = {}
         self._went_back = self._is_own = False

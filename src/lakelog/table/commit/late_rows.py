@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from cachetools import LRUCache
 
-from lakelog.errors import Corrupt
+from lakelog.errors import Corrupt, NotFound
 from lakelog.io.logs import fields
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
@@ -78,8 +79,9 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
     Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
-    them, no registered writer is open for them, and no correction follows. A correction is late if the seal of its
-    writer has judged the record that it names. Raises Unavailable.
+    them, no registered writer is open for them, and no correction follows. So are rows before the origin of a dead
+    writer, which is lowered. A correction is late if the seal of its writer has judged the record that it names. Raises
+    Unavailable.
     """
     _register(table, bucket, headers_of(records).filter(_is_others(healed)))
 
@@ -149,19 +151,30 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     registered, found = table.registered.all(), waiting_epochs(table)
     left = [row for row in rows if not _is_judged(found, bucket, row)] + _surplus(corrections, found.state, bucket)
     for writer, _, attempt, last in left:
-        known = registered.get(writer)
+        known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
+        origin = {} if known is None or known.lease.is_alive else _origin(table, writer)
+        is_before = last < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.lease.settled or {}
-        is_awaited = known is not None and known.is_open
-        seen = table.identity.key, bucket, attempt, last
-        if last < settled.get(bucket, 0) or is_awaited or seen in _FOUND_LATE:
+        is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
+        if table.log is None or seen in _FOUND_LATE or (is_found and not is_before):
             continue
         _FOUND_LATE[seen] = None
-        if known is not None:
-            table.registered.write_lease(writer, replace(known.lease, settled=None))
-        elif table.log is not None:
-            ends = reader_for(table.log).end_offsets()
-            starts = {b: found.state.offsets.get(b, 0) for b in ends}
+        starts = {b: found.state.offsets.get(b, 0) for b in reader_for(table.log).end_offsets()}
+        if known is None:
             table.registered.register(writer, starts, Lease(BATCH, 0))
+            continue
+        if is_before:
+            table.registered.lower(writer, {b: min(start, origin.get(b, start)) for b, start in starts.items()})
+        if known.lease.settled is not None:
+            table.registered.write_lease(writer, replace(known.lease, settled=None))
+
+
+def _origin(table: DynamicTable, writer: str) -> Mapping[int, int]:
+    """Where the rows of a writer begin, nothing if it was forgotten meanwhile."""
+    try:
+        return table.registered.origin(writer)
+    except NotFound:
+        return {}
 
 
 def _not_corrected(headers: pl.DataFrame) -> list[_Late]:
