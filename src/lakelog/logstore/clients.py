@@ -48,7 +48,7 @@ def reader_for(location: LogLocation) -> LogReader:
 def close_clients() -> None:
     """Closes the clients of this thread; lakelog's own threads call it before they end."""
     own = _own()
-    ended = (*own.appenders.values(), *own.readers.values())
+    ended: list[LogAppender | LogReader] = [*own.appenders.values(), *own.readers.values()]
     own.drop()
     for client in ended:
         client.close()

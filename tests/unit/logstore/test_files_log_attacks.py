@@ -20,6 +20,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.logstore import topic_identity as identity
 from lakelog.logstore.base import LogLocation
+from lakelog.logstore.files import chain
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
 from lakelog.logstore.files.segment import encode_segment
@@ -34,6 +35,13 @@ SYSTEM = FilesLogSystem()
 @pytest.fixture
 def location() -> LogLocation:
     return SYSTEM.create(LogLocation("files", "memory/t/log", "t", 2, storage=MemoryFileIO(new_uuid())))
+
+
+@pytest.fixture(autouse=True)
+def deleted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expired segments are deleted without delay, and readers do not count on one."""
+    monkeypatch.setattr(chain, "DELETE_AFTER_MS", 0)
+    monkeypatch.setattr(chain, "_TRUSTED_S", 0.0)
 
 
 def expire(location: LogLocation) -> None:

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypedDict, TypeVar
 
 import orjson
@@ -20,7 +21,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
@@ -37,6 +38,10 @@ HINT_EVERY: Final = 64
 """Segments between two hints."""
 _RECENT_S: Final = 2.0
 """Seconds in which no rival is likely to have appended, so that a writer tries the number after its last one."""
+_TRUSTED_S: Final = 2.0
+"""Seconds in which a reader relies on the floor that it has read: no segment that was above it is deleted yet."""
+DELETE_AFTER_MS: Final = 600_000
+"""Milliseconds from the move of the floor until the segments below it are deleted."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class SegmentChain:
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
-        self._ahead = -1
+        self._ahead, self._floor_read = -1, (float("-inf"), 0)
         self._confirmed_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
@@ -107,11 +112,13 @@ class SegmentChain:
     @property
     def floor(self) -> Floor:
         """The floor, with one request if it has not moved since the last call. Raises Unavailable."""
+        begun = monotonic_s(), now_ms()
         while True:
             path = self._floor_path(self._floor.number)
             try:
                 data = self._io.read(path)
             except NotFound:
+                self._floor_read = begun
                 return self._floor
             try:
                 found = orjson.loads(data)
@@ -150,12 +157,13 @@ class SegmentChain:
         self._ahead = number
         return True
 
-    def confirm(self) -> int:
-        """The number of the floor, with one request. Called after the known segments were read.
+    def confirm(self, is_gone: bool = False) -> int:
+        """The number of the floor, with one request if it was not read a moment ago or if a segment ``is_gone``.
 
-        Those below the floor do not count: a suspended writer may have created their numbers again.
+        Called after the known segments were read. Those below the floor do not count: a suspended writer may have
+        created their numbers again.
         """
-        floor = self.floor.number
+        floor = (self._floor if self._is_floor_fresh and not is_gone else self.floor).number
         if self._ahead >= floor:
             self._newest = max(self._newest, self._ahead)
         self._ahead, self._confirmed_s = -1, monotonic_s()
@@ -171,6 +179,12 @@ class SegmentChain:
             self._newest = newest
             if newest >= self.floor.number:  # else a suspended writer has created a number again that expired
                 return newest
+
+    @property
+    def _is_floor_fresh(self) -> bool:
+        """True if no segment above the known floor can be deleted by now. One of the clocks may have stood still."""
+        since_s, since_ms = self._floor_read
+        return monotonic_s() - since_s < _TRUSTED_S and 0 <= now_ms() - since_ms < _TRUSTED_S * 1000
 
     @property
     def is_recent(self) -> bool:
@@ -254,9 +268,10 @@ class SegmentChain:
         return True
 
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
-        """Deletes the segments before ``cutoff_ms`` whose records all are below ``floors``, but not the newest one.
+        """Moves the floor behind the segments before ``cutoff_ms`` whose records all are below ``floors``.
 
-        The floor moves first. A suspended appender that then creates a segment below it reads the floor and retries.
+        The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor.
+        A suspended appender that then creates one of them again reads the floor before it acknowledges the append.
         """
         floor, newest = self.floor, self.newest()
 
@@ -270,10 +285,17 @@ class SegmentChain:
             with suppress(CommitUnknown):  # the floor is read again
                 self._io.create(self._floor_path(floor.number), moved)
             self._write_hint()
-        kept = self.floor.number
-        for file in self._io.list(f"{self._root}/segments"):
+        kept = self._long_expired()
+        for file in self._io.list(f"{self._root}/segments") if kept else ():
             if file.name.isdecimal() and int(file.name) < kept:
                 self._io.delete(file.path)
+
+    def _long_expired(self) -> int:
+        """The number below which no reader relies on a segment any more: a floor that was made long ago."""
+        known, long_ago = self.floor.number, now_ms() - DELETE_AFTER_MS
+        files = {int(f.name): f.mtime_ms for f in self._io.list(f"{self._root}/floors") if f.name.isdecimal()}
+        moves = pairwise((*sorted(files), known))  # the name of a floor's file is the floor before it
+        return max((new for old, new in moves if files[old] <= long_ago), default=0)
 
     def path(self, number: int) -> str:
         """The path of a segment."""

@@ -138,7 +138,7 @@ class FilesReader(LogReader):
             try:
                 found, number = self._fetch(known, bucket, start, end, limit)
             except (NotFound, Corrupt):
-                floor, number = self._chain.confirm(), -1
+                floor, number = self._chain.confirm(is_gone=True), -1
                 if floor == known.number:
                     raise
             else:
