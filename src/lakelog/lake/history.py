@@ -15,7 +15,6 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
 from lakelog.table.health.health import TableHealth, table_health
 from lakelog.table.maintenance.retention import (
-    expire_partitions,
     expire_snapshots,
     fast_forward,
     remove_orphan_files,
@@ -24,6 +23,7 @@ from lakelog.table.maintenance.retention import (
 from lakelog.table.maintenance.run_history import Run, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.system.history.history import snapshot_log
+from lakelog.table.write.partition_expiry import expire_partitions
 
 
 class TableHistory:

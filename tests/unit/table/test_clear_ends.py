@@ -90,12 +90,15 @@ def test_the_path_of_a_file_is_no_address_of_kafka(tmp_path, address) -> None:
         make(tmp_path, f"'log-store.enabled' = 'true', 'log-store.address' = '{address}'")
 
 
-def test_partitions_of_a_table_with_a_log_do_not_expire(tmp_path) -> None:
-    options = "'log-store.enabled' = 'true', 'partition.expiration-time' = '1 d'"
-    table = make(tmp_path, options, "day string, id int, primary key (day, id)", " partitioned by (day)")
+@pytest.mark.parametrize(
+    ("key", "more"), [("", ""), (", primary key (day, id)", ", 'partition.expiration-strategy' = 'update-time'")]
+)
+def test_partitions_that_cannot_expire_beside_a_log_are_refused(tmp_path, key, more) -> None:
+    options = "'log-store.enabled' = 'true', 'partition.expiration-time' = '1 d'" + more
+    table = make(tmp_path, options, f"day string, id int{key}", " partitioned by (day)")
     with table.writer() as writer:
         writer.write(pa.table({"day": ["2020-01-01"], "id": pa.array([1], pa.int32())}))
-    with pytest.raises(UnsupportedFeature, match="has a log.*expiry of partitions"):
+    with pytest.raises(UnsupportedFeature, match="has a log of input rows"):
         table.expire_partitions()
     assert table.scan().to_arrow().num_rows == 1
     assert not [need for need in table.health().needs if "partition" in need.kind]

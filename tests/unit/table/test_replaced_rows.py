@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lakelog import connect
 from lakelog.errors import Unavailable
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
-from lakelog.table.write import replaced_rows
+from lakelog.table.write import overwrite, replaced_rows
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows
 
@@ -71,3 +73,48 @@ def test_the_log_ends_with_the_committed_row_after_another_writer_of_the_key_gav
             other.flush()
             raise ZeroDivisionError
     assert folded(table) == files(table, **UNION) == [(1, "new")]
+
+
+def by_day(tmp_path: Path) -> Table:
+    """A table whose rows have their partition as name: one of ``old``, and one of ``new``."""
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id int, name string, primary key (id, name)) using lakelog partitioned by (name) "
+        "tblproperties ('log-store.enabled' = 'true')"
+    )
+    table = lake.table("db.t")
+    write(table, 1, name="old")
+    write(table, 2, name="new")
+    return table
+
+
+def test_a_dropped_partition_has_no_files(tmp_path: Path) -> None:
+    table = by_day(tmp_path)
+    assert table.drop_partitions([{"name": "old"}]) is not None
+    check(table, [(2, "new")])
+    assert len(table.logical.store.live_entries(table.latest_snapshot())) == 1
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    assert lake.sql("show partitions db.t").to_arrow().column(0).to_pylist() == ["name=new"]
+
+
+def test_a_row_that_comes_after_the_drop_of_its_partition_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = by_day(tmp_path)
+    after_its_commit(monkeypatch, lambda: write(table, 9, name="old"))
+    table.drop_partitions([{"name": "old"}])
+    check(table, [(2, "new"), (9, "old")])
+
+
+def test_a_row_that_comes_while_the_files_of_its_partition_are_dropped_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, drop = by_day(tmp_path), overwrite._drop_files
+
+    def beside_a_writer(*given: Any) -> Any:
+        write(table, 9, name="old")
+        return drop(*given)
+
+    monkeypatch.setattr(overwrite, "_drop_files", beside_a_writer)
+    table.drop_partitions([{"name": "old"}])
+    check(table, [(2, "new"), (9, "old")])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -99,6 +102,26 @@ def test_files_of_decided_epochs_are_no_orphans(tmp_path) -> None:
     table.seal()
     assert table.remove_orphan_files("0 s").files == ()
     assert table.scan().to_arrow().num_rows == 200_000
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_the_readers_of_a_log_get_a_delete_of_each_row_of_an_expired_partition(tmp_path, mode) -> None:
+    columns = "id int, name string, day string, primary key (id, day)"
+    options = f"'partition.expiration-time'='7 d', 'log-store.enabled'='true', 'log.changelog-mode'='{mode}'"
+    table = table_of(tmp_path, options, columns, "partitioned by (day)")
+    today = datetime.now(UTC).date().isoformat()
+    for number, day in enumerate(["2020-01-01", today, "2020-01-02", "2020-01-01"]):
+        write(table, number, day=day)
+    assert [need.kind for need in table.health().needs if "partition" in need.kind] == ["partition-expiry"]
+    assert table.expire_partitions() == [{"day": "2020-01-01"}, {"day": "2020-01-02"}]
+    assert table.scan().to_arrow()["day"].to_pylist() == [today]
+    found = Counter()
+    for batch in table.tail("earliest", stop="latest"):
+        for kind, number in zip(batch["_row_kind"].to_pylist(), batch["id"].to_pylist(), strict=True):
+            found[number] += 1 if kind[0] == "+" else -1
+    assert +found == Counter({1: 1})
+    assert table.expire_partitions() == []
+    assert not [need for need in table.health().needs if "partition" in need.kind]
 
 
 def test_partitions_are_dropped_after_a_write(tmp_path) -> None:

@@ -45,6 +45,11 @@ class PartitionRule:
     formatter: str | None
     most: int
 
+    @property
+    def is_by_values(self) -> bool:
+        """True if the age of a partition follows from its values, and a later change leaves it as it is."""
+        return self.strategy == PARTITION_EXPIRATION_STRATEGY.default
+
     @staticmethod
     def of(given: Mapping[str, str], age: timedelta | None = None, strategy: str | None = None) -> PartitionRule | None:
         """The rule of a table's options, with an optional other age or strategy; None without a rule."""

@@ -25,9 +25,10 @@ from lakelog.table.maintenance.compaction_job import Progress, run_tasks
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
 from lakelog.table.maintenance.publish import publish
-from lakelog.table.maintenance.retention import expire_partitions, expire_snapshots, remove_orphan_files
+from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.partition_expiry import expire_partitions
 
 
 @dataclass(frozen=True)

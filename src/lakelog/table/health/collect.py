@@ -150,9 +150,8 @@ def _created(table: DynamicTable) -> int:
 
 
 def _old_partitions(table: DynamicTable, files: _Files) -> int:
-    expires = table.schema.partition_keys and not table.emits_log
-    rule = PartitionRule.of(table.options) if expires else None
-    if rule is None:
+    rule = PartitionRule.of(table.options) if table.schema.partition_keys else None
+    if rule is None or (table.emits_log and not (table.schema.is_keyed and rule.is_by_values)):
         return 0
     now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
     return len(pick_old_partitions(files.live, table.schema, rule, now))

@@ -20,11 +20,9 @@ from lakelog.options.metrics import ORPHANS_REMOVED, PARTITIONS_EXPIRED, SNAPSHO
 from lakelog.options.retention import (
     CONSUMER_EXPIRATION_TIME,
     PARTITION_EXPIRATION_INTERVAL,
-    PARTITION_EXPIRATION_TIME,
 )
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.lookup.stats import delete_old_stats
@@ -32,7 +30,6 @@ from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
-from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
 from lakelog.table.rejected.expiry import expire_rejected
@@ -100,27 +97,17 @@ def _newest_with_state(table: DynamicTable) -> int | None:
     return None
 
 
-def expire_partitions(
-    table: DynamicTable, expiration_time: timedelta | None = None, strategy: str | None = None
-) -> list[dict[str, object]]:
-    """Drops old partitions in one commit; returns their values by column.
+def drop_old_partitions(table: DynamicTable, rule: PartitionRule) -> list[bytes]:
+    """Drops the partitions that a rule expires, in one commit of the files; returns them, as serialised rows.
 
-    Raises InvalidRequest if neither the table nor the call sets the age, UnsupportedFeature for a table with a log,
-    whose readers would keep the rows.
+    Not called for a table with a log of input rows, whose readers would keep them. Raises InvalidRequest,
+    CommitConflict.
     """
-    check_overwritable(table)
-    rule = PartitionRule.of(table.options, expiration_time, strategy)
-    if rule is None:
-        raise InvalidRequest(
-            f"table {table.name} has no partition retention: set '{PARTITION_EXPIRATION_TIME.key}', or give an "
-            "expiration time"
-        )
     dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
     if dropped:
         publish_best_effort(table)
     METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)
-    keys = table.schema.partition_keys
-    return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
+    return dropped
 
 
 def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> Orphans:
@@ -310,8 +297,9 @@ def expire_by_options(table: DynamicTable) -> None:
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:
             table.store.consumers.expire(unused)
-        if table.schema.partition_keys and table.options.get_typed(PARTITION_EXPIRATION_TIME) is not None:
-            expire_partitions(table)
+        rule = PartitionRule.of(table.options) if table.schema.partition_keys and not table.emits_log else None
+        if rule is not None:
+            drop_old_partitions(table, rule)
     except LakelogError as failure:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 

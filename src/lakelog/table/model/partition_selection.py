@@ -29,7 +29,7 @@ def check_overwritable(table: DynamicTable) -> None:
     if table.emits_log:
         raise UnsupportedFeature(
             f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record "
-            f"{'expiry of partitions' if table.schema.is_keyed else 'an overwrite, TRUNCATE or a change of rows'}: "
+            f"an overwrite, TRUNCATE, expiry of partitions or a change of rows: "
             f"create the table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to "
             f"change only the files"
         )

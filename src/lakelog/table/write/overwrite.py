@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -40,6 +40,7 @@ from lakelog.table.model.partition_selection import (
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.rejected.rows import check_not_given
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
@@ -115,18 +116,39 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     if not partitions:
         return None
     if replaces_rows(table):
-        return replace_rows(table, partitions)
-    request = CommitRequest(
-        f"drop-{new_uuid()}",
-        0,
-        OVERWRITE,
-        overwrite=Overwrite(partitions),
-        prepare=lambda latest: carried_state(table.store, latest),
-        first_try=True,
-    )
-    made = table.store.commit(request)
+        made = replace_rows(table, partitions)
+        with contextlib.suppress(LakelogError):  # the rows are deleted, and a compaction removes the files, too
+            _drop_emptied(table, partitions)
+        return made
+    made = _drop_files(table, partitions, lambda latest: carried_state(table.store, latest))
     publish_best_effort(table)
     return made
+
+
+def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes]) -> None:
+    """Drops the files of partitions without a visible row. Raises CommitConflict if others commit meanwhile."""
+    read = merged_on_read(table).store
+    checked = table.store.latest_snapshot()
+    splits = read.plan(checked, partitions=partitions)
+    if not splits or any(batch.num_rows for split in splits for batch in read.read_split(split)):
+        return
+
+    def unchanged(latest: Snapshot | None) -> Mapping[str, str]:
+        if latest is None or checked is None or latest.id != checked.id:
+            raise CommitConflict(f"table {table.name}: another writer has committed meanwhile")
+        return carried_state(table.store, latest)
+
+    _drop_files(table, partitions, unchanged)
+
+
+def _drop_files(
+    table: DynamicTable, partitions: frozenset[bytes], prepare: Callable[[Snapshot | None], Mapping[str, str]]
+) -> Snapshot:
+    return table.store.commit(
+        CommitRequest(
+            f"drop-{new_uuid()}", 0, OVERWRITE, overwrite=Overwrite(partitions), prepare=prepare, first_try=True
+        )
+    )
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCounts:

@@ -13,8 +13,8 @@ from lakelog.options.retention import (
     RETENTION_OPTIONS,
 )
 from lakelog.sql.runtime.procedure import Parameter, Procedure, duration, number, options_among, text
-from lakelog.table.maintenance.retention import expire_partitions
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.partition_expiry import expire_partitions
 
 
 def _run(
