@@ -1,6 +1,7 @@
 """Writing from Spark, way by way, beside a plain Parquet write of the same rows: base load and batches of workload W.
 
-usage: spark_write.py [--scale 1] [--rounds 3] [--batches 3] [--ways insert,insert-none,format] [--inputs DIR]
+usage: spark_write.py [--scale 1] [--rounds 3] [--batches 3] [--ways insert,insert-none,format]
+       [--inputs DIR] [--results DIR]
 
 All ways take turns in one warm session. ``insert`` is lake.sql with ``write.shuffle`` = auto, ``insert-none`` with
 none, ``format`` the plain data source; ``json`` and ``arrow`` are ``insert`` into a table with an embedded log,
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from process_tree import MemorySampler, cpu_seconds
+from results import busy_cores, write_results
 from systems.base import COLUMNS
 from workload_input import Shape, make_input
 
@@ -106,7 +108,9 @@ def main() -> None:
     parser.add_argument("--ways", default="insert,insert-none,format")
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--inputs", default=str(Path(tempfile.gettempdir()) / "lakelog-workload"))
+    parser.add_argument("--results", type=Path)
     given = parser.parse_args()
+    busy = busy_cores()
     files = make_input(Shape.at_scale(given.scale), Path(given.inputs))
     inputs = {"base": files / "base", **{f"batch_{n}": files / f"batch-{n:02d}.parquet" for n in range(given.batches)}}
     costs: dict[tuple[str, str], Cost] = {}
@@ -133,8 +137,12 @@ def main() -> None:
                     size = os.path.getsize(log.address) if log is not None and os.path.isfile(log.address) else 0
                     lake.sql(f"drop table bench.{name} purge")
                     print(json.dumps({"way": way, "round": number, "files": runs, "log_bytes": size}), flush=True)
+    found: dict[str, dict[str, Any]] = {}
     for (step, way), cost in costs.items():
-        print(json.dumps({"step": step, "way": way, **cost.measurements(costs[step, "parquet"])}))
+        found.setdefault(way, {})[step] = cost.measurements(costs[step, "parquet"])
+        print(json.dumps({"step": step, "way": way, **found[way][step]}))
+    if given.results is not None:
+        write_results(given.results, {"batch load": found}, busy)
 
 
 if __name__ == "__main__":
