@@ -105,6 +105,8 @@ class SegmentChain:
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._ahead, self._floor_read = -1, (float("-inf"), 0)
+        self._is_unsure = False
+        """True if footers were read after the floor, so that one may be of a number that was created again."""
         self._confirmed_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
@@ -119,6 +121,7 @@ class SegmentChain:
                 data = self._io.read(path)
             except NotFound:
                 self._floor_read = begun
+                self._is_unsure = False
                 return self._floor
             try:
                 found = orjson.loads(data)
@@ -132,7 +135,7 @@ class SegmentChain:
     @property
     def ends(self) -> tuple[int, ...]:
         """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
-        return self.held(lambda: self.starts(self.newest() + 1))
+        return self.confirmed(lambda: self.starts(self.newest() + 1))
 
     @property
     def known_floor(self) -> Floor:
@@ -177,6 +180,8 @@ class SegmentChain:
             if newest == self._newest:
                 return newest
             self._newest = newest
+            with suppress(NotFound, Corrupt):  # for those who need it; before the floor, so that the floor covers it
+                self.footer(newest)
             if newest >= self.floor.number:  # else a suspended writer has created a number again that expired
                 return newest
 
@@ -220,7 +225,7 @@ class SegmentChain:
                 found = read_footer(file, self.path(number))
                 if len(found.ends) != len(self._floor.offsets):
                     raise damaged(self.path(number))
-                self._footers[number] = found
+                self._footers[number], self._is_unsure = found, True
                 if file.size() <= _SMALL:
                     file.seek(0)
                     self._small[number] = pa.py_buffer(file.read())
@@ -249,6 +254,18 @@ class SegmentChain:
             except NotFound:
                 if self.floor.number == before:
                     raise
+
+    def confirmed(self, work: Callable[[], T]) -> T:
+        """The result of ``held``, which is also repeated if a segment expired before its footer was read.
+
+        A suspended writer may have created its number again. One request more if footers were read long after the floor.
+        """
+        while True:
+            before = self._floor.number
+            found = self.held(work)
+            is_sure = not self._is_unsure or self._is_floor_fresh
+            if (self._floor if is_sure else self.floor).number == before:
+                return found
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""
