@@ -387,3 +387,14 @@ def test_a_number_that_is_created_again_while_its_footer_is_read_is_nobodys_end(
     found = reader.end_offsets() if asked == "end_offsets" else reader.offsets_at(now_ms() + 60_000)
     assert not work and found[0] == 4
     assert reader.end_offsets()[0] == 4
+
+
+@pytest.mark.parametrize("asked", ["end", "read"])
+def test_a_client_whose_segments_all_have_expired_knows_the_end(location: LogLocation, asked: str) -> None:
+    writer, reader = SYSTEM.appender(location), FilesReader(location)
+    append(writer, [b"a"])
+    assert reader.end_offsets()[0] == 1
+    for value in (b"b", b"c"):
+        append(writer, [value])
+    expire(location)
+    assert reader.end_offsets()[0] == 3 if asked == "end" else reader.read(0, 2).num_rows == 1

@@ -117,9 +117,9 @@ class FilesReader(LogReader):
 
     def _last(self, bucket: int, start: int, end: int | None) -> int:
         """The end of a bucket as far as a read needs it; asks for later segments only if the known ones are too few."""
-        if end is not None and self._known_end(bucket) < end:
+        if self._known_end(bucket) < (start if end is None else end):
             self._chain.newest()
-        is_asked = bucket in self._asked and self._known_end(bucket) >= start  # not what another bucket waited for
+        is_asked = bucket in self._asked
         self._asked.discard(bucket)
         has_advanced = False
         while end is None and not is_asked and self._known_end(bucket) <= start and self._chain.advance():
