@@ -13,16 +13,13 @@ from segment_history import UNKNOWN, History
 from segment_storage import DELETE_AFTER_MS, TRUSTED_MS, SegmentStorage, Weather
 from simulated_process import Killed
 
-from lakelog.errors import NotFound, OffsetExpired, Unavailable
+from lakelog.errors import OffsetExpired, Unavailable
 from lakelog.logstore.base import LogLocation, LogReader, Records
 from lakelog.logstore.files.appender import FilesAppender
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
 
 T = TypeVar("T")
-IS_STRICT = False
-"""Whether a client knows the end of the log also if segments were deleted since it looked at the floor: a known gap of
-RFC 15."""
 _NULLS = [pa.nulls(count, pa.large_binary()) for count in range(4)]
 
 
@@ -62,15 +59,6 @@ class Client:
     def now_ms(self) -> int:
         """The time of its clock of the day."""
         return self.clock.time_ns() // 1_000_000
-
-    def is_excused(self) -> bool:
-        """Returns whether it may not know the end, because segments were deleted since it looked at the floor."""
-        return not IS_STRICT and self.world.storage.is_behind(self.name)
-
-    def ended(self, least: list[int], found: Mapping[int, int]) -> None:
-        """Was told end offsets by a request before which others were told ``least``."""
-        self.clock.note(f"was told that the log ends at {found}")
-        self.history.ended(self.name, [0] * len(least) if self.is_excused() else least, found)
 
     def pause(self) -> None:
         """Lets time pass between two operations."""
@@ -144,7 +132,7 @@ class Writer(Client):
         assert self.appender is not None
         least = list(self.history.ends)
         try:
-            self.ended(least, self.appender.end_offsets())
+            self.history.ended(self.name, least, self.appender.end_offsets())
         except Unavailable:
             return
 
@@ -201,14 +189,10 @@ class Reader(Client):
             self.history.refused(self.name, bucket, start)
             self._go_on(reader.first_offsets())
             return 0
-        except NotFound:
-            if not self.is_excused():
-                raise
-            return 0
         offsets, values = found.column("offset").to_pylist(), found.column("value").to_pylist()
         self.clock.note(f"read {values} at {bucket}:{offsets}")
         self.history.read(self.name, bucket, start, offsets, values)
-        if not offsets and end is not None and end <= least and not self.is_excused():
+        if not offsets and end is not None and end <= least:
             self.history.wrong.append(f"{self.name} read nothing of bucket {bucket} from {start} to {end}")
         self.positions[bucket] = start + len(offsets)
         return len(offsets)
@@ -216,14 +200,14 @@ class Reader(Client):
     def _ask_ends(self, reader: LogReader) -> None:
         least = list(self.history.ends)
         found = reader.end_offsets()
-        self.ended(least, found)
+        self.clock.note(f"was told that the log ends at {found}")
+        self.history.ended(self.name, least, found)
         self.world.told_ends |= {b: max(end, self.world.told_ends[b]) for b, end in found.items()}
 
     def _ask_times(self, reader: LogReader) -> None:
         timestamp_ms = self.now_ms() - int(self.weather.pause() * self.dice.random())
         found = reader.offsets_at(timestamp_ms)
-        if not self.is_excused():
-            self.history.started(self.name, timestamp_ms, found)
+        self.history.started(self.name, timestamp_ms, found)
 
     def _go_on(self, first: Mapping[int, int]) -> None:
         self.positions = {b: max(at, first[b]) for b, at in self.positions.items()}
@@ -232,13 +216,17 @@ class Reader(Client):
 class Expirer(Client):
     """Expires segments, all that are old or only those that nobody needs, until they are deleted, too."""
 
+    def __init__(self, world: LogWorld, name: str) -> None:
+        super().__init__(world, name)
+        self.process.is_expirer = True
+
     def work(self) -> None:
         world, dice = self.world, self.dice
         segments = world.opened(SegmentChain, world.location)
-        is_patient = dice.random() < 0.6
+        is_patient = dice.random() < 0.7
         for _ in range(dice.randint(3, 6)):
             self.pause()
-            if is_patient and dice.random() < 0.6:
+            if is_patient and dice.random() < 0.7:
                 self.clock.wait(DELETE_AFTER_MS * (0.8 + 0.4 * dice.random()))
             if dice.random() < 0.2:
                 segments = world.opened(SegmentChain, world.location)

@@ -22,7 +22,8 @@ class Process(greenlet):
 
     def __init__(self, name: str, skew_ms: int, body: Callable[[], None]) -> None:
         super().__init__(body)
-        self.name, self.skew_ms, self.turn, self.is_ending = name, skew_ms, -1, False
+        self.name, self.skew_ms, self.turn = name, skew_ms, -1
+        self.is_expirer = self.is_ending = False
 
 
 class Clock:

@@ -61,7 +61,7 @@ def simulate_log(seed: int, traced: bool = False) -> Outcome:
     with _installed(world):
         try:
             dice = world.dice
-            for kind, count in ((Writer, (1, 2, 2, 3)), (Reader, (1, 1, 2)), (Expirer, (1, 1, 2))):
+            for kind, count in ((Writer, (1, 2, 2, 3, 3)), (Reader, (1, 1, 2)), (Expirer, (1, 1, 2))):
                 clients += [kind(world, f"{kind.__name__.lower()} {n}") for n in range(dice.choice(count))]
             for client in clients:
                 world.clock.start(client.process, world.weather.pause())

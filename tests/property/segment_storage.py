@@ -34,7 +34,7 @@ class Weather:
         self.latency_ms = dice.choice((0.5, 5.0, 50.0))
         self.pace_ms = dice.choice((2.0, 50.0, TRUSTED_MS / 3, DELETE_AFTER_MS / 12))
         self.long_pauses = dice.choice((0.0, 0.1, 0.3))
-        self.zombies = dice.choice((0.0, 0.05, 0.2, 0.4))
+        self.zombies = dice.choice((0.0, 0.05, 0.1, 0.2, 0.4))
         self.trouble = dice.choice((0.0, 0.05, 0.1))
         self.stalls = dice.choice((0.0, 0.1, 0.3, 0.8))
         self.lost = dice.choice((0.0, 0.3, 1.0))
@@ -68,8 +68,6 @@ class SegmentStorage(FileIO):
         self._clock, self._weather, self._dice = clock, weather, clock.dice
         self._files: dict[str, tuple[bytes, int]] = {}
         self._deleted: set[str] = set()
-        self._last_deleted_ms = 0.0
-        self._floor_asked_ms: dict[str, float] = {}
 
     def within(self, root: str) -> SegmentStorage:
         return self
@@ -107,16 +105,11 @@ class SegmentStorage(FileIO):
     def makedirs(self, path: str) -> NoReturn:
         raise AssertionError(f"a log makes no directories: {path}")
 
-    def is_behind(self, process: str) -> bool:
-        """Returns whether segments were deleted since a process asked for the floor."""
-        return self._last_deleted_ms >= self._floor_asked_ms.get(process, 0.0)
-
     # -- the way there and back
 
     def _request(self, kind: str, path: str, effect: Callable[[], T], lost: type[LakelogError] | None = None) -> T:
         clock, weather = self._clock, self._weather
-        process, begun_ms = clock.here(), clock.now
-        if process is None:
+        if clock.here() is None:
             return effect()
         self._arrive(kind, path)
         if clock.dice.random() < weather.trouble:
@@ -129,8 +122,6 @@ class SegmentStorage(FileIO):
             clock.note(f"{kind} {path}" + (f": {found}" if isinstance(found, bool | NotFound) else ""))
         if clock.dice.random() < weather.trouble:
             self._may_be_late(kind, path)
-        if kind == "read" and "/floors/" in path:
-            self._floor_asked_ms[process.name] = begun_ms
         if isinstance(found, NotFound):
             raise found
         return found
@@ -138,13 +129,14 @@ class SegmentStorage(FileIO):
     def _arrive(self, kind: str, path: str) -> None:
         """Takes the time until the effect of a request."""
         clock, weather, dice = self._clock, self._weather, self._dice
-        is_segment = "/segments/" in path
-        most = 10 * DELETE_AFTER_MS
-        if is_segment and kind == "create" and dice.random() < weather.zombies:
+        most, process = 10 * DELETE_AFTER_MS, clock.here()
+        is_free = "/segments/" in path and process is not None and not process.is_expirer  # others wait for that one
+        is_awaited = is_free and clock.is_awaited(f"deleted {path}")
+        if is_free and kind == "create" and not is_awaited and dice.random() < weather.zombies:
             clock.note(f"is suspended before it creates {path}")
             if clock.wait_for(f"deleted {path}", most):
                 clock.events["resumed zombies"] += 1
-        elif is_segment and kind != "create" and clock.is_awaited(f"deleted {path}") and dice.random() < 0.3:
+        elif is_awaited and kind != "create" and dice.random() < 0.4:
             clock.note(f"is suspended before it reads {path}")
             if clock.wait_for(f"again {path}", most):
                 clock.events["reads of a zombie's segment"] += 1
@@ -218,7 +210,6 @@ class SegmentStorage(FileIO):
         if self._files.pop(path, None) is not None:
             self._clock.events["deleted segments"] += 1
             self._deleted.add(path)
-            self._last_deleted_ms = self._clock.now
             self._clock.happened(f"deleted {path}")
 
     def _inside(self, root: str) -> list[FileStatus]:
