@@ -119,7 +119,7 @@ golden: .venv ## which views of the tables that Paimon wrote are read as Paimon 
 crash: .venv ## every storage call of every operation, with every kind of fault; prints how many points
 	.venv/bin/python tests/property/crash_points.py
 
-simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS="--seed 123", ARGS="--plant NAME")
+simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS="--seed 123", ARGS="--plant NAME"; ARGS=--log: of a log in files)
 	.venv/bin/python tests/property/simulate.py $(ARGS)
 
 chaos: export PYTHONPATH := tests

@@ -348,3 +348,53 @@ def test_an_append_that_expires_before_its_writer_goes_on_is_not_appended_again(
         append(writer, [b"once"])
     assert append(writer, [b"next"]) == [2]
     assert everything(FilesReader(location)) == [b"rival", b"next"]
+
+
+def test_a_new_reader_waits_for_two_buckets_and_reads_the_one_that_its_hint_does_not_cover(
+    location: LogLocation,
+) -> None:
+    """The position is that of another reader. The hint names segment 0, in which only the other bucket has records."""
+    writer = SYSTEM.appender(location)
+    append(writer, [b"of the other"], 1)
+    append(writer, [b"a", b"b"])
+    reader = FilesReader(location)
+    assert reader._chain.known == 0
+    reader.wait({0: 2, 1: 0}, 0)
+    assert reader.read(0, 2).num_rows == 0
+    assert reader.read(1, 0).num_rows == 1
+
+
+@pytest.mark.parametrize(("asked", "number"), [("end_offsets", 1), ("offsets_at", 2)])
+def test_a_number_that_is_created_again_while_its_footer_is_read_is_nobodys_end(
+    location: LogLocation, asked: str, number: int
+) -> None:
+    """A reader is suspended before it reads the footer; the segment expires, and a late writer creates it."""
+    writer, io, work = SYSTEM.appender(location), storage(location), dict[int, Callable[[], object]]()
+    reader = FilesReader(replace(location, storage=Between(io, "open", work)))
+    for value in (b"a", b"b", b"c"):
+        append(writer, [value])
+    late = [(0, b.count, b.to_bytes()) for b in encode(records([b"%d" % number for number in range(9)]), 0)]
+    data, _ = encode_segment("late", 0, (2, 0), late)
+
+    def happen() -> None:
+        append(writer, [b"d"])
+        expire(location)
+        io.create(SegmentChain(location).path(2), data)
+
+    inner = reader._chain._io
+    assert isinstance(inner, Between)
+    work[inner.count[0] + number] = happen
+    found = reader.end_offsets() if asked == "end_offsets" else reader.offsets_at(now_ms() + 60_000)
+    assert not work and found[0] == 4
+    assert reader.end_offsets()[0] == 4
+
+
+@pytest.mark.parametrize("asked", ["end", "read"])
+def test_a_client_whose_segments_all_have_expired_knows_the_end(location: LogLocation, asked: str) -> None:
+    writer, reader = SYSTEM.appender(location), FilesReader(location)
+    append(writer, [b"a"])
+    assert reader.end_offsets()[0] == 1
+    for value in (b"b", b"c"):
+        append(writer, [value])
+    expire(location)
+    assert reader.end_offsets()[0] == 3 if asked == "end" else reader.read(0, 2).num_rows == 1

@@ -105,6 +105,8 @@ class SegmentChain:
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._ahead, self._floor_read = -1, (float("-inf"), 0)
+        self._is_unsure = False
+        """True if footers were read after the floor, so that one may be of a number that was created again."""
         self._confirmed_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
@@ -119,6 +121,7 @@ class SegmentChain:
                 data = self._io.read(path)
             except NotFound:
                 self._floor_read = begun
+                self._is_unsure = False
                 return self._floor
             try:
                 found = orjson.loads(data)
@@ -132,7 +135,7 @@ class SegmentChain:
     @property
     def ends(self) -> tuple[int, ...]:
         """The end offsets of all buckets, with one request if there is no new segment. Raises Unavailable."""
-        return self.held(lambda: self.starts(self.newest() + 1))
+        return self.confirmed(lambda: self.starts(self.newest() + 1))
 
     @property
     def known_floor(self) -> Floor:
@@ -163,7 +166,7 @@ class SegmentChain:
         Called after the known segments were read. Those below the floor do not count: a suspended writer may have
         created their numbers again.
         """
-        floor = (self._floor if self._is_floor_fresh and not is_gone else self.floor).number
+        floor = (self._floor if self._knows_floor(1000 * _TRUSTED_S) and not is_gone else self.floor).number
         if self._ahead >= floor:
             self._newest = max(self._newest, self._ahead)
         self._ahead, self._confirmed_s = -1, monotonic_s()
@@ -172,19 +175,22 @@ class SegmentChain:
     def newest(self) -> int:
         """The number of the newest segment; the floor's minus one if there is none."""
         while True:
-            newest = self._found_from(max(self._newest, self._floor.number - 1))
+            before, newest = self._floor.number, self._found_from(max(self._newest, self._floor.number - 1))
             self._confirmed_s = monotonic_s()
-            if newest == self._newest:
+            is_new, self._newest = newest != self._newest, newest
+            if not is_new and self._knows_floor(DELETE_AFTER_MS / 2):  # else the next ones may be deleted
                 return newest
-            self._newest = newest
-            if newest >= self.floor.number:  # else a suspended writer has created a number again that expired
+            if is_new:
+                with suppress(NotFound, Corrupt):  # for those who need it; read before the floor, which so covers it
+                    self.footer(newest)
+            # below the floor is what a suspended writer has created again after it expired
+            if newest >= self.floor.number or (not is_new and self._floor.number == before):
                 return newest
 
-    @property
-    def _is_floor_fresh(self) -> bool:
+    def _knows_floor(self, within_ms: float) -> bool:
         """True if no segment above the known floor can be deleted by now. One of the clocks may have stood still."""
         since_s, since_ms = self._floor_read
-        return monotonic_s() - since_s < _TRUSTED_S and 0 <= now_ms() - since_ms < _TRUSTED_S * 1000
+        return monotonic_s() - since_s < within_ms / 1000 and 0 <= now_ms() - since_ms < within_ms
 
     @property
     def is_recent(self) -> bool:
@@ -220,7 +226,7 @@ class SegmentChain:
                 found = read_footer(file, self.path(number))
                 if len(found.ends) != len(self._floor.offsets):
                     raise damaged(self.path(number))
-                self._footers[number] = found
+                self._footers[number], self._is_unsure = found, True
                 if file.size() <= _SMALL:
                     file.seek(0)
                     self._small[number] = pa.py_buffer(file.read())
@@ -249,6 +255,18 @@ class SegmentChain:
             except NotFound:
                 if self.floor.number == before:
                     raise
+
+    def confirmed(self, work: Callable[[], T]) -> T:
+        """The result of ``held``, which is also repeated if a segment expired before its footer was read.
+
+        A suspended writer may have created its number again. Asks for the floor if footers were read long after it.
+        """
+        while True:
+            before = self._floor.number
+            found = self.held(work)
+            is_sure = not self._is_unsure or self._knows_floor(1000 * _TRUSTED_S)
+            if (self._floor if is_sure else self.floor).number == before:
+                return found
 
     def opened(self, number: int) -> pa.NativeFile:
         """A segment, which the caller closes. Raises NotFound, Unavailable."""

@@ -106,15 +106,18 @@ class FilesReader(LogReader):
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         self._watch.check()
         _ = self._chain.floor
-        number = self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms)
-        return dict(enumerate(self._chain.starts(number)))
+
+        def found() -> tuple[int, ...]:
+            return self._chain.starts(self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms))
+
+        return dict(enumerate(self._chain.confirmed(found)))
 
     def close(self) -> None:
         self._rest = None
 
     def _last(self, bucket: int, start: int, end: int | None) -> int:
         """The end of a bucket as far as a read needs it; asks for later segments only if the known ones are too few."""
-        if end is not None and self._known_end(bucket) < end:
+        if self._known_end(bucket) < (start if end is None else end):
             self._chain.newest()
         is_asked = bucket in self._asked
         self._asked.discard(bucket)
