@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -83,9 +84,13 @@ def expire(store: FileStore) -> None:
 
 def upgrade(table: DynamicTable) -> None:
     """Version 3, and then a change that exports."""
-    catalog = FilesystemCatalog("/w", table.io)
-    location = alter_table(catalog, Identifier("db", "t"), [SetOption("metadata.iceberg.format-version", "3")])
-    DynamicTable(location).store.tags.create("late", 3)
+    io: Any = table.io
+    while not isinstance(io, MemoryFileIO):
+        io = io.inner
+    altered = alter_table(
+        FilesystemCatalog("/w", io), Identifier("db", "t"), [SetOption("metadata.iceberg.format-version", "3")]
+    )
+    DynamicTable(replace(table.location, schema=altered.schema)).store.tags.create("late", 3)
 
 
 ACTS: dict[str, Callable[[DynamicTable], object]] = {

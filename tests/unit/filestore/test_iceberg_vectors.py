@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import iceberg_tables
 from iceberg_reader import IcebergReader
-from iceberg_tables import make, numbers, open_lake, plain, write
+from iceberg_tables import TABLES, make, nested_evolution, numbers, open_lake, plain, write
 from iceberg_vector_tables import (
     ON,
     VECTOR_TABLES,
@@ -67,6 +68,18 @@ def test_each_snapshot_has_the_rows_of_a_scan_and_each_row_a_number(
     table = fill(open_lake(tmp_path))
     reader = check(table)
     assert reader.metadata["format-version"] == 3
+    check_numbers(reader, {})
+
+
+@pytest.mark.parametrize("fill", [t for t in TABLES if t is not nested_evolution], ids=lambda fill: fill.__name__)
+def test_tables_without_vectors_have_the_same_rows_in_version_3(
+    fill: Callable[[Lake], Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg_tables, "ON", f"{iceberg_tables.ON}, {VERSION_3}")
+    table = fill(open_lake(tmp_path))
+    reader = reader_of(table)
+    assert reader.metadata["format-version"] == 3
+    assert plain(reader.rows()) == plain(table.scan().to_arrow().to_pylist())
     check_numbers(reader, {})
 
 
