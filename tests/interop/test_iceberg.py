@@ -117,16 +117,21 @@ def test_duckdb_reads_the_table(
     record_property("agrees", "DuckDB")
 
 
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["version 2", "version 3"])
 @pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
-def test_the_catalog_of_a_dashboard_is_read(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_the_catalog_of_a_dashboard_is_read(
+    engine: str, has_vectors: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
     lake = open_lake(tmp_path)
-    table = make(lake, "id int, name string")
+    table = make(lake, "id int, name string", options=ON if has_vectors else "")
     lake.sql("create table db.plain (id int)")
     with running_dashboard(tmp_path / "warehouse", token=TOKEN) as dashboard:
         rest = {"rest": f"{dashboard.address}/iceberg", "token": TOKEN}
         for first in (0, 5):
             write(table, *numbers(first, 3))
+            if has_vectors:
+                delete_rows(table.logical, first)
             assert plain(ask(table, **rest)[1]) == plain(table.scan().to_arrow().to_pylist())
 
 

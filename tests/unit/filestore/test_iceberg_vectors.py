@@ -22,7 +22,9 @@ from iceberg_vector_tables import (
     upgraded,
 )
 from lakelog.errors import InvalidOption
+from lakelog.filestore.iceberg import deletion_vectors
 from lakelog.filestore.iceberg.export import IcebergExport
+from lakelog.filestore.iceberg.manifests import IcebergFiles
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -232,3 +234,54 @@ def test_the_system_table_says_which_files_readers_see(tmp_path: Path) -> None:
     assert newest["deletion_vectors"] == len(reader_of(table).deletes()) > 0
     assert newest["records"] == table.scan().to_arrow().num_rows
     assert newest["files_left_out"] > 0
+
+
+def test_manifests_without_numbers_are_made_again(tmp_path: Path) -> None:
+    lake = open_lake(tmp_path)
+    table = make(lake, "id int, name string")
+    for n in range(3):
+        write(table, *numbers(10 * n, 10))
+    path = Path(table.path) / "metadata" / "v3.metadata.json"
+    path.write_text(path.read_text().replace('"format-version": 2', '"format-version": 3, "next-row-id": 0'))
+    lake.sql(f"alter table db.t set tblproperties ({VERSION_3})")
+    table = lake.table("db.t")
+    write(table, *numbers(30, 10))
+    reader = check(table)
+    assert {r.stop - r.start for r in reader.row_numbers().values()} == {10}
+    assert sorted(n for r in reader.row_numbers().values() for n in r) == list(range(40))
+
+
+def test_a_file_that_another_writer_names_as_deletes_is_not_deleted(tmp_path: Path) -> None:
+    table = deletes(open_lake(tmp_path))
+    outside = tmp_path / "index-1"
+    outside.write_text("vectors")
+    with pytest.MonkeyPatch.context() as patched:
+        named = IcebergFiles.named_files
+        patched.setattr(IcebergFiles, "named_files", lambda files, name: {*named(files, name), f"file://{outside}"})
+        table.rollback_to(snapshot_id=3)
+    assert outside.exists()
+    check(table)
+
+
+def test_a_change_says_what_incremental_readers_must_know(tmp_path: Path) -> None:
+    table = make(open_lake(tmp_path), "id int, name string, primary key (id)", options=f"{ON}, 'bucket' = '1'")
+    write(table, *numbers(0, 6000))
+    table.compact()
+    write(table, *numbers(7000, 5))
+    table.compact(full=False)
+    write(table, *numbers(10, 5))
+    table.compact(full=False)
+    operations = [s["summary"]["operation"] for s in reader_of(table).metadata["snapshots"]]
+    assert operations == ["append"] * 5 + ["overwrite"]
+
+
+def test_a_commit_succeeds_when_its_vectors_cannot_be_exported(tmp_path: Path, caplog) -> None:
+    table = make(open_lake(tmp_path), "id int, name string", options=ON)
+    write(table, *numbers(0, 10))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(deletion_vectors, "puffin_file", lambda vectors: 1 / 0)
+        delete_rows(table.logical, 3)
+    assert "not up to date" in caplog.text
+    assert reader_of(table).version == 1
+    write(table, *numbers(10, 10))
+    check_numbers(check(table), {})

@@ -266,4 +266,6 @@ def _remove(files: IcebergFiles, before: Sequence[IcebergSnapshot], after: Seque
             above = min((s for s in after if s.id > old.id), key=lambda s: s.id, default=None)
             used = {name for s in (below, above) if s is not None for name in named(s.manifest_list)}
             unused |= {*named(old.manifest_list) - used, old.manifest_list}
-    files.delete(unused)
+    for location in unused:
+        with contextlib.suppress(LakelogError):
+            files.delete(location)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -153,10 +153,9 @@ class IcebergFiles:
         deletes = [e for m in manifests if m["content"] == DELETES for e in self.read_manifest(m)]
         return {m["manifest_path"] for m in manifests} | {e["data_file"]["file_path"] for e in deletes}
 
-    def delete(self, locations: Iterable[str]) -> None:
-        """Deletes Iceberg files; others are not touched. Raises Corrupt."""
-        for location in locations:
-            self.io.delete(self._path(location))
+    def delete(self, location: str) -> None:
+        """Deletes an Iceberg file. Raises Corrupt for another file, which is not touched."""
+        self.io.delete(self._path(location))
 
     def discard(self, manifests: Sequence[ManifestRecord]) -> None:
         """Forgets manifests that wait and that no list will name."""

@@ -73,7 +73,7 @@ class SnapshotMaker:
         data_files = {self.exported.location(e): e for e in picked}
         vectors = ExportedVectors(self.exported.manifests, self.files)
         vector_files = vectors.of(snapshot, data_files)
-        manifests, before = self._read_parent(parent)
+        manifests, before = self._read_parent(parent, draft)
         puffins = puffin_locations(before)
         wanted: set[Key] = {(name, None) for name in data_files}
         wanted |= {(puffins[f.source], name) for f in vector_files if f.source in puffins for name in f.vectors}
@@ -120,16 +120,21 @@ class SnapshotMaker:
             self.exported.check_readable(picked, target)
 
     def _read_parent(
-        self, parent: IcebergSnapshot | None
+        self, parent: IcebergSnapshot | None, draft: Draft
     ) -> tuple[list[tuple[ManifestRecord, list[Entry]]], dict[Key, Entry]]:
-        """The manifests of a parent with their entries, and all entries; nothing if one is unreadable."""
+        """The manifests of a parent with their entries, and all entries.
+
+        Nothing if one is unreadable, or if version 3 needs the numbers of rows and another writer gave them none.
+        """
         if parent is None:
             return [], {}
         try:
             found = [(m, self.files.read_manifest(m)) for m in self.files.read_list(parent.manifest_list)]
-            return found, {key_of(e): e for _, entries in found for e in entries}
         except LakelogError:
             return [], {}
+        before = {key_of(e): e for _, entries in found for e in entries}
+        has_numbers = all(e["data_file"].get("first_row_id") is not None for key, e in before.items() if key[1] is None)
+        return (found, before) if has_numbers or draft.first_row_id is None else ([], {})
 
     def _without(
         self, manifests: Sequence[tuple[ManifestRecord, list[Entry]]], removed: Collection[Key], draft: Draft
