@@ -16,7 +16,7 @@ from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
 Rows = list[dict[str, Any]]
-_ON = "'metadata.iceberg.storage' = 'table-location'"
+ON = "'metadata.iceberg.storage' = 'table-location'"
 
 
 def open_lake(place: Path) -> Lake:
@@ -27,7 +27,7 @@ def make(lake: Lake, columns: str, more: str = "", options: str = "") -> Table:
     """A table ``db.t`` with Iceberg metadata, and compactions only when they are asked for."""
     lake.sql(
         f"create table db.t ({columns}) using lakelog {more} "
-        f"tblproperties ({_ON}, 'write-only' = 'true'{', ' if options else ''}{options})"
+        f"tblproperties ({ON}, 'write-only' = 'true'{', ' if options else ''}{options})"
     )
     return lake.table("db.t")
 
@@ -213,7 +213,7 @@ def switched_on(lake: Lake) -> Table:
     lake.sql("create table db.t (id int, name string) using lakelog tblproperties ('write-only' = 'true')")
     for n in range(3):
         write(lake.table("db.t"), *numbers(n, 2))
-    lake.sql(f"alter table db.t set tblproperties ({_ON})")
+    lake.sql(f"alter table db.t set tblproperties ({ON})")
     table = lake.table("db.t")
     write(table, *numbers(10, 2))
     write(table, *numbers(12, 2))

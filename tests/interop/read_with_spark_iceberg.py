@@ -1,8 +1,8 @@
 """Reads tables by their Iceberg metadata with Iceberg's own reader in Spark: a JSON request a line.
 
 It runs with a PySpark that this reader has a jar for; its only argument is that jar. A request has ``table`` (its
-directory), or ``rest`` (a catalog with the table ``db.t``) and ``token``. It may have ``snapshot``, ``tag`` and
-``filter``. The rows go to the Parquet directory ``out``.
+directory), or ``rest`` (a catalog with the table ``db.t``) and ``token``. It may have ``snapshot``, ``tag``,
+``filter`` and ``columns``. The rows go to the Parquet directory ``out``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def answer(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
             reader = reader.option(option, request[name])
     rows = reader.load(request["table"])
     rows = rows.where(request["filter"]) if request.get("filter") else rows
+    rows = rows.selectExpr(*request["columns"]) if "columns" in request else rows
     rows.coalesce(1).write.mode("overwrite").parquet(request["out"])
     snapshots = spark.read.format("iceberg").load(f"{request['table']}#snapshots").select("snapshot_id").collect()
     refs = spark.read.format("iceberg").load(f"{request['table']}#refs").select("name", "snapshot_id").collect()

@@ -20,6 +20,7 @@ from dashboards import TOKEN, running_dashboard
 from golden.test_golden_scan import DATA
 from golden.test_golden_scan import TABLES as GOLDEN
 from iceberg_tables import TABLES, Rows, make, numbers, open_lake, plain, write
+from iceberg_vector_tables import ON, VECTOR_TABLES, VERSION_3, delete_rows
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
@@ -77,7 +78,7 @@ def reader(command: list[str], out: Path) -> Iterator[Ask]:
 
 
 @pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
-@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+@pytest.mark.parametrize("fill", [*TABLES, *VECTOR_TABLES], ids=lambda fill: fill.__name__)
 def test_the_table_its_tags_and_its_snapshots_are_read(
     fill: Callable[[Lake], Table],
     engine: str,
@@ -95,7 +96,7 @@ def test_the_table_its_tags_and_its_snapshots_are_read(
     assert answer["tags"] == {tag.name: tag.snapshot.id for tag in table.tags()}
     for tag in table.tags():
         assert plain(ask(table, tag=tag.name)[1]) == plain(table.scan(tag=tag.name).to_arrow().to_pylist())
-    if not table.primary_keys:
+    if not table.primary_keys or fill in VECTOR_TABLES:
         for at in set(answer["snapshots"]) & set(table.logical.store.snapshots.ids()):
             assert plain(ask(table, snapshot=at)[1]) == plain(table.scan(snapshot_id=at).to_arrow().to_pylist())
     for text in FILTERS.get(fill.__name__, ()):
@@ -104,7 +105,7 @@ def test_the_table_its_tags_and_its_snapshots_are_read(
     record_property("agrees", engine)
 
 
-@pytest.mark.parametrize("fill", TABLES, ids=lambda fill: fill.__name__)
+@pytest.mark.parametrize("fill", [*TABLES, *VECTOR_TABLES], ids=lambda fill: fill.__name__)
 def test_duckdb_reads_the_table(
     fill: Callable[[Lake], Table], ask: Ask, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -116,22 +117,27 @@ def test_duckdb_reads_the_table(
     record_property("agrees", "DuckDB")
 
 
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["version 2", "version 3"])
 @pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
-def test_the_catalog_of_a_dashboard_is_read(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_the_catalog_of_a_dashboard_is_read(
+    engine: str, has_vectors: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
     lake = open_lake(tmp_path)
-    table = make(lake, "id int, name string")
+    table = make(lake, "id int, name string", options=ON if has_vectors else "")
     lake.sql("create table db.plain (id int)")
     with running_dashboard(tmp_path / "warehouse", token=TOKEN) as dashboard:
         rest = {"rest": f"{dashboard.address}/iceberg", "token": TOKEN}
         for first in (0, 5):
             write(table, *numbers(first, 3))
+            if has_vectors:
+                delete_rows(table.logical, first)
             assert plain(ask(table, **rest)[1]) == plain(table.scan().to_arrow().to_pylist())
 
 
 REFUSED = {
-    "deletion_vectors": (InvalidOption, "version 2 cannot name deletion vectors"),
-    "sp_append_dv": (InvalidOption, "version 2 cannot name deletion vectors"),
+    "deletion_vectors": (InvalidOption, "'metadata.iceberg.format-version' = '3'"),
+    "sp_append_dv": (InvalidOption, "'metadata.iceberg.format-version' = '3'"),
     "types_avro": (UnsupportedFeature, "column 'tm' of type TIME"),
     "types_orc": (UnsupportedFeature, "column 'tm' of type TIME"),
     "types_parquet": (UnsupportedFeature, "column 'tm' of type TIME"),
@@ -176,6 +182,39 @@ def test_a_table_written_by_paimon_is_read_or_refused_with_the_reason(
     record_property("agrees", engine)
 
 
+@pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])
+@pytest.mark.parametrize("name", ["deletion_vectors", "sp_append_dv"])
+def test_deletion_vectors_written_by_paimon_are_read(
+    name: str,
+    engine: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
+    shutil.copytree(DATA / name, tmp_path / "warehouse")
+    lake = open_lake(tmp_path)
+    lake.sql(f"alter table g.{name} set tblproperties ('metadata.iceberg.storage' = 'table-location', {VERSION_3})")
+    table = lake.table(f"g.{name}")
+    table.create_tag("golden")
+    rows = ask(table, tag="golden")[1]
+    assert plain(rows) == plain(table.scan().to_arrow().to_pylist())
+    record_property("agrees", engine)
+
+
+def test_rows_have_the_same_numbers_in_later_snapshots(ask_spark: Ask, tmp_path: Path) -> None:
+    table = make(open_lake(tmp_path), "id int, name string", options=f"{ON}, 'manifest.merge-min-count' = '3'")
+    seen: dict[int, int] = {}
+    for n in range(5):
+        write(table, *numbers(10 * n, 10))
+        delete_rows(table.logical, 10 * n + 1)
+        rows = ask_spark(table, columns=["id", "_row_id"])[1]
+        found = {row["id"]: row["_row_id"] for row in rows}
+        assert len(set(found.values())) == len(found) == 9 * (n + 1)
+        assert seen.items() <= found.items()
+        seen = found
+
+
 def test_a_name_of_two_columns_waits_for_files_with_field_ids(ask: Ask, tmp_path: Path) -> None:
     shutil.copytree(DATA / "sp_evolve", tmp_path / "warehouse")
     lake = open_lake(tmp_path)
@@ -206,4 +245,7 @@ FILTERS = {
     "evolution": ("id > 3", "gone is null", "title = 'x'", "real < 1"),
     "not_a_number": ("real = 1.0", "wide = 0", "real is null", "wide < 5"),
     "keyed": ("id = 45", "name = 'newer'"),
+    "deletes": ("id in (3, 4, 5, 46)", "id > 30"),
+    "keyed_vectors": ("id = 145", "name = 'newest'", "id < 25"),
+    "partitioned_vectors": ("day = '2024-01-03'", "kind is null and id < 9", "id = 5"),
 }

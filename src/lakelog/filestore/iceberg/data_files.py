@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.parquet import has_field_ids
-from lakelog.filestore.iceberg.manifests import ADDED, Entry, partition_names, uri_of
-from lakelog.filestore.iceberg.schemas import atomic_type, raw_value, value_bytes
-from lakelog.filestore.metadata.levels import highest_level
-from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
+from lakelog.filestore.iceberg.manifests import ADDED, Draft, Entry, partition_names, uri_of
+from lakelog.filestore.iceberg.schemas import (
+    atomic_type,
+    check_readable_as,
+    iceberg_schema,
+    raw_value,
+    value_bytes,
+)
+from lakelog.filestore.metadata.levels import has_deletes, highest_level
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS as VECTOR_INDEX
+from lakelog.filestore.metadata.manifests import IndexManifests, Manifests
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.options.table import FILE_FORMAT
+from lakelog.options.iceberg import ICEBERG_VERSION, VECTORS_VERSION
+from lakelog.options.option import Options
+from lakelog.options.table import DELETION_VECTORS, FILE_FORMAT
 from lakelog.paimon.metadata.column_stats import stats_bounds
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
-from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 
+ALL_FILES: Final = "all"
+ABOVE_LEVEL_ZERO: Final = "above level 0"
+FULL_COMPACTION: Final = "last full compaction"
 _UNKNOWN_ROWS: Final = (None, 0)
 _WITH_IDS: Final[set[str]] = set()
 """Data files that are known to have field ids; only of tables in which a name is that of two columns."""
@@ -30,16 +42,32 @@ _WITH_IDS: Final[set[str]] = set()
 class ExportedFiles:
     """Selection of data files: all of a table without a primary key, else those of the highest level.
 
-    A full compaction writes that level, and its files in a bucket are together a state of the bucket (sheet 7).
+    A full compaction writes that level, and its files in a bucket are together a state of the bucket (sheet 7). With
+    deletion vectors each key has one row in all levels above 0, so these are selected.
     """
 
     manifests: Manifests
     schemas: Schemas
+    version: int
+
+    @property
+    def _names_vectors(self) -> bool:
+        return self.version >= VECTORS_VERSION
+
+    def shown(self, schema: TableSchema) -> str:
+        """Which files of a snapshot with this schema Iceberg's readers see."""
+        if not schema.is_keyed:
+            return ALL_FILES
+        has_vectors = Options(schema.options).need(DELETION_VECTORS) and self._names_vectors
+        return ABOVE_LEVEL_ZERO if has_vectors else FULL_COMPACTION
 
     def pick(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> list[ManifestEntry]:
         """Those of the entries whose files Iceberg's readers see."""
-        if not schema.is_keyed:
+        shown = self.shown(schema)
+        if shown == ALL_FILES:
             return list(entries)
+        if shown == ABOVE_LEVEL_ZERO:
+            return [e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET]
         lowest, tops = highest_level(schema), dict[tuple[bytes, int], int]()
         for e in entries:  # a bucket with files above the highest level was compacted when there were more levels
             bucket_key = e.partition, e.bucket
@@ -50,20 +78,40 @@ class ExportedFiles:
             if e.file.level == tops[e.partition, e.bucket] and e.file.delete_row_count in _UNKNOWN_ROWS
         ]
 
-    def check(self, entries: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
-        """Raises UnsupportedFeature if the files alone do not have the rows, or have another format."""
-        index = IndexManifests(self.manifests).entries(snapshot)
-        if any(entry.index_type == DELETION_VECTORS for entry in index):
-            raise UnsupportedFeature(
-                f"snapshot {snapshot.id} has deletion vectors, which Iceberg metadata of version 2 cannot name: "
-                "compact the table fully after 'deletion-vectors.enabled' = 'false'"
-            )
+    def check(self, entries: Sequence[ManifestEntry], snapshot: Snapshot, schema: TableSchema) -> None:
+        """Raises UnsupportedFeature if the files, without the rows in their vectors, do not have the rows.
+
+        Also for files of another format. ``schema`` is that of the snapshot.
+        """
+        shown, index = self.shown(schema), IndexManifests(self.manifests).entries(snapshot)
+        if any(entry.index_type == VECTOR_INDEX for entry in index):
+            if not self._names_vectors:
+                raise UnsupportedFeature(
+                    f"snapshot {snapshot.id} has deletion vectors, which Iceberg metadata of version 2 cannot name: "
+                    f"set '{ICEBERG_VERSION.key}' = '{VECTORS_VERSION}'"
+                )
+            if shown == FULL_COMPACTION:
+                raise UnsupportedFeature(
+                    f"snapshot {snapshot.id} has deletion vectors, and '{DELETION_VECTORS.key}' is 'false', so its "
+                    "rows must be merged: compact the table fully"
+                )
         for entry in entries:
             if not entry.file.file_name.endswith(f".{FILE_FORMAT.default}"):
                 raise UnsupportedFeature(
                     f"the data file {entry.file.file_name} is not a Parquet file, and has no field ids for Iceberg's "
                     f"readers: compact the table fully after '{FILE_FORMAT.key}' = '{FILE_FORMAT.default}'"
                 )
+            if shown == ABOVE_LEVEL_ZERO and has_deletes(entry.file):
+                raise UnsupportedFeature(
+                    f"the data file {entry.file.file_name} of level {entry.file.level} has rows that delete others, as "
+                    f"before '{DELETION_VECTORS.key}' was 'true': compact the table fully"
+                )
+
+    def check_readable(self, entries: Collection[ManifestEntry], schema: TableSchema) -> None:
+        """Raises UnsupportedFeature for a file that Iceberg's readers cannot read with this schema."""
+        current = iceberg_schema(schema)
+        for schema_id in {e.file.schema_id for e in entries}:
+            check_readable_as(iceberg_schema(self.schemas.get(schema_id)), current)
 
     def check_field_ids(self, entries: Sequence[ManifestEntry]) -> None:
         """Raises UnsupportedFeature for a file without field ids, whose columns are found by name."""
@@ -77,30 +125,38 @@ class ExportedFiles:
                 )
             _WITH_IDS.add(path)
 
-    def added(self, entry: ManifestEntry, snapshot_id: int, schema: TableSchema) -> Entry:
-        """The entry of a file that a snapshot adds; ``schema`` names the partition columns."""
+    def added(self, entry: ManifestEntry, draft: Draft) -> Entry:
+        """The entry of a file that a snapshot adds."""
         file = entry.file
-        values = [raw_value(value) for value in decode_partition(entry.partition, schema)]
-        return {
-            "status": ADDED,
-            "snapshot_id": snapshot_id,
-            "sequence_number": snapshot_id,
-            "file_sequence_number": snapshot_id,
-            "data_file": {
+        return new_entry(
+            entry,
+            draft,
+            {
                 "content": 0,
                 "file_path": self.location(entry),
                 "file_format": "PARQUET",
-                "partition": dict(zip(partition_names(schema), values, strict=True)),
                 "record_count": file.row_count,
                 "file_size_in_bytes": file.file_size,
                 **_column_statistics(file, self.schemas.get(file.schema_id)),
             },
-        }
+        )
 
     def location(self, entry: ManifestEntry) -> str:
         """The location of a data file, which is its identity in Iceberg."""
         paths = self.manifests.paths
         return uri_of(self.manifests.io.absolute(paths.data_file(entry.partition, entry.bucket, entry.file)))
+
+
+def new_entry(file: ManifestEntry, draft: Draft, data_file: Mapping[str, Any]) -> Entry:
+    """The entry of a data file, or of its deletion vector, that a snapshot adds."""
+    values = [raw_value(value) for value in decode_partition(file.partition, draft.schema)]
+    return {
+        "status": ADDED,
+        "snapshot_id": draft.id,
+        "sequence_number": draft.id,
+        "file_sequence_number": draft.id,
+        "data_file": {**data_file, "partition": dict(zip(partition_names(draft.schema), values, strict=True))},
+    }
 
 
 def _column_statistics(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:

@@ -6,34 +6,24 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.iceberg.data_files import ExportedFiles
-from lakelog.filestore.iceberg.manifests import DELETED, EXISTING, Entry, IcebergFiles, ManifestRecord, uri_of
-from lakelog.filestore.iceberg.name_mapping import NameMapping
-from lakelog.filestore.iceberg.schemas import Json, check_readable_as, iceberg_schema
-from lakelog.filestore.iceberg.table_metadata import (
-    COMMIT,
-    LEFT_OUT,
-    IcebergMetadata,
-    IcebergSnapshot,
-    MetadataFiles,
-    commit_text,
-)
+from lakelog.filestore.iceberg.manifests import IcebergFiles, uri_of
+from lakelog.filestore.iceberg.snapshots import SnapshotMaker, schemas_json
+from lakelog.filestore.iceberg.table_metadata import IcebergMetadata, IcebergSnapshot, MetadataFiles, next_row_id
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
-from lakelog.options.commit import MANIFEST_MERGE_COUNT
-from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION
+from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION, VECTORS_VERSION
 from lakelog.options.metrics import ICEBERG_FAILURES
 from lakelog.options.option import Options
-from lakelog.paimon.metadata.manifest import ManifestEntry
-from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 
 _LOG: Final = logging.getLogger("lakelog.iceberg")
@@ -43,8 +33,6 @@ _FILLED: Final = 20
 """Maximum earlier snapshots that one export adds after failed ones."""
 _KEPT_VERSIONS: Final = 10
 """Metadata files before the current one that stay, for readers that have opened one."""
-_MERGED_BYTES: Final = 8 << 20
-"""Manifests below this size are merged once there are many."""
 
 
 def is_exported(schema: TableSchema) -> bool:
@@ -74,8 +62,8 @@ class IcebergExport:
     """Keeps the Iceberg metadata in step with the main branch of one table.
 
     1 read the metadata that the hint names, and keep its snapshots that still exist · 2 make the manifests of the
-    others: of the newest, of those after the newest kept one, and of tags · 3 write manifests and manifest lists · 4
-    write the metadata file · 5 write the hint · 6 remove the files of removed snapshots. Readers see nothing before
+    others: of the newest, of those after the newest kept one, and of tags · 3 write manifests, lists and Puffin files ·
+    4 write the metadata file · 5 write the hint · 6 remove the files of removed snapshots. Readers see nothing before
     step 4. Each step may be repeated, also concurrently, so the next export repairs one that stopped half-way.
     """
 
@@ -94,9 +82,7 @@ class IcebergExport:
 
     def run(self) -> None:
         """Exports until the metadata are those of the newest snapshot. Raises LakelogError."""
-        options = Options(self.references.paths.schema.options)
-        options.need(ICEBERG_STORAGE)
-        options.need(ICEBERG_VERSION)
+        Options(self.references.paths.schema.options).need(ICEBERG_STORAGE)
         for _ in range(_ROUNDS):
             newest = self._snapshots.latest()
             if newest is None:
@@ -113,20 +99,31 @@ class IcebergExport:
         # 1
         base = None if hint is None else self._files.read(hint)
         kept = self._kept(base, newest, tags.values())
+        since = max(kept, default=newest.id - 1) + 1
+        schema = self._schemas.get(self._schemas.newest_id(newest.schema_id))
+        maker = self._maker(schema)
+        version = maker.files.version
+        if base is not None and base.version != version:
+            # the manifests of a version number all rows or none
+            since, kept = min(kept, default=newest.id), {}
         # 2
-        schema = self._current_schema(newest, newest.id in kept)
-        made = self._missing(newest, tags.values(), kept, schema)
+        if newest.id in kept:
+            schema = self._readable_schema(newest, schema, maker.exported)
+        free_row_id = 0 if base is None else base.next_row_id
+        made = self._missing(newest, tags.values(), kept, since, schema, maker, free_row_id)
         # 3
-        self._iceberg.flush()
+        maker.files.flush()
         # 4
         metadata = IcebergMetadata(
-            new_uuid() if base is None else base.table_uuid,
+            new_uuid() if base is None or base.version > version else base.table_uuid,
             self._location,
             newest.id,
             tuple(sorted(made.values(), key=lambda s: s.id)),
             {name: snapshot.id for name, snapshot in tags.items() if snapshot.id in made},
-            self._schemas_json(schema, made.values()),
+            schemas_json(self._schemas, schema, {s.schema_id for s in made.values()}),
             0 if base is None else base.last_column_id,
+            version,
+            next_row_id(free_row_id, made.values()),
         )
         data = metadata.to_json(schema)
         path = self._files.path(newest.id)
@@ -141,25 +138,26 @@ class IcebergExport:
         # 6
         self._retire(newest.id, hint)
         if base is not None:
-            self._remove(base.snapshots, metadata.snapshots)
+            _remove(maker.files, base.snapshots, metadata.snapshots)
 
     # the snapshots
 
-    def _current_schema(self, newest: Snapshot, is_kept: bool) -> TableSchema:
-        """The newest schema; of a kept snapshot its own one if Iceberg's readers cannot apply the newest."""
-        schema = self._schemas.get(self._schemas.newest_id(newest.schema_id))
-        if is_kept and schema.id != newest.schema_id:
-            written = self._schemas.get(newest.schema_id)
+    def _maker(self, schema: TableSchema) -> SnapshotMaker:
+        """Makes snapshots of the version of the newest schema: another process may have altered the table."""
+        version = Options(schema.options).need(ICEBERG_VERSION)
+        io, paths = self.references.io, self.references.paths
+        exported = ExportedFiles(self.references.manifests, self._schemas, version)
+        return SnapshotMaker(exported, IcebergFiles(io, paths, version))
+
+    def _readable_schema(self, newest: Snapshot, schema: TableSchema, exported: ExportedFiles) -> TableSchema:
+        """The newest schema; that of the kept snapshot if Iceberg's readers cannot apply the newest."""
+        written = self._schemas.get(newest.schema_id)
+        if schema.id != written.id:
             try:
-                self._check_readable(self._exported.pick(self.references.manifests.live(newest), written), schema)
+                exported.check_readable(exported.pick(self.references.manifests.live(newest), written), schema)
             except UnsupportedFeature:
                 return written
         return schema
-
-    def _check_readable(self, entries: Collection[ManifestEntry], schema: TableSchema) -> None:
-        current = iceberg_schema(schema)
-        for schema_id in {e.file.schema_id for e in entries}:
-            check_readable_as(iceberg_schema(self._schemas.get(schema_id)), current)
 
     def _kept(
         self, base: IcebergMetadata | None, newest: Snapshot, tagged: Collection[Snapshot]
@@ -186,13 +184,15 @@ class IcebergExport:
         newest: Snapshot,
         tagged: Collection[Snapshot],
         kept: dict[int, IcebergSnapshot],
+        since: int,
         schema: TableSchema,
+        maker: SnapshotMaker,
+        free_row_id: int,
     ) -> dict[int, IcebergSnapshot]:
-        """The kept Iceberg snapshots and those that have to be made."""
+        """The kept Iceberg snapshots and those that have to be made: those from ``since`` on, and those of tags."""
         found = dict(kept)
-        last = max(kept, default=newest.id - 1)
         wanted = {snapshot.id: snapshot for snapshot in tagged if snapshot.id <= newest.id}
-        for at in range(max(last + 1, newest.id - _FILLED), newest.id):
+        for at in range(max(since, newest.id - _FILLED), newest.id):
             snapshot = self._existing(at)
             if snapshot is not None:
                 wanted[at] = snapshot
@@ -200,102 +200,15 @@ class IcebergExport:
         for at, snapshot in sorted(wanted.items()):
             if at in found:
                 continue
+            number = next_row_id(free_row_id, found.values()) if maker.files.version >= VECTORS_VERSION else None
             try:
-                found[at] = self._make(snapshot, found, schema if at == newest.id else None)
+                parent = found.get(max((n for n in found if n < at), default=-1))
+                found[at] = maker.make(snapshot, parent, number, schema if at == newest.id else None)
             except UnsupportedFeature:
                 # without an older snapshot, Iceberg's readers miss a point in the past and no row
                 if at == newest.id:
                     raise
         return found
-
-    def _make(
-        self, snapshot: Snapshot, found: dict[int, IcebergSnapshot], current: TableSchema | None
-    ) -> IcebergSnapshot:
-        """Makes the manifests of a snapshot; ``current`` is the schema of the table if it is the newest one."""
-        parent = found.get(max((at for at in found if at < snapshot.id), default=-1))
-        written = self._schemas.get(snapshot.schema_id)
-        live = self.references.manifests.live(snapshot)
-        exported = self._exported.pick(live, written)
-        self._exported.check(exported, snapshot)
-        if current is not None and NameMapping.of(self._schemas_json(current, ())).is_ambiguous:
-            self._exported.check_field_ids(exported)
-        for target in {written.id: written, **({} if current is None else {current.id: current})}.values():
-            self._check_readable(exported, target)
-        files = {self._exported.location(e): e for e in exported}
-        manifests, before = self._read_parent(parent)
-        removed = before.keys() - files.keys()
-        carried = self._without(manifests, before, removed, snapshot.id, written)
-        new = [self._exported.added(e, snapshot.id, written) for name, e in files.items() if name not in before]
-        if new:
-            carried.append(self._iceberg.write_manifest(new, snapshot.id, written))
-        carried = self._merged(carried, snapshot.id, written)
-        rows = sum(e.file.row_count for e in exported)
-        summary = {
-            "operation": _operation(snapshot, bool(removed)),
-            "added-data-files": str(len(new)),
-            "deleted-data-files": str(len(removed)),
-            "total-data-files": str(len(exported)),
-            "total-records": str(rows),
-            "total-files-size": str(sum(e.file.file_size for e in exported)),
-            "total-delete-files": "0",
-            "total-position-deletes": "0",
-            "total-equality-deletes": "0",
-            LEFT_OUT: str(len(live) - len(exported)),
-            COMMIT: commit_text(snapshot),
-        }
-        parent_id = None if parent is None else parent.id
-        location = self._iceberg.write_list(carried, snapshot.id, parent_id)
-        return IcebergSnapshot(snapshot.id, parent_id, snapshot.time_millis, written.id, location, summary)
-
-    def _read_parent(
-        self, parent: IcebergSnapshot | None
-    ) -> tuple[list[tuple[ManifestRecord, list[Entry]]], dict[str, Entry]]:
-        """The manifests of a parent with their entries, and all entries by location; nothing if one is unreadable."""
-        if parent is None:
-            return [], {}
-        try:
-            found = [(m, self._iceberg.read_manifest(m)) for m in self._iceberg.read_list(parent.manifest_list)]
-            return found, {e["data_file"]["file_path"]: e for _, entries in found for e in entries}
-        except LakelogError:
-            return [], {}
-
-    def _without(
-        self,
-        manifests: Sequence[tuple[ManifestRecord, list[Entry]]],
-        before: dict[str, Entry],
-        removed: Collection[str],
-        snapshot_id: int,
-        schema: TableSchema,
-    ) -> list[ManifestRecord]:
-        """The manifests of the parent, written again where a file is removed."""
-        out = []
-        for manifest, entries in manifests:
-            if not any(e["data_file"]["file_path"] in removed for e in entries):
-                out.append(manifest)
-                continue
-            rewritten = [
-                {**e, "status": DELETED, "snapshot_id": snapshot_id}
-                if e["data_file"]["file_path"] in removed
-                else {**e, "status": EXISTING}
-                for e in entries
-            ]
-            out.append(self._iceberg.write_manifest(rewritten, snapshot_id, schema))
-        return out
-
-    def _merged(self, manifests: list[ManifestRecord], snapshot_id: int, schema: TableSchema) -> list[ManifestRecord]:
-        """The same files with the small manifests merged, once there are many."""
-        small = [m for m in manifests if m["manifest_length"] < _MERGED_BYTES and not _deletes(m, snapshot_id)]
-        if len(small) < Options(self.references.paths.schema.options).need(MANIFEST_MERGE_COUNT):
-            return manifests
-        entries = [
-            e if e["snapshot_id"] == snapshot_id else {**e, "status": EXISTING}
-            for m in small
-            for e in self._iceberg.read_manifest(m)
-        ]
-        # those of earlier snapshots, which this export may also have made, are in the lists of these
-        self._iceberg.discard([m for m in small if m["added_snapshot_id"] == snapshot_id])
-        others = [m for m in manifests if not any(m is other for other in small)]
-        return [*others, self._iceberg.write_manifest(entries, snapshot_id, schema)]
 
     # removal
 
@@ -314,37 +227,7 @@ class IcebergExport:
             if version > 0:
                 self.references.io.delete(self._files.path(version))
 
-    def _remove(self, before: Sequence[IcebergSnapshot], after: Sequence[IcebergSnapshot]) -> None:
-        """Deletes the manifests and lists of removed snapshots.
-
-        A manifest is in the lists of consecutive snapshots. So one that the neighbours do not name is named by none.
-        """
-        names = {snapshot.manifest_list for snapshot in after}
-        for old in before:
-            if old.manifest_list in names:
-                continue
-            with contextlib.suppress(LakelogError):
-                below = max((s for s in after if s.id <= old.id), key=lambda s: s.id, default=None)
-                above = min((s for s in after if s.id > old.id), key=lambda s: s.id, default=None)
-                used = {
-                    m for s in (below, above) if s is not None for m in self._iceberg.named_manifests(s.manifest_list)
-                }
-                mine = self._iceberg.named_manifests(old.manifest_list)
-                self._iceberg.delete([*(mine - used), old.manifest_list])
-
     # what it reads
-
-    def _schemas_json(self, current: TableSchema, snapshots: Collection[IcebergSnapshot]) -> tuple[Json, ...]:
-        """All schemas; one that Iceberg cannot express and that no snapshot names is left out."""
-        needed = {current.id, *(s.schema_id for s in snapshots)}
-        out = []
-        for schema in self._schemas.own(range(current.id + 1)):
-            try:
-                out.append(iceberg_schema(schema))
-            except LakelogError:
-                if schema.id in needed:
-                    raise
-        return tuple(out)
 
     def _tags(self) -> dict[str, Snapshot]:
         """The tags; Iceberg's branch has the name ``main``, so a tag of this name is left out."""
@@ -363,24 +246,26 @@ class IcebergExport:
         return Schemas(self.references.io, self.references.paths)
 
     @cached_property
-    def _exported(self) -> ExportedFiles:
-        return ExportedFiles(self.references.manifests, self._schemas)
-
-    @cached_property
-    def _iceberg(self) -> IcebergFiles:
-        return IcebergFiles(self.references.io, self.references.paths)
-
-    @cached_property
     def _files(self) -> MetadataFiles:
         return MetadataFiles(self.references.io, self.references.paths)
 
 
-def _deletes(manifest: ManifestRecord, snapshot_id: int) -> bool:
-    """Returns whether a manifest says what this snapshot has removed."""
-    return bool(manifest["deleted_files_count"]) and manifest["added_snapshot_id"] == snapshot_id
+def _remove(files: IcebergFiles, before: Sequence[IcebergSnapshot], after: Sequence[IcebergSnapshot]) -> None:
+    """Deletes the manifests, lists and Puffin files of removed snapshots.
 
-
-def _operation(snapshot: Snapshot, has_removed: bool) -> str:
-    if not has_removed:
-        return "append"
-    return "replace" if snapshot.commit_kind == COMPACT else "overwrite"
+    Consecutive snapshots name a file. So one that the neighbours do not name is named by none.
+    """
+    names = {snapshot.manifest_list for snapshot in after}
+    named = cache(files.named_files)
+    unused: set[str] = set()
+    for old in before:
+        if old.manifest_list in names:
+            continue
+        with contextlib.suppress(LakelogError):
+            below = max((s for s in after if s.id <= old.id), key=lambda s: s.id, default=None)
+            above = min((s for s in after if s.id > old.id), key=lambda s: s.id, default=None)
+            used = {name for s in (below, above) if s is not None for name in named(s.manifest_list)}
+            unused |= {*named(old.manifest_list) - used, old.manifest_list}
+    for location in unused:
+        with contextlib.suppress(LakelogError):
+            files.delete(location)

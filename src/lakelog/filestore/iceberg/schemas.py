@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
-from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION
+from lakelog.options.iceberg import DISABLED, ICEBERG_STORAGE, ICEBERG_VERSION, VECTORS_VERSION
 from lakelog.options.option import Options
 from lakelog.options.table import DELETION_VECTORS, FILE_FORMAT, FILE_FORMAT_PER_LEVEL, levels_of
 from lakelog.paimon.schema.schema import TableSchema
@@ -22,7 +22,7 @@ from lakelog.paimon.types.variant import is_variant
 
 FIRST_PARTITION_ID: Final = 1000
 _DIGITS_OF_MICROS: Final = 6
-"""Timestamps with more digits need version 3 of Iceberg."""
+"""Timestamps with more digits are INT96 in a Parquet file, which has no type of nanoseconds in Iceberg."""
 _PLAIN: Final = {
     "BOOLEAN": "boolean",
     "TINYINT": "int",
@@ -51,7 +51,7 @@ Json = dict[str, Any]
 def iceberg_schema(schema: TableSchema) -> Json:
     """The Iceberg schema of a table's schema, with the field ids of its Parquet files.
 
-    Raises UnsupportedFeature for a column of a type that version 2 does not have.
+    Raises UnsupportedFeature for a column of a type that is not exported.
     """
     fields = []
     for field, column in zip(file_schema(schema.fields), schema.fields, strict=True):
@@ -61,7 +61,7 @@ def iceberg_schema(schema: TableSchema) -> Json:
 
 
 def atomic_type(kind: DataType) -> str | None:
-    """The Iceberg type of a column without parts; None for nested types and types that version 2 does not have."""
+    """The Iceberg type of a column without parts; None for nested types and types that are not exported."""
     if not isinstance(kind, AtomicType):
         return None
     if kind.root == "DECIMAL":
@@ -74,19 +74,22 @@ def atomic_type(kind: DataType) -> str | None:
 def check_exportable(schema: TableSchema) -> None:
     """Checks that Iceberg's readers can read a table with this schema; without Iceberg metadata, all are fine.
 
-    Called for CREATE TABLE and ALTER TABLE. Raises UnsupportedFeature for a column of a type that version 2 does not
-    have, InvalidOption for another option that it does not go with.
+    Called for CREATE TABLE and ALTER TABLE. Raises UnsupportedFeature for a column of a type that is not
+    exported, InvalidOption for another option that it does not go with.
     """
     options = Options(schema.options)
     if options.need(ICEBERG_STORAGE) == DISABLED:
         return
-    options.need(ICEBERG_VERSION)
+    version = options.need(ICEBERG_VERSION)
     iceberg_schema(schema)
     for number, key in enumerate(schema.partition_keys):
         avro_type(schema.field(key).type, number)
     formats = {options.need(FILE_FORMAT), *levels_of(FILE_FORMAT_PER_LEVEL, options).values()} - {FILE_FORMAT.default}
-    if options.need(DELETION_VECTORS):
-        raise _contradiction(options, f"'{DELETION_VECTORS.key}' = 'true': version 2 cannot name deletion vectors")
+    if options.need(DELETION_VECTORS) and version < VECTORS_VERSION:
+        raise InvalidOption(
+            f"option '{DELETION_VECTORS.key}' = 'true' does not go with Iceberg metadata of version {version}, which "
+            f"cannot name deletion vectors. Set '{ICEBERG_VERSION.key}' = '{VECTORS_VERSION}'"
+        )
     if formats:
         key = FILE_FORMAT_PER_LEVEL.key if options.need(FILE_FORMAT) == FILE_FORMAT.default else FILE_FORMAT.key
         raise _contradiction(options, f"'{key}' = '{options[key]}': only Parquet files have field ids for its readers")
@@ -144,7 +147,7 @@ def _type(kind: pa.DataType, column: str) -> str | Json:
     word = "TIMESTAMP(7) to (9)" if pa.types.is_timestamp(kind) else "TIME" if pa.types.is_time(kind) else str(kind)
     word = "VARIANT" if is_variant(kind) else word
     raise UnsupportedFeature(
-        f"column '{column}' of type {word} cannot be read through Iceberg metadata of version 2: leave out the column, "
+        f"column '{column}' of type {word} cannot be read through Iceberg metadata: leave out the column, "
         "or set 'metadata.iceberg.storage' = 'disabled'"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from lakelog.filestore.iceberg.name_mapping import NAME_MAPPING, NameMapping
 from lakelog.filestore.iceberg.schemas import FIRST_PARTITION_ID, Json, highest_id, partition_spec
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.iceberg import VECTORS_VERSION, VERSIONS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -22,6 +23,8 @@ COMMIT: Final = "paimon-commit-identity"
 """Key in the summary of an Iceberg snapshot: the commit that it was made of."""
 LEFT_OUT: Final = "lakelog-files-left-out"
 """Key in that summary: number of live data files that Iceberg's readers do not see."""
+SHOWN: Final = "lakelog-files-shown"
+"""Key in that summary: which data files these readers see."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class IcebergSnapshot:
     schema_id: int
     manifest_list: str
     summary: Mapping[str, str]
+    first_row_id: int | None = None
+    """The number of the first row that it adds; None in version 2."""
+    added_rows: int = 0
 
     def is_of(self, snapshot: Snapshot) -> bool:
         """Returns whether it was made of this snapshot, and not of one with its number before a rollback."""
@@ -44,6 +50,8 @@ class IcebergSnapshot:
         out: Json = {"sequence-number": self.id, "snapshot-id": self.id}
         if self.parent is not None:
             out["parent-snapshot-id"] = self.parent
+        if self.first_row_id is not None:
+            out |= {"first-row-id": self.first_row_id, "added-rows": self.added_rows}
         return out | {
             "timestamp-ms": self.time_millis,
             "summary": dict(self.summary),
@@ -54,7 +62,7 @@ class IcebergSnapshot:
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> IcebergSnapshot:
         """Reads an object of ``snapshots``."""
-        parent = found.get("parent-snapshot-id")
+        parent, number = found.get("parent-snapshot-id"), found.get("first-row-id")
         return IcebergSnapshot(
             int(found["snapshot-id"]),
             None if parent is None else int(parent),
@@ -62,6 +70,8 @@ class IcebergSnapshot:
             int(found["schema-id"]),
             str(found["manifest-list"]),
             {str(key): str(value) for key, value in found["summary"].items()},
+            None if number is None else int(number),
+            int(found.get("added-rows", 0)),
         )
 
 
@@ -76,14 +86,19 @@ class IcebergMetadata:
     tags: Mapping[str, int]
     schemas: tuple[Json, ...]
     last_column_id: int
+    version: int = 2
+    next_row_id: int = 0
+    """Above the numbers of all rows, also of removed snapshots; 0 in version 2."""
 
     def to_json(self, schema: TableSchema) -> bytes:
         """The bytes of the metadata file; ``schema`` is the current one."""
         spec = partition_spec(schema)
         times = self._times()
+        numbers = {"next-row-id": self.next_row_id} if self.version >= VECTORS_VERSION else {}
         return orjson.dumps(
             {
-                "format-version": 2,
+                "format-version": self.version,
+                **numbers,
                 "table-uuid": self.table_uuid,
                 "location": self.location,
                 "last-sequence-number": max(s.id for s in self.snapshots),
@@ -122,8 +137,9 @@ class IcebergMetadata:
         """Reads a metadata file. Raises Corrupt."""
         try:
             found = orjson.loads(data)
-            if found["format-version"] != 2:
-                raise Corrupt(f"Iceberg metadata of version {found['format-version']}")
+            version = found["format-version"]
+            if version not in VERSIONS:
+                raise Corrupt(f"Iceberg metadata of version {version}")
             snapshots = tuple(IcebergSnapshot.from_json(s) for s in found["snapshots"])
             tags = {
                 str(name): int(ref["snapshot-id"])
@@ -138,9 +154,16 @@ class IcebergMetadata:
                 tags,
                 tuple(found["schemas"]),
                 int(found["last-column-id"]),
+                version,
+                int(found["next-row-id"]) if version >= VECTORS_VERSION else 0,
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
             raise Corrupt(f"not an Iceberg metadata file: {why!r}") from None
+
+
+def next_row_id(free: int, snapshots: Iterable[IcebergSnapshot]) -> int:
+    """The first number from ``free`` on that no row of the snapshots has."""
+    return max((free, *(s.first_row_id + s.added_rows for s in snapshots if s.first_row_id is not None)))
 
 
 def commit_text(snapshot: Snapshot) -> str:

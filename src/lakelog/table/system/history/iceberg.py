@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from lakelog.filestore.iceberg.table_metadata import LEFT_OUT, MetadataFiles
+from lakelog.filestore.iceberg.table_metadata import LEFT_OUT, SHOWN, MetadataFiles
 from lakelog.paimon.types.types import AtomicType
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
@@ -19,11 +19,13 @@ class IcebergSnapshots(MetadataTable):
         ("snapshot_id", needed(LONG)),
         ("is_current", needed(_YES)),
         ("is_complete", _YES),
+        ("files_shown", TEXT),
         ("commit_time", needed(TIME)),
         ("schema_id", needed(LONG)),
         ("data_files", LONG),
         ("records", LONG),
         ("files_left_out", LONG),
+        ("deletion_vectors", LONG),
         ("tags", TEXT),
         ("manifest_list", needed(TEXT)),
     )
@@ -37,16 +39,20 @@ class IcebergSnapshots(MetadataTable):
         if metadata is None:
             return
         for snapshot in metadata.snapshots:
-            left_out = _number(snapshot.summary.get(LEFT_OUT))
+            summary = snapshot.summary
+            left_out, rows = _number(summary.get(LEFT_OUT)), _number(summary.get("total-records"))
+            deleted = _number(summary.get("total-position-deletes"))
             yield (
                 snapshot.id,
                 snapshot.id == metadata.current,
                 None if left_out is None else left_out == 0,
+                summary.get(SHOWN),
                 local_time(snapshot.time_millis),
                 snapshot.schema_id,
-                _number(snapshot.summary.get("total-data-files")),
-                _number(snapshot.summary.get("total-records")),
+                _number(summary.get("total-data-files")),
+                None if rows is None or deleted is None else rows - deleted,
                 left_out,
+                _number(summary.get("total-delete-files")),
                 ", ".join(sorted(name for name, at in metadata.tags.items() if at == snapshot.id)) or None,
                 snapshot.manifest_list,
             )
