@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
+from lakelog.filestore.read.changes import lowest_level_told
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
@@ -126,19 +127,28 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
 
 
 def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes]) -> None:
-    """Drops the files of partitions without a visible row. Raises CommitConflict if others commit meanwhile."""
-    read = merged_on_read(table).store
-    checked = table.store.latest_snapshot()
+    """Drops the files of those partitions that have no visible row. Raises CommitConflict if they change meanwhile.
+
+    Files that a compaction reads to produce the changelog stay, because it has the deletes.
+    """
+    read, checked = merged_on_read(table).store, table.store.latest_snapshot()
     splits = read.plan(checked, partitions=partitions)
-    if not splits or any(batch.num_rows for split in splits for batch in read.read_split(split)):
+    kept = {s.partition for s in splits if any(batch.num_rows for batch in read.read_split(s))}
+    files = table.store.live_entries(checked, partitions)
+    kept |= {e.partition for e in files if e.file.level < lowest_level_told(table.schema)}
+    emptied = frozenset(e.partition for e in files) - kept
+    if not emptied:
         return
 
+    def names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, str]]:
+        return {(e.partition, e.file.file_name) for e in entries if e.partition in emptied}
+
     def unchanged(latest: Snapshot | None) -> Mapping[str, str]:
-        if latest is None or checked is None or latest.id != checked.id:
-            raise CommitConflict(f"table {table.name}: another writer has committed meanwhile")
+        if names(table.store.live_entries(latest, emptied)) != names(files):
+            raise CommitConflict(f"table {table.name}: another writer has changed the partitions meanwhile")
         return carried_state(table.store, latest)
 
-    _drop_files(table, partitions, unchanged)
+    _drop_files(table, emptied, unchanged)
 
 
 def _drop_files(
