@@ -152,3 +152,16 @@ def test_rows_of_other_partitions_do_not_keep_the_files_of_a_dropped_one(
     check(table, [(2, "new"), (4, "older"), (5, "new")])
     live = table.logical.store.live_entries(table.latest_snapshot())
     assert len({entry.partition for entry in live}) == 2
+
+
+def test_a_stream_that_reads_overwrites_does_not_get_the_rows_of_a_dropped_partition_again(tmp_path: Path) -> None:
+    table = by_day(tmp_path)
+    table.drop_partitions([{"name": "old"}])
+    found: dict[int, str] = {}
+    for plan in table.stream_plan(from_snapshot=1, options={"streaming-read-overwrite": "true"}):
+        for row in plan.to_arrow().to_pylist():
+            if row["_row_kind"][0] == "+":
+                found[row["id"]] = row["name"]
+            else:
+                found.pop(row["id"], None)
+    assert found == {2: "new"}

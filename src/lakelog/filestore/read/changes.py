@@ -114,7 +114,7 @@ def producer_of(schema: TableSchema) -> str:
     return options.need(CHANGELOG_PRODUCER) if options.need(CHANGE_TRACKING) else "none"
 
 
-def lowest_level_told(schema: TableSchema) -> int:
+def lowest_changelog_level(schema: TableSchema) -> int:
     """The lowest level that the changelog of a table with a key covers: a compaction into it produces the changelog."""
     return {"lookup": 1, "full-compaction": highest_level(schema)}.get(producer_of(schema), 0)
 
