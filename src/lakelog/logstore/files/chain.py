@@ -105,7 +105,7 @@ class SegmentChain:
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
         self._ahead, self._floor_read = -1, (float("-inf"), 0)
-        self._confirmed_s = float("-inf")
+        self._confirmed_s = self._deleted_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
 
@@ -270,7 +270,8 @@ class SegmentChain:
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
         """Moves the floor behind the segments before ``cutoff_ms`` whose records all are below ``floors``.
 
-        The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor.
+        The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor,
+        unless this client has deleted some within that time.
         A suspended appender that then creates one of them again reads the floor before it acknowledges the append.
         """
         floor, newest = self.floor, self.newest()
@@ -285,6 +286,9 @@ class SegmentChain:
             with suppress(CommitUnknown):  # the floor is read again
                 self._io.create(self._floor_path(floor.number), moved)
             self._write_hint()
+        if monotonic_s() - self._deleted_s < DELETE_AFTER_MS / 1000:
+            return  # the listings grow with the age of the log
+        self._deleted_s = monotonic_s()
         kept = self._long_expired()
         for file in self._io.list(f"{self._root}/segments") if kept else ():
             if file.name.isdecimal() and int(file.name) < kept:
