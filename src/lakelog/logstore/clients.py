@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -28,11 +29,19 @@ class _Clients(threading.local):
         self.process = os.getpid()
         self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_MOST)
         self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_MOST)
+        _OF_THREADS.update({id(held): held for held in (self.appenders, self.readers)})
 
 
+_OF_THREADS: Final[WeakValueDictionary[int, object]] = WeakValueDictionary()
+"""The clients of all threads."""
 _CLIENTS: Final = _Clients()
 _OF_PARENTS: Final[list[object]] = []
 """The clients that a fork has copied. Its parent uses them: they are neither used nor freed here."""
+# a forked process frees what belonged to the other threads
+os.register_at_fork(
+    before=lambda: _OF_PARENTS.append([held() for held in _OF_THREADS.valuerefs()]),
+    after_in_parent=lambda: _OF_PARENTS.pop(),
+)
 
 
 def appender_for(location: LogLocation) -> LogAppender:
@@ -61,7 +70,6 @@ def drop_clients() -> None:
 
 def _own() -> _Clients:
     if _CLIENTS.process != os.getpid():
-        _OF_PARENTS.append((_CLIENTS.appenders, _CLIENTS.readers))
         _CLIENTS.drop()
     return _CLIENTS
 

@@ -71,3 +71,24 @@ def test_a_forked_process_opens_its_own(logs: list[LogLocation]) -> None:
         os._exit(0 if reader_for(logs[0]) is not mine else 1)
     assert os.waitpid(process, 0)[1] == 0
     assert reader_for(logs[0]) is mine
+
+
+def test_a_forked_process_leaves_the_clients_of_the_other_threads_open(logs: list[LogLocation], tmp_path: Path) -> None:
+    """Closing an SQLite connection that a fork has copied may undo what its parent writes."""
+    opened, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        reader_for(logs[0])
+        opened.set()
+        done.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    opened.wait()
+    process = os.fork()
+    if not process:
+        os._exit(0 if open_logs(tmp_path) == {"0"} else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(process, 0)[1] == 0
+    assert open_logs(tmp_path) == set()

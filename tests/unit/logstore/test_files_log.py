@@ -128,6 +128,16 @@ def test_expired_segments_are_deleted_when_no_reader_relies_on_them_any_more(loc
     assert everything(SYSTEM.reader(location)) == [b"4"]
 
 
+def test_expiry_after_each_append_lists_nothing_each_time(location: LogLocation) -> None:
+    plan, writer = FaultPlan(counted=READS | {"list"}), SYSTEM.appender(location)
+    expiring = SegmentChain(replace(location, storage=FaultyFileIO(LocalFileIO(), plan)))
+    for number in range(4):
+        append(writer, [b"%d" % number])
+        expiring.expire(now_ms() + 60_000)
+    assert expiring.floor.number == 3
+    assert len([call for call in plan.calls if call.name == "list" and "/floors" in call.path]) == 1
+
+
 @pytest.mark.parametrize("clock", ["monotonic_s", "now_ms"])
 def test_a_reader_looks_at_the_floor_again_after_it_was_suspended(
     location: LogLocation, monkeypatch: pytest.MonkeyPatch, clock: str

@@ -75,12 +75,12 @@ def test_the_log_ends_with_the_committed_row_after_another_writer_of_the_key_gav
     assert folded(table) == files(table, **UNION) == [(1, "new")]
 
 
-def by_day(tmp_path: Path) -> Table:
+def by_day(tmp_path: Path, more: str = "") -> Table:
     """A table whose rows have their partition as name: one of ``old``, and one of ``new``."""
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (id int, name string, primary key (id, name)) using lakelog partitioned by (name) "
-        "tblproperties ('log-store.enabled' = 'true')"
+        f"tblproperties ('log-store.enabled' = 'true'{more})"
     )
     table = lake.table("db.t")
     write(table, 1, name="old")
@@ -118,3 +118,50 @@ def test_a_row_that_comes_while_the_files_of_its_partition_are_dropped_stays(
     monkeypatch.setattr(overwrite, "_drop_files", beside_a_writer)
     table.drop_partitions([{"name": "old"}])
     check(table, [(2, "new"), (9, "old")])
+
+
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_the_changelog_of_the_files_has_the_deletes_of_a_dropped_partition(tmp_path: Path, producer: str) -> None:
+    table = by_day(tmp_path, f", 'changelog-producer' = '{producer}', 'write-only' = 'true'")
+    table.compact(full=True)
+    assert table.drop_partitions([{"name": "old"}]) is not None
+    table.compact(full=True)
+    newest = table.latest_snapshot()
+    assert newest is not None
+    assert newest.changelog_record_count == 1
+    check(table, [(2, "new")])
+
+
+def test_rows_of_other_partitions_do_not_keep_the_files_of_a_dropped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream commits all the time, also late rows into another old partition."""
+    table, drop = by_day(tmp_path), overwrite._drop_files
+    write(table, 3, name="older")
+
+    def beside_a_writer(*given: Any) -> Any:
+        write(table, 5, name="new")
+        return drop(*given)
+
+    def late_row() -> None:
+        monkeypatch.setattr(overwrite, "_drop_files", beside_a_writer)
+        write(table, 4, name="older")
+
+    after_its_commit(monkeypatch, late_row)
+    table.drop_partitions([{"name": "old"}, {"name": "older"}])
+    check(table, [(2, "new"), (4, "older"), (5, "new")])
+    live = table.logical.store.live_entries(table.latest_snapshot())
+    assert len({entry.partition for entry in live}) == 2
+
+
+def test_a_stream_that_reads_overwrites_does_not_get_the_rows_of_a_dropped_partition_again(tmp_path: Path) -> None:
+    table = by_day(tmp_path)
+    table.drop_partitions([{"name": "old"}])
+    found: dict[int, str] = {}
+    for plan in table.stream_plan(from_snapshot=1, options={"streaming-read-overwrite": "true"}):
+        for row in plan.to_arrow().to_pylist():
+            if row["_row_kind"][0] == "+":
+                found[row["id"]] = row["name"]
+            else:
+                found.pop(row["id"], None)
+    assert found == {2: "new"}

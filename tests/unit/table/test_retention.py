@@ -11,6 +11,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
+from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_by_options, expire_snapshots
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import state_at
@@ -122,6 +123,17 @@ def test_the_readers_of_a_log_get_a_delete_of_each_row_of_an_expired_partition(t
     assert +found == Counter({1: 1})
     assert table.expire_partitions() == []
     assert not [need for need in table.health().needs if "partition" in need.kind]
+
+
+def test_a_writer_that_leaves_out_the_log_drops_no_partition_that_the_log_has(tmp_path) -> None:
+    columns = "id int, name string, day string, primary key (id, day)"
+    options = "'partition.expiration-time'='7 d', 'log-store.enabled'='true'"
+    table = table_of(tmp_path, options, columns, "partitioned by (day)")
+    write(table, 1, day="2020-01-01")
+    retention._CHECKED.clear()
+    with table.writer(options={"emit.mode": "file"}) as writer:
+        writer.write(pa.table({"id": pa.array([2], pa.int32()), "name": ["a"], "day": ["2999-01-01"]}))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
 def test_partitions_are_dropped_after_a_write(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
-from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.registrations import BATCH, Registrations
 from log_tables import files, folded, make, rows, silence
 
 
@@ -93,6 +94,61 @@ def test_rows_before_a_later_registration_are_taken_back_also_after_the_death_of
     end(table)
     assert files(table) == [(9, "old")]
     assert (folded(table) == [(9, "old")]) if key else (added_up(table) == {(9, "old"): 1})
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+@pytest.mark.parametrize("has_died", [True, False])
+def test_rows_before_a_later_registration_follow_the_batch_after_another_writer_has_sealed_them(
+    tmp_path: Path, key: str, has_died: bool
+) -> None:
+    """The other writer was at work before, and reads them while the batch is alive."""
+    table = make(tmp_path, key=key)
+    logical = table.logical
+    register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    end(table)
+
+    def task(lane: int) -> AttemptResult:
+        return write_attempt(logical, "job", 0, lane, iter(rows(lane, name="of the job").to_batches())).result
+
+    with table.writer() as other:
+        other.write(rows(7, name="of the other"))
+        other.flush()
+        first = task(0)
+        register_writer(logical, "job", BATCH)
+        other.write(rows(8, name="of the other"))
+    second, wanted = task(1), [(7, "of the other"), (8, "of the other")]
+    if has_died:
+        silence(table, "job")
+        end(table)
+    else:
+        batch_writer._commit(logical, "job", [first, second], True)
+        wanted = [(0, "of the job"), (1, "of the job"), *wanted]
+    assert files(table) == wanted
+    assert (folded(table) == wanted) if key else (added_up(table) == dict.fromkeys(wanted, 1))
+
+
+def test_a_batch_that_is_forgotten_while_its_origin_is_lowered_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    logical = table.logical
+    register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    end(table)
+    write_attempt(logical, "job", 0, 0, iter(rows(1, name="of the job").to_batches()))
+    register_writer(logical, "job", BATCH)
+    silence(table, "job")
+    lower = Registrations.lower
+
+    def beside_another(self: Registrations, writer: str, ends: Mapping[int, int]) -> None:
+        self.forget(writer)
+        lower(self, writer, ends)
+
+    monkeypatch.setattr(Registrations, "lower", beside_another)
+    end(table)
+    assert logical.registered.writers() == []
+    assert files(table) == folded(table) == []
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])

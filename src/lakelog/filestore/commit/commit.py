@@ -125,8 +125,10 @@ class TableCommit:
     def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
         if request.kind not in _KINDS:
             raise InvalidRequest(f"unknown commit kind '{request.kind}': use one of {', '.join(_KINDS)}")
-        if request.overwrite is not None and request.kind != OVERWRITE:
-            raise InvalidRequest(f"only a commit of kind {OVERWRITE} replaces partitions, not {request.kind}")
+        if request.overwrite is not None and request.kind not in (OVERWRITE, COMPACT):
+            raise InvalidRequest(
+                f"only a commit of kind {OVERWRITE} or {COMPACT} replaces partitions, not {request.kind}"
+            )
         check_writable(self.manifests.paths.schema.options)
         changes = tuple(b for b in request.files if b.new_files or b.deleted_files or b.changelog_files)
         others = (request.overwrite, request.statistics, request.index or None)

@@ -53,9 +53,9 @@ class CommitRequest:
     ``user`` and ``identifier`` make it idempotent: a repeated request returns its snapshot. Identifiers of one user
     increase. ``properties`` are stored in the snapshot. In each round ``prepare`` derives more properties from the
     newest snapshot, and may raise to abort the commit. ``first_try`` skips the search for an earlier attempt (a new
-    user). ``allow_empty`` permits a snapshot without files. ``overwrite`` (kind OVERWRITE) deletes the live files of
-    partitions at commit time. ``statistics`` names a statistics file (kind ANALYZE). ``rewrite_manifests`` reduces the
-    manifests to the minimum number (kind COMPACT).
+    user). ``allow_empty`` permits a snapshot without files. ``overwrite`` (kind OVERWRITE; COMPACT if no row changes)
+    deletes the live files of partitions at commit time. ``statistics`` names a statistics file (kind ANALYZE).
+    ``rewrite_manifests`` reduces the manifests to the minimum number (kind COMPACT).
     """
 
     user: str

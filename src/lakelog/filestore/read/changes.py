@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
+from lakelog.filestore.metadata.levels import highest_level
 from lakelog.filestore.metadata.manifests import Manifests
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.plan import Split, skips_level_zero
@@ -111,6 +112,11 @@ def producer_of(schema: TableSchema) -> str:
     """The table's changelog producer; ``none`` when its changes are not tracked."""
     options = Options(schema.options)
     return options.need(CHANGELOG_PRODUCER) if options.need(CHANGE_TRACKING) else "none"
+
+
+def lowest_changelog_level(schema: TableSchema) -> int:
+    """The lowest level that the changelog of a table with a key covers: a compaction into it produces the changelog."""
+    return {"lookup": 1, "full-compaction": highest_level(schema)}.get(producer_of(schema), 0)
 
 
 def check_producer(schema: TableSchema) -> None:

@@ -107,7 +107,7 @@ class SegmentChain:
         self._ahead, self._floor_read = -1, (float("-inf"), 0)
         self._is_unsure = False
         """True if footers were read after the floor, so that one may be of a number that was created again."""
-        self._confirmed_s = float("-inf")
+        self._confirmed_s = self._deleted_s = float("-inf")
         self._newest = self._hint()
         _ = self.floor  # without a hint, segment 0 may be absent because it expired
 
@@ -288,7 +288,8 @@ class SegmentChain:
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
         """Moves the floor behind the segments before ``cutoff_ms`` whose records all are below ``floors``.
 
-        The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor.
+        The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor,
+        unless this client has deleted some within that time.
         A suspended appender that then creates one of them again reads the floor before it acknowledges the append.
         """
         floor, newest = self.floor, self.newest()
@@ -303,6 +304,9 @@ class SegmentChain:
             with suppress(CommitUnknown):  # the floor is read again
                 self._io.create(self._floor_path(floor.number), moved)
             self._write_hint()
+        if monotonic_s() - self._deleted_s < DELETE_AFTER_MS / 1000:
+            return  # the listings grow with the age of the log
+        self._deleted_s = monotonic_s()
         kept = self._long_expired()
         for file in self._io.list(f"{self._root}/segments") if kept else ():
             if file.name.isdecimal() and int(file.name) < kept:

@@ -157,8 +157,9 @@ def _close_unused(
     """Closes the connections of a client that was not closed.
 
     Not in a forked process, whose parent uses them, and not for a thread that may be in ``poll`` as the process ends.
+    A thread that ends frees its clients when it is no longer ``current_thread``, but counts as alive.
     """
-    if os.getpid() == process and (owner is threading.current_thread() or not owner.is_alive()):
+    if os.getpid() == process and (owner.ident == threading.get_ident() or not owner.is_alive()):
         _close(manager, loop)
 
 

@@ -25,7 +25,7 @@ from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import LogState
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH, Lease, Registration
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.heal")
@@ -39,6 +39,8 @@ _FOUND_LATE: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
 
 In a log in ``upsert`` mode no correction follows rows whose keys another writer has written since.
 """
+_ORIGINS: Final[LRUCache[tuple[str, str, int], Mapping[int, int]]] = LRUCache(1_000)
+"""Table, writer and time of its registration: the origins that this process has read."""
 
 _MOST_WAITING: Final = 20_000
 """Records that a search keeps until the next seal."""
@@ -79,9 +81,9 @@ def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, h
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
     Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
-    them, no registered writer is open for them, and no correction follows. So are rows before the origin of a dead
-    writer, which is lowered. A correction is late if the seal of its writer has judged the record that it names. Raises
-    Unavailable.
+    them, no registered writer is open for them, and no correction follows. So are rows before the origin of a batch or
+    a dead writer. The origin is lowered, because a live batch may die after these records were sealed. A correction is
+    late if the seal of its writer has judged the record that it names. Raises Unavailable.
     """
     _register(table, bucket, headers_of(records).filter(_is_others(healed)))
 
@@ -152,7 +154,7 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     left = [row for row in rows if not _is_judged(found, bucket, row)] + _surplus(corrections, found.state, bucket)
     for writer, _, attempt, last in left:
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
-        origin = {} if known is None or known.lease.is_alive else _origin(table, writer)
+        origin = {} if known is None or (known.lease.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = last < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.lease.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
@@ -165,16 +167,21 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
             continue
         if is_before:
             table.registered.lower(writer, {b: min(start, origin.get(b, start)) for b, start in starts.items()})
-        if known.lease.settled is not None:
+        was_forgotten = is_before and table.registered.lease(writer) is None  # by another process, meanwhile
+        if known.lease.settled is not None or was_forgotten:
             table.registered.write_lease(writer, replace(known.lease, settled=None))
 
 
-def _origin(table: DynamicTable, writer: str) -> Mapping[int, int]:
-    """Where the rows of a writer begin, nothing if it was forgotten meanwhile."""
-    try:
-        return table.registered.origin(writer)
-    except NotFound:
-        return {}
+def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[int, int]:
+    """Where the rows of a writer begin, nothing if it was forgotten meanwhile. That of a live one is read once."""
+    key = table.identity.key, writer, known.time_ms
+    found = _ORIGINS.get(key) if known.lease.is_alive else None
+    if found is None:
+        try:
+            found = _ORIGINS[key] = table.registered.origin(writer)
+        except NotFound:
+            return {}
+    return found
 
 
 def _not_corrected(headers: pl.DataFrame) -> list[_Late]:

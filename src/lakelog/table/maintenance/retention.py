@@ -297,7 +297,7 @@ def expire_by_options(table: DynamicTable) -> None:
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
         if unused is not None:
             table.store.consumers.expire(unused)
-        rule = PartitionRule.of(table.options) if table.schema.partition_keys and not table.emits_log else None
+        rule = PartitionRule.of(table.options) if table.schema.partition_keys and not table.whole.emits_log else None
         if rule is not None:
             drop_old_partitions(table, rule)
     except LakelogError as failure:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, InvalidRequest, NotFound
-from lakelog.filestore.metadata.levels import highest_level
-from lakelog.filestore.read.changes import CHANGELOG, DELTA, AnyChange, Changes, producer_of
+from lakelog.filestore.read.changes import CHANGELOG, DELTA, AnyChange, Changes, lowest_changelog_level, producer_of
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
@@ -138,8 +137,8 @@ class FileStream(TableScan):
     def full_plan(self, snapshot_id: int) -> StreamPlan:
         """A full state; if the changelog is produced later, only the levels that the changelog covers."""
         schema, store = self.table.schema, self.table.store
-        lowest = {"lookup": 1, "full-compaction": highest_level(schema)}.get(producer_of(schema), 0)
-        splits = store.plan(snapshot_id, filter=self._own_filter, lowest_level=lowest if schema.is_keyed else 0)
+        lowest = lowest_changelog_level(schema) if schema.is_keyed else 0
+        splits = store.plan(snapshot_id, filter=self._own_filter, lowest_level=lowest)
         return StreamPlan(self, snapshot_id, snapshot_id + 1, tuple(splits))
 
     def plan_of(self, snapshot_id: int) -> StreamPlan | None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
+from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
@@ -23,7 +24,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
-from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
+from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files, pause, seal_staged
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
@@ -120,34 +121,45 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         with contextlib.suppress(LakelogError):  # the rows are deleted, and a compaction removes the files, too
             _drop_emptied(table, partitions)
         return made
-    made = _drop_files(table, partitions, lambda latest: carried_state(table.store, latest))
+    made = _drop_files(table, partitions, OVERWRITE, lambda latest: carried_state(table.store, latest))
     publish_best_effort(table)
     return made
 
 
 def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes]) -> None:
-    """Drops the files of partitions without a visible row. Raises CommitConflict if others commit meanwhile."""
-    read = merged_on_read(table).store
-    checked = table.store.latest_snapshot()
+    """Drops the files of those partitions that have no visible row. Raises CommitConflict if they change meanwhile.
+
+    As in a compaction, no row changes: readers of changes skip the snapshot. Files stay that a compaction reads to
+    produce the changelog, because they have the deletes.
+    """
+    read, checked = merged_on_read(table).store, table.store.latest_snapshot()
     splits = read.plan(checked, partitions=partitions)
-    if not splits or any(batch.num_rows for split in splits for batch in read.read_split(split)):
+    kept = {s.partition for s in splits if any(batch.num_rows for batch in read.read_split(s))}
+    files = table.store.live_entries(checked, partitions)
+    kept |= {e.partition for e in files if e.file.level < lowest_changelog_level(table.schema)}
+    emptied = frozenset(e.partition for e in files) - kept
+    if not emptied:
         return
 
+    def names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, str]]:
+        return {(e.partition, e.file.file_name) for e in entries if e.partition in emptied}
+
     def unchanged(latest: Snapshot | None) -> Mapping[str, str]:
-        if latest is None or checked is None or latest.id != checked.id:
-            raise CommitConflict(f"table {table.name}: another writer has committed meanwhile")
+        if names(table.store.live_entries(latest, emptied)) != names(files):
+            raise CommitConflict(f"table {table.name}: another writer has changed the partitions meanwhile")
         return carried_state(table.store, latest)
 
-    _drop_files(table, partitions, unchanged)
+    _drop_files(table, emptied, COMPACT, unchanged)
 
 
 def _drop_files(
-    table: DynamicTable, partitions: frozenset[bytes], prepare: Callable[[Snapshot | None], Mapping[str, str]]
+    table: DynamicTable,
+    partitions: frozenset[bytes],
+    kind: str,
+    prepare: Callable[[Snapshot | None], Mapping[str, str]],
 ) -> Snapshot:
     return table.store.commit(
-        CommitRequest(
-            f"drop-{new_uuid()}", 0, OVERWRITE, overwrite=Overwrite(partitions), prepare=prepare, first_try=True
-        )
+        CommitRequest(f"drop-{new_uuid()}", 0, kind, overwrite=Overwrite(partitions), prepare=prepare, first_try=True)
     )
 
 

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+from lakelog.logstore.kafka import connections
+
+
+class Closed:
+    """What a client must close."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Client:
+    """An object that can be freed."""
+
+
+def test_the_connections_of_a_thread_that_ends_are_closed() -> None:
+    held, manager, loop = threading.local(), Closed(), Closed()
+
+    def work() -> None:
+        held.client = Client()
+        given: Any = (manager, loop, os.getpid(), threading.current_thread())
+        weakref.finalize(held.client, connections._close_unused, *given)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert manager.is_closed
+    assert loop.is_closed
+    assert not [other for other in threading.enumerate() if isinstance(other, threading._DummyThread)]
