@@ -289,8 +289,8 @@ class SegmentChain:
         """Moves the floor behind the segments before ``cutoff_ms`` whose records all are below ``floors``.
 
         The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor,
-        unless this client has deleted some within that time.
-        A suspended appender that then creates one of them again reads the floor before it acknowledges the append.
+        unless this client has deleted some within that time. A suspended appender that then creates one of them again
+        reads the floor before it acknowledges the append.
         """
         floor, newest = self.floor, self.newest()
 
