@@ -11,6 +11,7 @@ from weakref import WeakSet
 import orjson
 
 from lakelog.errors import CommitUnknown
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.logstore.files import chain
 from lakelog.logstore.files.appender import FilesAppender
 from lakelog.logstore.files.chain import Floor, SegmentChain
@@ -83,6 +84,13 @@ def _look_once(segments: SegmentChain, *how: Any, **more: Any) -> int:
     return _CONFIRM(segments, *how, **more)
 
 
+def _as_of_the_answer(segments: SegmentChain) -> Floor:
+    """Takes a floor for as recent as its answer, which may have come late."""
+    found = _floor(segments)
+    segments._floor_read = monotonic_s(), now_ms()
+    return found
+
+
 def _other(appender: FilesAppender, number: int, token: str) -> bool:
     """Takes a segment that it has created for another writer's."""
     return False
@@ -92,7 +100,7 @@ def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManage
     @contextmanager
     def plant() -> Iterator[None]:
         with ExitStack() as stack:
-            for part in (*parts, (SegmentChain, "floor", property(_floor))):
+            for part in ((SegmentChain, "floor", property(_floor)), *parts):
                 stack.enter_context(patch.object(*part))
             yield
 
@@ -106,9 +114,6 @@ LOG_BUGS: Final = {
     "reader-never-looks": _planted((SegmentChain, "confirm", _never_look)),
     "reader-trusts-for-ever": _planted((SegmentChain, "confirm", _look_once)),
     "appended-again": _planted((FilesAppender, "_exists", _other)),
-    **(
-        {"deleted-at-once": _planted((chain, "DELETE_AFTER_MS", 0))}
-        if hasattr(chain, "DELETE_AFTER_MS") and hasattr(chain, "_TRUSTED_S")
-        else {}
-    ),
+    "deleted-at-once": _planted((chain, "DELETE_AFTER_MS", 0)),
+    "recent-as-its-answer": _planted((SegmentChain, "floor", property(_as_of_the_answer))),
 }

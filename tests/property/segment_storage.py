@@ -16,9 +16,9 @@ from lakelog.logstore.files import chain
 
 T = TypeVar("T")
 
-TRUSTED_MS: Final = 1000 * float(getattr(chain, "_TRUSTED_S", 2.0))
+TRUSTED_MS: Final = 1000 * chain._TRUSTED_S
 """How long readers rely on a floor."""
-DELETE_AFTER_MS: Final = float(getattr(chain, "DELETE_AFTER_MS", 60_000))
+DELETE_AFTER_MS: Final = chain.DELETE_AFTER_MS
 """How long expired segments stay."""
 
 
