@@ -48,6 +48,15 @@ def delete_rows(table: DynamicTable, *ids: int) -> None:
     store.commit(CommitRequest(new_uuid(), 1, "OVERWRITE", index=index, allow_empty=True))
 
 
+def delete_keys(table: Table, *ids: int) -> None:
+    """Writes deletes of keys."""
+    kinds = pa.array(["-D"] * len(ids))
+    with table.writer() as writer:
+        writer.write(
+            pa.table({"id": pa.array(ids, pa.int32()), "name": pa.nulls(len(ids), pa.string()), "_row_kind": kinds})
+        )
+
+
 def plain_appends(lake: Lake) -> Table:
     """No vectors, and many manifests that are merged."""
     table = make(lake, "id int, name string", options=f"{VERSION_3}, 'manifest.merge-min-count' = '3'")
@@ -149,7 +158,7 @@ def keyed_vectors(lake: Lake, more: str = "") -> Table:
     for word, first in (("new", 100), ("newer", 140), ("newest", 150)):
         write(table, *[{**row, "name": word} for row in numbers(first, 20)])
         table.compact(full=False)
-    table.delete("id < 20")
+    delete_keys(table, *range(20))
     table.compact(full=False)
     write(table, *numbers(900, 5))
     return table

@@ -12,12 +12,12 @@ import pytest
 from depth import Depth
 from iceberg_reader import IcebergReader
 from iceberg_tables import make, numbers, open_lake, plain, write
-from iceberg_vector_tables import ON, WIDE, delete_rows
+from iceberg_vector_tables import ON, WIDE, delete_keys, delete_rows
 from lakelog.filestore.iceberg.export import IcebergExport
 from lakelog.lake.table import Table
 
 STEPS = 10
-SEEDS = 5
+SEEDS = 30
 KEYS = 200
 
 
@@ -64,7 +64,7 @@ class History:
         if not self.keyed:
             delete_rows(self.table.logical, *found)
         else:
-            self.table.delete(f"id in ({', '.join(map(str, found))})")
+            delete_keys(self.table, *found)
             self.table.compact(full=False)
 
     def tag(self) -> None:

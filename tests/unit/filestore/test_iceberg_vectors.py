@@ -15,6 +15,7 @@ from iceberg_vector_tables import (
     ON,
     VECTOR_TABLES,
     VERSION_3,
+    delete_keys,
     delete_rows,
     deletes,
     keyed_vectors,
@@ -213,7 +214,7 @@ def test_delete_rows_of_before_the_vectors_wait_for_a_full_compaction(tmp_path: 
     lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '3')")
     table = lake.table("db.t")
     for n in range(3):
-        table.delete(f"id = {n}")
+        delete_keys(table, n)
     table.compact(full=False)
     lake.sql("alter table db.t set tblproperties ('deletion-vectors.enabled' = 'true')")
     table = lake.table("db.t")
