@@ -20,7 +20,7 @@ from lakelog.table.write.replaced_rows import check_overwrite, replaces_rows
 def expire_partitions(
     table: DynamicTable, expiration_time: timedelta | None = None, strategy: str | None = None
 ) -> list[dict[str, object]]:
-    """Drops old partitions in one commit; returns their values by column.
+    """Drops old partitions, all or none; returns their values by column.
 
     Called on request and by the optimizer; writers call ``drop_old_partitions`` for tables without a log of input rows.
     Raises InvalidRequest if neither the table nor the call sets the age, or if the table has no partitions, and
