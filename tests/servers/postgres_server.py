@@ -74,7 +74,7 @@ class PostgresServer(ServerProcess):
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(how)
-            self.process.wait(30)
+            self.process.wait(120)
         self.process = None
 
     def _make(self) -> None:
