@@ -150,6 +150,18 @@ WITHOUT_FIELD_IDS = ("sp_evolve", "sp_pk")
 """Tables with files of an older Paimon, whose columns have no ids."""
 
 
+def asking(engine: str, request: pytest.FixtureRequest) -> Ask:
+    """Reads a table with pyiceberg, or with Iceberg in Spark."""
+    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
+    return ask
+
+
+def golden_lake(name: str, directory: Path) -> Lake:
+    """A lake with a copy of a table that Paimon has written."""
+    shutil.copytree(DATA / name, directory / "warehouse")
+    return open_lake(directory)
+
+
 @pytest.mark.parametrize(
     ("name", "engine"),
     [*((name, "pyiceberg") for name in GOLDEN), *((name, "Iceberg in Spark") for name in WITHOUT_FIELD_IDS)],
@@ -161,9 +173,7 @@ def test_a_table_written_by_paimon_is_read_or_refused_with_the_reason(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
-    shutil.copytree(DATA / name, tmp_path / "warehouse")
-    lake = open_lake(tmp_path)
+    ask, lake = asking(engine, request), golden_lake(name, tmp_path)
     table = lake.table(f"g.{name}")
     before = plain(table.scan().to_arrow().to_pylist())
     switch = f"alter table g.{name} set tblproperties ('metadata.iceberg.storage' = 'table-location')"
@@ -191,9 +201,7 @@ def test_deletion_vectors_written_by_paimon_are_read(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    ask: Ask = request.getfixturevalue("ask" if engine == "pyiceberg" else "ask_spark")
-    shutil.copytree(DATA / name, tmp_path / "warehouse")
-    lake = open_lake(tmp_path)
+    ask, lake = asking(engine, request), golden_lake(name, tmp_path)
     lake.sql(f"alter table g.{name} set tblproperties ('metadata.iceberg.storage' = 'table-location', {VERSION_3})")
     table = lake.table(f"g.{name}")
     table.create_tag("golden")

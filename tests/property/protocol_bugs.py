@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -145,43 +145,41 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
-def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
+def planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
+    """Puts a bug into code while its context lasts: each part replaces an attribute of an object."""
+
     @contextmanager
     def plant() -> Iterator[None]:
-        patches = [patch.object(*part) for part in parts]
-        for one in patches:
-            one.start()
-        try:
+        with ExitStack() as stack:
+            for part in parts:
+                stack.enter_context(patch.object(*part))
             yield
-        finally:
-            for one in patches:
-                one.stop()
 
     return plant
 
 
 BUGS: Final = {
-    "skip-healing": _planted((Healing, "plan", _skip_healing)),
-    "wrong-order": _planted((Healing, "plan", _wrong_order)),
-    "name-only": _planted((Healing, "plan", _name_only)),
-    "no-last-state": _planted((Healing, "plan", _no_last_state)),
+    "skip-healing": planted((Healing, "plan", _skip_healing)),
+    "wrong-order": planted((Healing, "plan", _wrong_order)),
+    "name-only": planted((Healing, "plan", _name_only)),
+    "no-last-state": planted((Healing, "plan", _no_last_state)),
     # with the second part, since a take-over reverts what the first one does
-    "accept-fenced": _planted((Healing, "plan", _accept_fenced), (LogRepair, "_is_unverified", _was_taken_over)),
-    "offset-too-low": _planted((Committer, "_starts", _starts_with(-1))),
-    "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
-    "decide-twice": _planted((DecidedEpochs, "decide", _decide_again)),
-    "own-rows-only": _planted((Healing, "_is_right", _others_are_right)),
-    "tell-twice": _planted((CommittedReader, "_first_of_epoch", _every_commit)),
-    "never-read-back": _planted((CommittedReader, "_region", _never_back)),
-    "switch-too-high": _planted((SnapshotCutover, "kept", _at_the_end)),
-    "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
-    "sealed-twice": _planted((seal, "_check_waiting", _nothing)),
-    "rows-of-others-forgotten": _planted((seal, "level0_files_of", partial(_last_rows_only, seal.level0_files_of))),
-    "state-expires": _planted((retention, "_newest_with_state", _nothing)),
-    "read-by-name": _planted((RecordSchemas, "runs", _by_name)),
-    "heal-by-name": _planted((CommittedRows, "translate", _as_they_are)),
-    "no-schema-id": _planted((RecordSchemas, "own_id", None)),
-    "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),
-    "handles-follow-the-name": _planted((Identity, "check", _nothing)),
-    "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
+    "accept-fenced": planted((Healing, "plan", _accept_fenced), (LogRepair, "_is_unverified", _was_taken_over)),
+    "offset-too-low": planted((Committer, "_starts", _starts_with(-1))),
+    "offset-too-high": planted((Committer, "_starts", _starts_with(1))),
+    "decide-twice": planted((DecidedEpochs, "decide", _decide_again)),
+    "own-rows-only": planted((Healing, "_is_right", _others_are_right)),
+    "tell-twice": planted((CommittedReader, "_first_of_epoch", _every_commit)),
+    "never-read-back": planted((CommittedReader, "_region", _never_back)),
+    "switch-too-high": planted((SnapshotCutover, "kept", _at_the_end)),
+    "commit-records-forgotten": planted((Committer, "append_commit", _nothing)),
+    "sealed-twice": planted((seal, "_check_waiting", _nothing)),
+    "rows-of-others-forgotten": planted((seal, "level0_files_of", partial(_last_rows_only, seal.level0_files_of))),
+    "state-expires": planted((retention, "_newest_with_state", _nothing)),
+    "read-by-name": planted((RecordSchemas, "runs", _by_name)),
+    "heal-by-name": planted((CommittedRows, "translate", _as_they_are)),
+    "no-schema-id": planted((RecordSchemas, "own_id", None)),
+    "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
+    "handles-follow-the-name": planted((Identity, "check", _nothing)),
+    "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
-from unittest.mock import patch
 from weakref import WeakSet
 
 import orjson
+from protocol_bugs import planted
 
 from lakelog.errors import CommitUnknown
 from lakelog.io.clock import monotonic_s, now_ms
@@ -96,16 +97,7 @@ def _other(appender: FilesAppender, number: int, token: str) -> bool:
     return False
 
 
-def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
-    @contextmanager
-    def plant() -> Iterator[None]:
-        with ExitStack() as stack:
-            for part in ((SegmentChain, "floor", property(_floor)), *parts):
-                stack.enter_context(patch.object(*part))
-            yield
-
-    return plant
-
+_planted: Final = partial(planted, (SegmentChain, "floor", property(_floor)))
 
 LOG_BUGS: Final = {
     "acknowledged-at-once": _planted((SegmentChain, "create", _acknowledge_at_once)),

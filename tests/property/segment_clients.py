@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -44,7 +45,7 @@ class LogWorld:
         return kind(location)
 
 
-class Client:
+class Client(ABC):
     """One process: its operations until it has done all or has died twice."""
 
     def __init__(self, world: LogWorld, name: str) -> None:
@@ -52,9 +53,9 @@ class Client:
         self.history, self.weather = world.history, world.weather
         self.process = Process(name, self.dice.choice((0, 0, -400, 1_500)), self._live)
 
+    @abstractmethod
     def work(self) -> None:
         """Opens the client and uses it. Raises Unavailable, Killed."""
-        raise NotImplementedError
 
     def now_ms(self) -> int:
         """The time of its clock of the day."""
@@ -120,11 +121,11 @@ class Writer(Client):
             appender.flush()
         except Unavailable:
             self.clock.events["appends without a known outcome"] += 1
-            self.clock.note("does not know whether its append is there")
+            self.clock.note("got no answer to its append")
             return
         for bucket, values, pending in made:
             offsets = pending.offsets().to_pylist()
-            self.clock.note(f"was told that {values} are at {bucket}:{offsets}")
+            self.clock.note(f"appended {values} at {bucket}:{offsets}")
             history.acknowledged(self.name, bucket, offsets, values)
 
     def ask_end(self) -> None:
@@ -168,7 +169,7 @@ class Reader(Client):
             self._ask_times(reader)
         elif chance < 0.3:  # as an executor that is new to the log
             self.reader = self.world.opened(FilesReader, self.world.location)
-        elif chance < 0.45:  # what a driver has planned
+        elif chance < 0.45:  # up to an end offset that another client got, as an executor
             self.read(bucket, self.world.told_ends[bucket], self.dice.choice((1, 100)))
         else:
             timeout_s = 0.02 if "://" not in self.world.location.address else self.dice.choice((0.02, 2.0))
@@ -185,7 +186,7 @@ class Reader(Client):
         try:
             found = reader.read(bucket, start, end, most)
         except OffsetExpired:
-            self.clock.note(f"was told that {bucket}:{start} has expired")
+            self.clock.note(f"got OffsetExpired for {bucket}:{start}")
             self.history.refused(self.name, bucket, start)
             self._go_on(reader.first_offsets())
             return 0
@@ -200,7 +201,7 @@ class Reader(Client):
     def _ask_ends(self, reader: LogReader) -> None:
         least = list(self.history.ends)
         found = reader.end_offsets()
-        self.clock.note(f"was told that the log ends at {found}")
+        self.clock.note(f"got the end offsets {found}")
         self.history.ended(self.name, least, found)
         self.world.told_ends |= {b: max(end, self.world.told_ends[b]) for b, end in found.items()}
 
@@ -214,7 +215,7 @@ class Reader(Client):
 
 
 class Expirer(Client):
-    """Expires segments, all that are old or only those that nobody needs, until they are deleted, too."""
+    """Expires old segments, all of them or only those below some offsets, and deletes expired ones."""
 
     def __init__(self, world: LogWorld, name: str) -> None:
         super().__init__(world, name)

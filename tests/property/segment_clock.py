@@ -1,4 +1,4 @@
-"""The time of a schedule, and processes of one thread each: the one whose wait ends first goes on."""
+"""Simulated time and processes. The process whose wait ends first runs next."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Process(greenlet):
 
 
 class Clock:
-    """Simulated time. It is also what the code under test takes for the modules ``time``, ``uuid`` and ``random``.
+    """Simulated time. It replaces the modules ``time``, ``uuid`` and ``random`` in the code under test.
 
-    Code that runs outside of every process (checks at rest) waits for nobody: the time only passes.
+    Outside of all processes (checks at rest), a wait only advances the time.
     """
 
     def __init__(self, dice: random.Random) -> None:
@@ -49,7 +49,7 @@ class Clock:
     # -- what processes call
 
     def wait(self, ms: float) -> None:
-        """Lets the others go on for some time."""
+        """Suspends the running process for some time."""
         process = self.here()
         if process is None:
             self.now += ms
@@ -81,7 +81,7 @@ class Clock:
             self._wake(waiting.pop(), 3 * self.dice.random())
 
     def later(self, ms: float, effect: Callable[[], object]) -> None:
-        """Calls a function after some time, whatever has become of the process."""
+        """Calls a function after some time, even if the process has ended."""
         heappush(self._queue, (self.now + ms, next(self._numbers), effect))
 
     def note(self, what: str) -> None:

@@ -17,6 +17,11 @@ def local_now_ms() -> int:
     return int(local.timestamp() * 1000)
 
 
+def local_now() -> datetime:
+    """``local_now_ms`` as a time without a zone."""
+    return datetime.fromtimestamp(local_now_ms() / 1000, UTC).replace(tzinfo=None)
+
+
 def instant_of_local(local_ms: int) -> int:
     """The instant (milliseconds since 1970-01-01 UTC) of a value of ``local_now_ms``."""
     return int(datetime.fromtimestamp(local_ms / 1000, UTC).replace(tzinfo=None).timestamp() * 1000)

@@ -26,7 +26,6 @@ class _Clients(threading.local):
 
     def drop(self) -> None:
         """Forgets the clients without closing them."""
-        self.process = os.getpid()
         self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_MOST)
         self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_MOST)
         _OF_THREADS.update({id(held): held for held in (self.appenders, self.readers)})
@@ -41,37 +40,31 @@ _OF_PARENTS: Final[list[object]] = []
 os.register_at_fork(
     before=lambda: _OF_PARENTS.append([held() for held in _OF_THREADS.valuerefs()]),
     after_in_parent=lambda: _OF_PARENTS.pop(),
+    after_in_child=_CLIENTS.drop,
 )
 
 
 def appender_for(location: LogLocation) -> LogAppender:
     """This thread's appender of a log. Raises as ``LogSystem.appender`` (NotFound, Unavailable, InvalidRequest)."""
-    return _client(_own().appenders, location, lambda: LOG_SYSTEMS.create(location.system).appender(location))
+    return _client(_CLIENTS.appenders, location, lambda: LOG_SYSTEMS.create(location.system).appender(location))
 
 
 def reader_for(location: LogLocation) -> LogReader:
     """This thread's reader of a log. Raises as ``appender_for``."""
-    return _client(_own().readers, location, lambda: LOG_SYSTEMS.create(location.system).reader(location))
+    return _client(_CLIENTS.readers, location, lambda: LOG_SYSTEMS.create(location.system).reader(location))
 
 
 def close_clients() -> None:
     """Closes the clients of this thread; lakelog's own threads call it before they end."""
-    own = _own()
-    ended: list[LogAppender | LogReader] = [*own.appenders.values(), *own.readers.values()]
-    own.drop()
+    ended: list[LogAppender | LogReader] = [*_CLIENTS.appenders.values(), *_CLIENTS.readers.values()]
+    _CLIENTS.drop()
     for client in ended:
         client.close()
 
 
 def drop_clients() -> None:
     """Forgets the clients of this thread without closing them, as the death of a process does."""
-    _own().drop()
-
-
-def _own() -> _Clients:
-    if _CLIENTS.process != os.getpid():
-        _CLIENTS.drop()
-    return _CLIENTS
+    _CLIENTS.drop()
 
 
 def _client(clients: LRUCache[LogLocation, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:

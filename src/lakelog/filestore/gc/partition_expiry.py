@@ -127,7 +127,7 @@ class PartitionExpiry:
         if not schema.partition_keys:
             raise InvalidRequest(f"table {self.manifests.paths.root} is not partitioned, so no partition can expire")
         for _ in range(_ROUNDS):
-            now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
+            now = clock.local_now()
             old = self._old(self.latest(), rule, now)
             if not old:
                 return []

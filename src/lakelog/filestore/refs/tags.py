@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
@@ -138,7 +138,7 @@ class Tags:
 
     def over(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
         """The tags that ``expire`` would delete."""
-        now = _local_now() if now is None else now
+        now = clock.local_now() if now is None else now
         return [tag for tag in self.list() if self._is_over(tag, now, older_than)]
 
     def _is_over(self, tag: Tag, now: datetime, older_than: datetime | None) -> bool:
@@ -177,7 +177,7 @@ class Tags:
             if not named:
                 raise self._snapshot_not_found(snapshot_id) from None
             data = snapshot_json_of(io.read(paths.tag(named[0])))
-        return tag_to_json(data, _local_now(), kept)
+        return tag_to_json(data, clock.local_now(), kept)
 
     def _is_protected(self, snapshot_id: int, name: str) -> bool:
         """Returns whether something other than this tag keeps a snapshot; called after the tag is written.
@@ -191,10 +191,6 @@ class Tags:
         ids = self._snapshots.chain_ids()
         has = f"it has snapshots {ids[0]} to {ids[-1]}" if ids else "it has no snapshots"
         return NotFound(f"table {self.references.paths.root} has no snapshot {snapshot_id}; {has}")
-
-
-def _local_now() -> datetime:
-    return datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
 
 
 def _check_name(name: str) -> None:

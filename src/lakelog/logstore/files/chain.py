@@ -183,7 +183,7 @@ class SegmentChain:
             if is_new:
                 with suppress(NotFound, Corrupt):  # for those who need it; read before the floor, which so covers it
                     self.footer(newest)
-            # below the floor is what a suspended writer has created again after it expired
+            # a suspended writer may have created a segment below the floor again
             if newest >= self.floor.number or (not is_new and self._floor.number == before):
                 return newest
 

@@ -161,7 +161,7 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
         if table.log is None or seen in _FOUND_LATE or (is_found and not is_before):
             continue
         _FOUND_LATE[seen] = None
-        starts = {b: found.state.offsets.get(b, 0) for b in reader_for(table.log).end_offsets()}
+        starts = {b: found.state.offsets.get(b, 0) for b in range(table.log.buckets)}
         if known is None:
             table.registered.register(writer, starts, Lease(BATCH, 0))
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.compaction.planner import CompactionTask, pick_compaction
@@ -153,7 +152,7 @@ def _old_partitions(table: DynamicTable, files: _Files) -> int:
     rule = PartitionRule.of(table.options) if table.schema.partition_keys else None
     if rule is None or (table.emits_log and not (table.schema.is_keyed and rule.is_by_values)):
         return 0
-    now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
+    now = clock.local_now()
     return len(pick_old_partitions(files.live, table.schema, rule, now))
 
 

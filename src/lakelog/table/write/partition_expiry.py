@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partitions
-from lakelog.io.clock import local_now_ms
+from lakelog.io.clock import local_now
 from lakelog.io.metrics import METER
 from lakelog.options.metrics import PARTITIONS_EXPIRED
 from lakelog.options.retention import PARTITION_EXPIRATION_STRATEGY, PARTITION_EXPIRATION_TIME
@@ -52,9 +52,8 @@ def _drop_rows(table: DynamicTable, rule: PartitionRule) -> list[bytes]:
     if not table.schema.partition_keys:
         raise InvalidRequest(f"table {table.name} is not partitioned, so no partition can expire")
     seal_decided(table)
-    now = datetime.fromtimestamp(local_now_ms() / 1000, UTC).replace(tzinfo=None)
     live = table.store.live_entries(table.store.latest_snapshot())
-    old = pick_old_partitions(live, table.schema, rule, now)
+    old = pick_old_partitions(live, table.schema, rule, local_now())
     remove_partitions(table, frozenset(old))
     METER.add(PARTITIONS_EXPIRED, len(old), table=table.name)
     return old
