@@ -21,10 +21,9 @@ from lakelog.sql.runtime.ports import Engine, Tables
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.write.replaced_rows import check_overwrite, replaces_rows
+from lakelog.table.write.replaced_rows import check_overwrite
 
 _READS_OF_ENGINE: Final = ("columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types")
 _READS_OF_TABLES: Final = (
@@ -118,7 +117,7 @@ class ExplainingEngine:
             check_overwrite(target)
             what, where = "the rows below, in place of the rows of these partitions", where or _overwritten(target)
             what = what if target.schema.partition_keys else "the rows below, in place of all rows"
-            what += ", each with a delete for the log" if replaces_rows(target) else ""
+            what += ", each with a delete for the log" if target.emits_log else ""
         elif target.schema.is_keyed:
             engine = target.options.need(MERGE_ENGINE)
             what = f"the rows below with their row kinds; reads and compactions merge them by key ({engine})"
@@ -130,7 +129,7 @@ class ExplainingEngine:
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
         """Notes the files of a table without a key that are replaced; none is read."""
         target = self._session.opened(table, options)
-        check_overwritable(target)
+        check_overwrite(target)
         which = "each data file" if plan is None else "each data file that has rows of the read below"
         what = f"new files in place of {which}, with its other rows and the changed ones"
         self._session.note(target, what, "those of the files", plan)
@@ -166,7 +165,7 @@ class _Tables:
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> RowCounts:
         """Notes the whole partitions."""
         target = self._session.opened(identifier, options)
-        check_overwritable(target)
+        check_overwrite(target)
         schema = target.schema
         found = Scan(target, filter=None if condition is None else parse_filter(condition, schema)).plan()
         names = sorted({partition_path(split.partition, schema, "NULL") for split in found if schema.partition_keys})

@@ -35,6 +35,7 @@ from lakelog.table.open import scan_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
+from lakelog.table.write.replaced_rows import files_alone
 from lakelog.table.write.table_writer import TableWriter, batches_of
 
 _KEYS_IN_FILTER = 10_000
@@ -236,7 +237,7 @@ def _rewrite(
     if not names:
         return row_counts()
     writer = new_uuid()
-    task = TaskWriter(target, writer, 0, lane=0, replaces=True)
+    task = TaskWriter(files_alone(target), writer, 0, lane=0, replaces=True)
     try:
         for batch in Scan(target.with_hints({SCAN_DATA_FILES.key: ",".join(names)})).to_batches():
             rows = pa.Table.from_batches([batch])

@@ -10,14 +10,13 @@ from dataclasses import replace
 
 from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
-from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.control_records import abort_record, commit_record
 from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
-from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
+from lakelog.table.commit.epoch_metrics import count_epoch
 from lakelog.table.commit.late_rows import LateRowSearch
 from lakelog.table.commit.log_repair import (
     HealedPosition,
@@ -93,7 +92,7 @@ class Committer:
                 self._check_same(epoch, None, results)
                 return None
             if is_made:
-                self._count_epoch(record)
+                count_epoch(self.table, record)
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
                 with after_decision(self.table.name) if self.once and is_made else contextlib.nullcontext():
@@ -104,6 +103,23 @@ class Committer:
             if record.ended and not self.ended:
                 raise self._fenced()
             self._check_same(epoch, record, results)
+            return record
+
+    def propose(self, results: Sequence[AttemptResult]) -> EpochRecord:
+        """Proposes the only epoch of a batch writer, and heals the log to it; a snapshot decides it (RFC 21).
+
+        An earlier proposal is replaced. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
+        """
+        with self.lock:
+            log = self.table.log
+            assert log is not None and self.once
+            since = self._position(0).verified
+            self._check_not_ended(self.state.writers.get(self.writer))
+            record = EpochRecord(self.writer, 0, now_ms(), tuple(results), since, once=True, proposed=True)
+            self.table.decided.forget([record])
+            self.table.check_identity()
+            self.table.decided.decide(record)
+            self._heal(record, log)
             return record
 
     def verify(self, record: EpochRecord) -> WriterState:
@@ -222,14 +238,6 @@ class Committer:
             appended = {bucket: appender.append(bucket, abort_record(self.writer, epoch)).entries for bucket in buckets}
             appender.flush()
             self._count(appended)
-
-    def _count_epoch(self, record: EpochRecord) -> None:
-        """Updates the metrics for an epoch decided here; the rows in the log count from now on."""
-        table = self.table.name
-        METER.add(EPOCHS_DECIDED, table=table)
-        METER.add(ROWS_REJECTED, record.rejected_count, table=table)
-        METER.add(ROWS_WRITTEN, sum(a.written for a in record.attempts if a.appends), table=table, store="log")
-        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in record.attempts), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
         """Records control records appended after the verified offsets."""

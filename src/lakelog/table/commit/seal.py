@@ -251,7 +251,7 @@ def _commit(
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
             own = [r for r in records if r.writer == writer]
             known = state.writers.get(writer)
-            sealed = _sealed(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
+            sealed = sealed_state(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
             is_own = writer == committer.writer
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
@@ -279,7 +279,7 @@ def _check_own(snapshot: Snapshot, built: Mapping[str, str] | None) -> None:
         raise _FoundAnother
 
 
-def _sealed(
+def sealed_state(
     verified: WriterState,
     records: Sequence[EpochRecord],
     before: Sequence[EpochRecord],

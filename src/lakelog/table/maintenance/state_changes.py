@@ -7,7 +7,7 @@ without a key: the rows of added and removed files, as a multiset.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -162,8 +162,17 @@ def _multiset_changes(table: DynamicTable, before: Snapshot | None, after: Snaps
 
 def _exchanged(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
     """The rows of the files that only one of two states has; rows in both are left out."""
-    old, new = (_files_of(table, snapshot) for snapshot in (before, after))
-    removed, added = [s for s in old if s not in new], [s for s in new if s not in old]
+    old, new = (files_of(table, snapshot) for snapshot in (before, after))
+    kept = {file_key(split) for split in old} & {file_key(split) for split in new}
+    sides = ([split for split in splits if file_key(split) not in kept] for splits in (old, new))
+    yield from exchanged_rows(table, *sides)
+
+
+def exchanged_rows(table: DynamicTable, removed: Sequence[Split], added: Sequence[Split]) -> StateChanges:
+    """The rows without a key that some files have more often than others: the removed ones first, in each bucket.
+
+    Memory is bounded but for 16 bytes a row, and for the hash of each row that only one side has.
+    """
     totals = {s.partition: s.total_buckets for s in removed}
     if any(totals.get(s.partition, s.total_buckets) != s.total_buckets for s in added):
         yield from _surplus(table, removed, added)
@@ -178,9 +187,11 @@ def _exchanged(table: DynamicTable, before: Snapshot | None, after: Snapshot | N
                 yield from _marked(table, split, kind)
 
 
-def _files_of(table: DynamicTable, snapshot: Snapshot | None) -> list[Split]:
-    """The files of a state, each with its deletion vector."""
-    splits = table.store.plan(0 if snapshot is None else snapshot)
+def files_of(
+    table: DynamicTable, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
+) -> list[Split]:
+    """The files of a state in some partitions (None: all), each with its deletion vector."""
+    splits = table.store.plan(0 if snapshot is None else snapshot, partitions=partitions)
     return [
         replace(s, files=(f,), snapshot_id=None, vectors=tuple(v for v in s.vectors if v.data_file == f.file_name))
         for s in splits
@@ -188,24 +199,36 @@ def _files_of(table: DynamicTable, snapshot: Snapshot | None) -> list[Split]:
     ]
 
 
+def file_key(split: Split) -> tuple[object, ...]:
+    """What makes a file of ``files_of`` the same in two states: its rows are those of the other one."""
+    return split.partition, split.bucket, split.files[0].file_name, split.vectors
+
+
 def _surplus(table: DynamicTable, removed: Sequence[Split], added: Sequence[Split]) -> StateChanges:
     """The rows that one side has more often than the other: first the removed ones, then the new ones."""
-    counts = pl.concat(
-        [_hashes(table, splits).with_columns(pl.lit(sign).alias("n")) for splits, sign in ((removed, -1), (added, 1))]
-    )
+    hashes = [_hashes(table, splits) for splits in (removed, added)]
+    counts = pl.concat([rows.with_columns(pl.lit(sign).alias("n")) for rows, sign in zip(hashes, (-1, 1), strict=True)])
     net = counts.group_by("a", "b").agg(pl.col("n").sum()).filter(pl.col("n") != 0)
-    for kind, sign, splits in (("-D", -1, removed), ("+I", 1, added)):
-        wanted = net.filter(pl.col("n") * sign > 0).with_columns(pl.col("n") * sign)
-        left = {(a, b): n for a, b, n in wanted.iter_rows()}
+    for kind, sign, splits, rows in zip(("-D", "+I"), (-1, 1), (removed, added), hashes, strict=True):
+        is_surplus, start = _is_surplus(rows, net.with_columns(pl.col("n") * sign)), 0
         for split in splits:
             for bucket, batch in _marked(table, split, kind):
-                chosen = []
-                for row, hashed in enumerate(_hash_of(table, batch).iter_rows()):
-                    if left.get(hashed, 0):
-                        left[hashed] -= 1
-                        chosen.append(row)
-                if chosen:
-                    yield bucket, batch.take(pa.array(chosen))
+                chosen = is_surplus.slice(start, batch.num_rows)
+                start += batch.num_rows
+                if chosen.any():
+                    yield bucket, batch.filter(chosen.to_arrow())
+
+
+def _is_surplus(rows: pl.DataFrame, net: pl.DataFrame) -> pl.Series:
+    """True for the first ``n`` rows of each hash in ``net``."""
+    return (
+        rows.with_columns(pl.col("a").cum_count().over("a", "b").alias("nth"))
+        .with_row_index("row")
+        .join(net, on=["a", "b"], how="left")
+        .sort("row")
+        .select((pl.col("nth").cast(pl.Int64) <= pl.col("n")).fill_null(value=False).alias("chosen"))
+        .to_series()
+    )
 
 
 def _hashes(table: DynamicTable, splits: Iterable[Split]) -> pl.DataFrame:

@@ -4,7 +4,8 @@ Layout::
 
     8 bytes   magic b"LAKELOG1"
     4 bytes   length of the header, unsigned little endian
-    header    JSON, UTF-8: table, writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended, run
+    header    JSON, UTF-8: table, writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended,
+              proposed, run
     blobs     the inline runs, one after the other, in the order in which the header lists their lengths
 """
 
@@ -36,7 +37,8 @@ class EpochRecord:
     ``since`` is, per bucket, the log offset up to which the earlier epochs had been verified. ``once`` marks the epoch
     of a batch writer, ``ended`` the last epoch of a writer that must not resume, ``run`` is the run of a streaming
     query. ``number`` is its position in the chain of a table with a key, 0 outside of a chain; it is the file name, not
-    part of the content. ``table`` is the id of the table that it was made for, empty for one without.
+    part of the content. ``proposed`` marks an epoch that is decided by a snapshot, not by this file (RFC 21). ``table``
+    is the id of the table that it was made for, empty for one without.
     """
 
     writer: str
@@ -48,6 +50,7 @@ class EpochRecord:
     ended: bool = False
     run: StreamingRun | None = None
     number: int = 0
+    proposed: bool = False
     table: str = field(default="", compare=False)
 
     @property
@@ -94,6 +97,7 @@ class EpochRecord:
             }
             | ({"once": True} if self.once else {})
             | ({"ended": True} if self.ended else {})
+            | ({"proposed": True} if self.proposed else {})
             | ({} if self.run is None else {"run": self.run.to_json()})
         )
         return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
@@ -121,6 +125,7 @@ class EpochRecord:
             ended=head.get("ended", False),
             run=StreamingRun.from_json(head["run"]) if "run" in head else None,
             number=number,
+            proposed=head.get("proposed", False),
             table=head.get("table", ""),
         )
 

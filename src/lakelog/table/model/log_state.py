@@ -138,7 +138,7 @@ class LogState:
             if writer == FOLLOWER or state.position:  # without its position it would write the same rows again
                 return True
             age = newest - state.time_ms
-            if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
+            if state.once and not state.ended and _KEEP_ONCE_MS < age < KEEP_MS:
                 return registered.is_registered(writer)
             return age < KEEP_MS
 

@@ -20,21 +20,6 @@ from lakelog.paimon.types.arrow import arrow_schema, arrow_type
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
-def check_overwritable(table: DynamicTable) -> None:
-    """Raises UnsupportedFeature for files that are replaced beside a log of input rows.
-
-    Readers of the log would keep the replaced rows. Not called for a table with a primary key whose overwrite writes a
-    delete of each row (``check_overwrite``).
-    """
-    if table.emits_log:
-        raise UnsupportedFeature(
-            f"table {table.name} has a log of input rows ('{LOG_CONTENT.key}' = '{INPUT}'), which does not record "
-            f"an overwrite, TRUNCATE, expiry of partitions or a change of rows: "
-            f"create the table with '{LOG_CONTENT.key}' = '{CHANGES}', or set the option '{EMIT_MODE.key}' = 'file' to "
-            f"change only the files"
-        )
-
-
 @dataclass(frozen=True)
 class OverwriteTarget:
     """The partitions that an overwrite replaces.

@@ -19,8 +19,8 @@ _WITHOUT_LANES: Final[set[str]] = set()
 class WaitingEpochs:
     """The newest snapshot with its state, and the epoch records.
 
-    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. ``void``
-    are links after the sealed ones that decide nothing. ``tip`` is the last link of the chain, sealed or not.
+    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. Proposed
+    epochs are in neither before their snapshot. ``void`` are links after the sealed ones that decide nothing. ``tip`` is the last link of the chain, sealed or not.
     """
 
     snapshot: Snapshot | None
@@ -71,6 +71,8 @@ def _collect(
     sealed, void = [], []
     for record in (*_without_gaps(table, records, state), *(links[n] for n in sorted(links))):
         if not state.holds(record):
+            if record.proposed:
+                continue  # only the commit of its writer decides it
             waiting.setdefault((record.writer, record.epoch), record)
         elif record.number <= state.chain:
             sealed.append(record)

@@ -67,7 +67,7 @@ class TaskWriter:
     ``lane`` is the task's number in its epoch; it orders rows if the table has no log. Rows appended to the log are
     visible at once; they count only if the driver accepts this attempt. ``replaces`` marks rows of an overwrite, with
     no current row left below them. ``job`` is the job id in the names of data files. ``rejects`` takes the bad rows,
-    which fail the write without it.
+    which fail the write without it. Without ``stages``, the rows are for the log alone: the caller has their files.
     """
 
     def __init__(
@@ -79,12 +79,14 @@ class TaskWriter:
         replaces: bool = False,
         job: JobFiles | None = None,
         rejects: Rejects | None = None,
+        stages: bool = True,
     ) -> None:
         check_not_forked()
         self._rejects, self._pairs = rejects, UpdatePairs(table)
         self._event_time = EventTime.of(table)
         table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
+        self._stages = stages and table.emits_files
         self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
         check_bucket_mode(table)
         if table.publishes:
@@ -124,7 +126,7 @@ class TaskWriter:
         if batch.num_rows == 0:
             return
         if self._rejects is None:
-            self._write(*self._checked(self._count_changed(batch) if self._rewrites else batch))
+            self.write_checked(*self._checked(self._count_changed(batch) if self._rewrites else batch))
         else:
             check_columns(batch.schema, self._table.schema, self._table.name)  # no fault of any row
             self.write_good(self._pairs.whole(batch, self._row_count + self._rejects.count))
@@ -137,7 +139,7 @@ class TaskWriter:
                 kinds = np.concatenate([kinds for _, kinds in good])
                 # several batches, if a column has more than 2 GiB
                 for rows in pa.Table.from_batches([rows for rows, _ in good]).combine_chunks().to_batches():
-                    self._write(rows, kinds[: rows.num_rows])
+                    self.write_checked(rows, kinds[: rows.num_rows])
                     kinds = kinds[rows.num_rows :]
 
     def _tried(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
@@ -156,7 +158,11 @@ class TaskWriter:
         check_values(rows, kinds, self._table, not self._rewrites)
         return rows, kinds
 
-    def _write(self, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
+    def write_checked(self, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
+        """Writes rows in the table's types that need no check, for example those of its files, and their kinds.
+
+        Raises Unavailable, Fenced.
+        """
         if not self._rewrites:
             self._kinds += np.bincount(kinds, minlength=len(NAMES))
         order = in_update_order(rows, kinds, self._table.schema)
@@ -174,7 +180,7 @@ class TaskWriter:
         else:
             rows_of = rows_by_bucket(buckets)
             orders = self._append_log(self._log, rows, kinds, rows_of) if self._log else self._count_on(rows_of)
-            if self._table.emits_files:
+            if self._stages:
                 for bucket, indices in rows_of.items():
                     self._hold(bucket, rows, kinds, indices, orders[bucket])
         if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
@@ -184,7 +190,7 @@ class TaskWriter:
         """Appends by log partition and stages by bucket; orders count within a key, thus within a log partition."""
         rows_of = rows_by_bucket(log_partition_of_rows(rows, self._table.schema))
         orders = self._append_log(log, rows, kinds, rows_of)
-        if not self._table.emits_files:
+        if not self._stages:
             return
         for partition, indices in rows_of.items():
             for bucket, chosen in rows_by_bucket(buckets[indices]).items():

@@ -25,9 +25,11 @@ from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.replacement import commit_replacement, find_replacement
 from lakelog.table.commit.seal import level0_files, pause, seal_staged
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
+from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -64,6 +66,8 @@ def commit_overwrite(
     Raises CommitConflict, CommitUnknown (retry), InvalidRequest for rows outside of the target.
     """
     check_overwrite(table)
+    if again and find_replacement(table, writer):
+        return table.store.latest_snapshot()
     # 1
     seal_decided(table)
     # 2
@@ -158,9 +162,10 @@ def _drop_files(
     kind: str,
     prepare: Callable[[Snapshot | None], Mapping[str, str]],
 ) -> Snapshot:
-    return table.store.commit(
-        CommitRequest(f"drop-{new_uuid()}", 0, kind, overwrite=Overwrite(partitions), prepare=prepare, first_try=True)
+    request = CommitRequest(
+        f"drop-{new_uuid()}", 0, kind, overwrite=Overwrite(partitions), prepare=prepare, first_try=True
     )
+    return commit_replacement(table, request, lambda latest: files_of(table, latest, partitions))
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCounts:
@@ -234,7 +239,7 @@ def _commit(
     request = CommitRequest(
         writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
     )
-    return table.store.commit(request)
+    return commit_replacement(table, request, lambda latest: files_of(table, latest, replaced.partitions))
 
 
 def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:

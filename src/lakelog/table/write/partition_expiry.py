@@ -14,7 +14,7 @@ from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.maintenance.retention import drop_old_partitions
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.overwrite import remove_partitions, seal_decided
-from lakelog.table.write.replaced_rows import check_overwrite, replaces_rows
+from lakelog.table.write.replaced_rows import check_overwrite
 
 
 def expire_partitions(
@@ -33,7 +33,7 @@ def expire_partitions(
             f"table {table.name} has no partition retention: set '{PARTITION_EXPIRATION_TIME.key}', or give an "
             "expiration time"
         )
-    dropped = _drop_rows(table, rule) if replaces_rows(table) else drop_old_partitions(table, rule)
+    dropped = _drop_rows(table, rule) if table.emits_log else drop_old_partitions(table, rule)
     keys = table.schema.partition_keys
     return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
 

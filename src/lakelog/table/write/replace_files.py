@@ -13,22 +13,25 @@ from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, IndexChange
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
 from lakelog.filestore.compaction.planner import CompactionResult, joined_index
+from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import level0_files_of
 from lakelog.table.maintenance.publish import publish_best_effort
+from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import carried_state
-from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.model.row_counts import RowCounts, WrittenRows
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.overwrite import seal_decided
+from lakelog.table.write.replaced_rows import check_overwrite
 
 
 def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) -> list[str]:
@@ -38,7 +41,7 @@ def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) ->
     """
     if table.schema.is_keyed:
         raise UnsupportedFeature(f"table {table.name} has a primary key: change its rows by writing them again")
-    check_overwritable(table)
+    check_overwrite(table)
     seal_decided(table)
     return [file.file_name for split in Scan(table, filter=condition).plan() for file in split.files]
 
@@ -79,8 +82,13 @@ def commit_rewrite(
         first_try=True,
         index=index,
     )
+    partitions = {e.partition for e in entries}
+
+    def replaced_at(now: Snapshot | None) -> list[Split]:
+        return [s for s in files_of(table, now, partitions) if s.files[0].file_name in wanted]
+
     try:
-        table.store.commit(request)
+        commit_replacement(table, request, replaced_at)
     except CommitConflict:
         ready.made.delete(ready.table)
         raise

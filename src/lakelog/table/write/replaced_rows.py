@@ -15,7 +15,6 @@ from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.partition_selection import check_overwritable
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
 from lakelog.table.write.table_writer import TableWriter
@@ -27,13 +26,12 @@ def replaces_rows(table: DynamicTable) -> bool:
 
 
 def check_overwrite(table: DynamicTable) -> None:
-    """Called before an overwrite, TRUNCATE or DROP PARTITION writes anything.
+    """Called before a statement replaces files or partitions.
 
-    Raises UnsupportedFeature for a log of input rows without a primary key, for a use that writes only the log, and
-    for a merge engine that ignores deletes if the log needs them.
+    Raises UnsupportedFeature for a use that writes only the log, and for a merge engine that ignores deletes if a log
+    of input rows needs them.
     """
-    if not replaces_rows(table):
-        check_overwritable(table)
+    if not table.emits_log:
         return
     check_row_changes(table, "DELETE")
     if not table.emits_files:
@@ -45,7 +43,7 @@ def check_overwrite(table: DynamicTable) -> None:
 
 def files_alone(table: DynamicTable) -> DynamicTable:
     """The table for tasks of an overwrite: they stage files, and the commit writes the log."""
-    return table.with_hints({EMIT_MODE.key: "file"}) if replaces_rows(table) else table
+    return table.with_hints({EMIT_MODE.key: "file"}) if table.emits_log else table
 
 
 def replace_rows(

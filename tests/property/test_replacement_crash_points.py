@@ -1,0 +1,240 @@
+"""Every storage call of a replacement of rows without a key, beside a log of input rows: the process dies there, or its
+answer is lost. Both stores have all of it or nothing, and a process that goes on after a take-over changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from depth import Depth
+from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
+from lakelog.errors import LakelogError
+from lakelog.io.names import new_uuid
+from lakelog.lake.lake import CatalogTables
+from lakelog.logstore.clients import drop_clients
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.create import create_table
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.open import identifier_of
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.tail.subscribe import follow
+from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
+from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
+from lakelog.table.write.replaced_rows import files_alone
+from lakelog.table.write.table_writer import TableWriter
+
+Rows = list[tuple[str, int]]
+OLD: Rows = [("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+NEW: Rows = [("a", 1), ("a", 7)]
+OF_B: Rows = [row for row in OLD if row[0] == "b"]
+FORMATS = ["debezium-json", "arrow"]
+
+
+def arrow(rows: Rows) -> pa.Table:
+    p, ids = zip(*rows, strict=True)
+    return pa.table({"p": p, "id": pa.array(ids, pa.int32())})
+
+
+def make_table(warehouse: Path, form: str) -> DynamicTable:
+    fields = [("p", parse_type("STRING"), None), ("id", parse_type("INT"), None)]
+    options = {
+        "bucket": "2",
+        "bucket-key": "id",
+        "log-store.enabled": "true",
+        "log-store.type": "files",
+        "log-store.data-format": form,
+        "log.writer-timeout": "1 h",  # no lease is renewed meanwhile: the calls of the storage are numbered
+        "commit.max-retry-wait": "1 ms",
+    }
+    tables = CatalogTables(str(warehouse))
+    tables.create_database("db", True)
+    schema = new_schema(fields, (), ("p",), options)
+    table = DynamicTable(create_table(tables.catalog, identifier_of("db.t"), schema))
+    for part in (OLD[:2], OLD[2:]):
+        with TableWriter(table) as writer:
+            writer.write(arrow(part))
+    return table
+
+
+@dataclass
+class Tables:
+    """Copies of one table, each with its own files and log."""
+
+    root: Path
+    form: str
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        make_table(self.root / "0", self.form)
+
+    def copy(self) -> DynamicTable:
+        self.made += 1
+        shutil.copytree(self.root / "0", self.root / str(self.made))
+        return DynamicTable(CatalogTables(str(self.root / str(self.made))).catalog.load_table(identifier_of("db.t")))
+
+
+def by_rows(table: DynamicTable) -> None:
+    with OverwriteWriter(table, overwrite_target(table)) as writer:
+        writer.write(arrow(NEW))
+
+
+def of_named(table: DynamicTable) -> None:
+    with OverwriteWriter(table, overwrite_target(table, {"p": "a"})) as writer:
+        writer.write(arrow(NEW))
+
+
+def dropped(table: DynamicTable) -> None:
+    drop_partitions(table, [{"p": "a"}], if_exists=True)
+
+
+def emptied(table: DynamicTable) -> None:
+    truncate(table)
+
+
+def updated(table: DynamicTable) -> None:
+    rows = [(p, 7 if n == 2 else n) for p, n in content(table)]
+    writer = new_uuid()
+    task = TaskWriter(files_alone(table), writer, 0, 0, replaces=True)
+    task.write(arrow(rows).to_batches()[0])
+    commit_rewrite(table, writer, [task.finish()], files_to_rewrite(table))
+
+
+JOBS: dict[str, tuple[Callable[[DynamicTable], None], Rows]] = {
+    "dynamic": (by_rows, NEW + OF_B),
+    "static": (of_named, NEW + OF_B),
+    "drop": (dropped, OF_B),
+    "truncate": (emptied, []),
+    "update": (updated, [("a", 1), ("a", 1), ("a", 7), ("b", 1), ("b", 7)]),
+}
+
+
+def content(table: DynamicTable, **options: str) -> Rows:
+    found = Scan(table.with_hints(options)).to_arrow().to_pylist()
+    return sorted((row["p"], row["id"]) for row in found)
+
+
+def folded(table: DynamicTable, start: str = "earliest", **options: str) -> Rows:
+    """The rows that a reader of the log has at its end; none of them less than not at all."""
+    found: Counter[tuple[str, int]] = Counter()
+    for batch in follow(LogScan(table.with_hints(options)), start, "latest"):
+        for row in batch.to_pylist():
+            found[row["p"], row["id"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
+    assert not any(count < 0 for count in found.values()), found
+    return sorted(found.elements())
+
+
+def silence(table: DynamicTable) -> None:
+    """Lets all leases run out."""
+    for name, found in table.registered.all().items():
+        table.registered.write_lease(name, replace(found.lease, until_ms=0))
+
+
+def come_to_rest(table: DynamicTable) -> None:
+    """What maintenance does once the leases have run out."""
+    silence(table)
+    for _ in range(3):
+        take_over_now(table)
+    assert not table.registered.all()
+    assert not table.decided.all()
+
+
+def check_rest(table: DynamicTable, allowed: list[Rows]) -> None:
+    drop_clients()
+    come_to_rest(table)
+    found = content(table)
+    assert found in map(sorted, allowed)
+    union, committed = {"read.mode": "union"}, {"log.consistency": "transactional"}
+    assert folded(table) == folded(table, **committed) == folded(table, "latest-full") == found
+    assert content(table, **union) == found
+    assert folded(table, "latest-full", **committed) == found
+
+
+def broken(table: DynamicTable, plan: FaultPlan) -> DynamicTable:
+    drop_clients()  # those of the log have a storage of their own
+    return replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_replacement_that_goes_wrong_at_any_call_is_done_or_not(
+    tmp_path: Path, job: str, form: str, depth: Depth
+) -> None:
+    act, after = JOBS[job]
+    made, plan = Tables(tmp_path, form), FaultPlan()
+    table = made.copy()
+    act(broken(table, plan))
+    check_rest(table, [after])
+    assert len(plan.calls) > 10
+    for call in depth.some(plan.calls):
+        for kind in (DIE_AFTER, LOST, LATE):
+            table, fault = made.copy(), FaultPlan({call.number: kind})
+            with contextlib.suppress(Died, LakelogError):
+                act(broken(table, fault))
+            fault.arrive()
+            assert content(table) in (sorted(OLD), sorted(after)), call
+            check_rest(table, [OLD, after])
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_an_acknowledged_replacement_stays_after_a_death_at_any_call(tmp_path: Path, job: str, depth: Depth) -> None:
+    """Whoever was told that the statement has succeeded finds its rows; whoever was told of an error, the old ones."""
+    act, after = JOBS[job]
+    made, plan = Tables(tmp_path, "arrow"), FaultPlan()
+    act(broken(made.copy(), plan))
+    for call in depth.some(plan.calls):
+        table, fault = made.copy(), FaultPlan({call.number: LOST})
+        try:
+            act(broken(table, fault))
+            allowed = [after]
+        except LakelogError:
+            allowed = [OLD, after]
+        check_rest(table, allowed)
+
+
+class _Suspended(FaultPlan):
+    """Suspends the process before one call, while another one takes over from it."""
+
+    def __init__(self, table: DynamicTable, number: int) -> None:
+        super().__init__()
+        self._table, self._number = table, number
+
+    def _begin(self, name: str, path: str) -> tuple[str | None, int]:
+        found = super()._begin(name, path)
+        if found[1] == self._number:
+            with ThreadPoolExecutor(1) as other:
+                other.submit(come_to_rest, self._table).result()
+        return found
+
+
+@pytest.mark.parametrize("job", ["static", "update"])
+def test_a_process_that_resumes_after_another_one_took_over_has_replaced_all_or_nothing(
+    tmp_path: Path, job: str, depth: Depth
+) -> None:
+    act, after = JOBS[job]
+    made, plan = Tables(tmp_path, "arrow"), FaultPlan()
+    act(broken(made.copy(), plan))
+    outcomes: Counter[str] = Counter()
+    for call in depth.some(plan.calls):
+        table = made.copy()
+        try:
+            act(broken(table, _Suspended(table, call.number)))
+            allowed, outcome = [after], "done"
+        except LakelogError as failure:
+            allowed, outcome = [OLD, after], type(failure).__name__
+        outcomes[outcome] += 1
+        check_rest(table, allowed)
+    assert outcomes["done"]
+    assert outcomes["Fenced"]
