@@ -24,6 +24,7 @@ from lakelog.table.commit.log_repair import (
     starts_without_rows,
     take_back_late,
     was_forgotten,
+    writer_ended,
 )
 from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
@@ -101,25 +102,24 @@ class Committer:
                 self._known = HealedPosition(epoch, dict(record.since))
             note_catch_up(self.table, record)
             if record.ended and not self.ended:
-                raise self._fenced()
+                raise writer_ended(self.table, self.writer)
             self._check_same(epoch, record, results)
             return record
 
     def propose(self, results: Sequence[AttemptResult]) -> EpochRecord:
-        """Proposes the only epoch of a batch writer, and heals the log to it; a snapshot decides it (RFC 21).
+        """Proposes the only epoch of a batch writer again, and heals the log to it; a snapshot decides it (RFC 21).
 
-        An earlier proposal is replaced. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
+        Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
         """
         with self.lock:
-            log = self.table.log
-            assert log is not None and self.once
+            assert self.table.log is not None and self.once
             since = self._position(0).verified
             self._check_not_ended(self.state.writers.get(self.writer))
             record = EpochRecord(self.writer, 0, now_ms(), tuple(results), since, once=True, proposed=True)
             self.table.decided.forget([record])
             self.table.check_identity()
             self.table.decided.decide(record)
-            self._heal(record, log)
+            self._heal(record, self.table.log)
             return record
 
     def verify(self, record: EpochRecord) -> WriterState:
@@ -163,8 +163,7 @@ class Committer:
                 return record, is_made
             # The record reuses the name of a sealed and forgotten link, so it decides nothing.
             self.table.decided.forget([record])
-            found = self._read_epochs().find(self.writer, epoch)
-            if found is not None:
+            if (found := self._read_epochs().find(self.writer, epoch)) is not None:
                 return found, False
 
     def begin_run(self, run_id: str) -> None:
@@ -251,7 +250,7 @@ class Committer:
 
     def _check_not_ended(self, sealed: WriterState | None) -> None:
         if sealed is not None and sealed.ended and not self.ended:
-            raise self._fenced()
+            raise writer_ended(self.table, self.writer)
 
     def _check_same(self, epoch: int, decided: EpochRecord | None, results: Sequence[AttemptResult]) -> None:
         """Raises Fenced if the decision (None: the sealed one) has other rows than these.
@@ -266,7 +265,7 @@ class Committer:
                 self.table.check_identity()  # else the state may be that of another table, which knows no such writer
             digest = self.state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
             if digest != wanted.digest:
-                raise self._fenced()
+                raise writer_ended(self.table, self.writer)
         elif results:
             rows = self._sealed_rows.of(epoch, self.state) if decided is None else decided.row_count
             check_rows(self.table, self.writer, epoch, rows, wanted.row_count)
@@ -279,14 +278,7 @@ class Committer:
         self._has_appended = True
         if was_forgotten(self.table, self.writer, results):
             take_back_late(self.table, self.writer, epoch, results)
-            raise self._fenced()
-
-    def _fenced(self) -> Fenced:
-        return Fenced(
-            f"writer {self.writer} of table {self.table.name} was ended (end_writer, or its lease expired after "
-            f"'log.writer-timeout'), and none of these rows are in the table: start the query with a new "
-            f"checkpointLocation, or start the batch again"
-        )
+            raise writer_ended(self.table, self.writer)
 
     def _read_epochs(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
@@ -315,7 +307,7 @@ class Committer:
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
         if self._has_appended:
-            raise self._fenced()
+            raise writer_ended(self.table, self.writer)
         return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
 
     def _heal_replay(self, sealed: WriterState) -> None:

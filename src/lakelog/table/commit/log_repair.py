@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import NotFound
+from lakelog.errors import Fenced, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
@@ -164,6 +164,15 @@ def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptRes
     except NotFound:
         return True
     return any(part.first_offset < origin.get(part.bucket, 0) for r in results for part in r.appends)
+
+
+def writer_ended(table: DynamicTable, writer: str) -> Fenced:
+    """The error for a writer that another process has ended, before its decision."""
+    return Fenced(
+        f"writer {writer} of table {table.name} was ended (end_writer, or its lease expired after "
+        f"'log.writer-timeout'), and none of these rows are in the table: start the query with a new "
+        f"checkpointLocation, or start the batch or the statement again"
+    )
 
 
 def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from lakelog.errors import CommitConflict, CommitUnknown, Fenced, LakelogError, NotFound
+from lakelog.errors import CommitConflict, CommitUnknown, LakelogError, NotFound
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.read.plan import Split
 from lakelog.io.names import new_uuid
@@ -20,7 +20,7 @@ from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.epoch_metrics import count_epoch
-from lakelog.table.commit.log_repair import take_back_late, was_forgotten
+from lakelog.table.commit.log_repair import take_back_late, was_forgotten, writer_ended
 from lakelog.table.commit.proposal import REPLACEMENT, settle
 from lakelog.table.commit.seal import append_markers, sealed_state
 from lakelog.table.commit.take_over import take_over_best_effort
@@ -62,7 +62,7 @@ def find_replacement(table: DynamicTable, user: str) -> bool:
     """
     prefix = f"{REPLACEMENT}{user}-"
     writers = {*newest_state(table.store)[1].writers, *table.registered.writers()}
-    return any([settle(table, writer) for writer in writers if writer.startswith(prefix)])
+    return any(settle(table, writer) for writer in writers if writer.startswith(prefix))
 
 
 @contextlib.contextmanager
@@ -79,8 +79,8 @@ def _replacement(table: DynamicTable, user: str) -> Iterator[_Replacement]:
 class _Replacement:
     """One replacement of files, and the writer of its rows in the log.
 
-    1 append the difference between the files that go and the new ones · 2 propose the epoch, heal the log to it
-    · 3 commit, if the files are still the same; else from 1, with what has changed · 4 append the commit markers.
+    1 append the difference between the old files and the new ones · 2 propose the epoch, heal the log to it
+    · 3 commit, if the files are still the same; else again from 1, with what has changed · 4 append the commit markers.
     """
 
     def __init__(self, table: DynamicTable, writer: str) -> None:
@@ -97,14 +97,14 @@ class _Replacement:
             for b in request.files
             for f in b.new_files
         ]
-        seen: dict[object, Split] = {}
+        seen: dict[tuple[object, ...], Split] = {}
         for _ in range(_ROUNDS):
             # 1
             live = {file_key(split): split for split in replaced(store.latest_snapshot())}
             back = [split for key, split in seen.items() if key not in live]
             try:
-                going = [split for key, split in live.items() if key not in seen]
-                self._append(exchanged_rows(self._table, going, [*back, *new]))
+                removed = [split for key, split in live.items() if key not in seen]
+                self._append(exchanged_rows(self._table, removed, [*back, *new]))
             except NotFound as why:
                 raise CommitConflict(
                     f"table {self._table.name}: a file was replaced and removed while its rows were read. Try again"
@@ -179,7 +179,7 @@ class _Replacement:
             unchanged(latest)
             state = state_at(table.store, latest)
             if self._writer in state.writers:
-                raise self._fenced()
+                raise writer_ended(table, self._writer)
             number = 1 if latest is None else latest.id + 1
             sealed = sealed_state(verified, [record], (), None, number)
             self._may_be_committed = True
@@ -217,12 +217,6 @@ class _Replacement:
         if isinstance(failure, CommitUnknown):
             raise CommitConflict(f"table {self._table.name}: the storage has lost the commit. Try again") from failure
         raise failure
-
-    def _fenced(self) -> Fenced:
-        return Fenced(
-            f"the statement has changed nothing in table {self._table.name}: its process did not renew its lease for "
-            "'log.writer-timeout', and another one has ended it. Run it again"
-        )
 
     def _release(self) -> None:
         self._is_registered = False

@@ -209,6 +209,16 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     return made
 
 
+def seal_decided(table: DynamicTable) -> None:
+    """Seals every epoch that is decided now, so that the caller's write follows them. Raises Unavailable."""
+    decided = {(r.writer, r.epoch) for r in waiting_epochs(table).waiting}
+    for attempt in itertools.count():
+        if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
+            return
+        pause(attempt)
+        seal_staged(table)
+
+
 class _SealedElsewhere(Exception):
     """Another process sealed some of these epochs first."""
 

@@ -46,8 +46,8 @@ def take_over(table: DynamicTable) -> Iterator[str]:
 
     A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A replay of
     rejected rows is ended before, because it decides about rows that are not its own. So is a replacement of rows,
-    which could still commit its files. A streaming query keeps its position and sends the open epoch again. Called by maintenance; the caller may stop between two
-    writers. Raises Unavailable, CommitConflict; the next call continues.
+    which could still commit its files. A streaming query keeps its position and sends the open epoch again. Called by
+    maintenance; the caller may stop between two writers. Raises Unavailable, CommitConflict; the next call continues.
     """
     find_late_rows(table)
     for writer, found in dead_writers(table).items():

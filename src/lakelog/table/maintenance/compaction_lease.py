@@ -1,7 +1,7 @@
-"""Leases that keep compactors apart: one compactor per bucket, as far as files can guarantee it.
+"""Leases that keep processes apart: one compactor per bucket, one publisher, as far as files can guarantee it.
 
-A lease saves work but is never part of correctness. The commit of a compaction itself checks that the files it replaces
-still exist.
+For these a lease saves work but is not part of correctness. The commit of a compaction itself checks that the files it
+replaces still exist.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import orjson
 from lakelog.errors import CommitUnknown, LakelogError, NotFound
 from lakelog.io import clock
 from lakelog.io.machine import is_running, machine_identity
-from lakelog.io.names import new_uuid
+from lakelog.io.names import new_uuid, random_fraction
 from lakelog.io.storage.file_io import FileIO
 
 LEASE_MS: Final = 60_000
 """Duration of a lease without renewal."""
+_PAUSE_S: Final = 0.05
 _FORGOTTEN_MS: Final = 24 * 3_600_000
 """Age of a lease file without renewal after which its bucket is considered not compacted any more."""
 
@@ -79,6 +80,20 @@ class Leases:
         for turn in turns:
             self.io.delete(f"{self.directory}/{replace(lease, turn=turn).name}")
         return lease
+
+    @contextlib.contextmanager
+    def exclusive(self, task: str, wait_s: float, busy: LakelogError) -> Iterator[None]:
+        """Holds the lease of a task for a block; raises ``busy`` if another process keeps it for ``wait_s``."""
+        deadline = clock.monotonic_s() + wait_s
+        while (lease := self.take_task(task)) is None:
+            if clock.monotonic_s() > deadline:
+                raise busy
+            clock.sleep(_PAUSE_S * (0.5 + random_fraction()))
+        try:
+            with self.renewing(lease):
+                yield
+        finally:
+            self.release(lease)
 
     def renew(self, lease: Lease) -> None:
         """Renews the lease for its full duration from now."""

@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, Unavailable
-from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
-from lakelog.io.names import new_attempt, random_fraction
+from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogLocation, PendingAppend, Records
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.control_records import begin_record, commit_record
@@ -44,7 +43,6 @@ PUBLISHER: Final = "publisher"
 _ROUNDS: Final = 1000
 _WAIT_S: Final = 10.0
 """Maximum time that a process waits for another one that publishes."""
-_PAUSE_S: Final = 0.05
 _FLUSH_ROWS: Final = 100_000
 
 
@@ -65,16 +63,9 @@ def publishing(table: DynamicTable) -> Iterator[Publication]:
     """The right to publish, for the duration of the block. Raises Unavailable if another process keeps it."""
     table = DynamicTable(table.location).with_newest_schema()
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/publish")
-    deadline = monotonic_s() + _WAIT_S
-    while (lease := leases.take_task("log")) is None:
-        if monotonic_s() > deadline:
-            raise Unavailable(f"the log of table {table.name} is being written by another process: it publishes later")
-        sleep(_PAUSE_S * (0.5 + random_fraction()))
-    try:
-        with leases.renewing(lease):
-            yield Publication(table)
-    finally:
-        leases.release(lease)
+    busy = Unavailable(f"the log of table {table.name} is being written by another process: it publishes later")
+    with leases.exclusive("log", _WAIT_S, busy):
+        yield Publication(table)
 
 
 def publish_best_effort(table: DynamicTable) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.filestore.commit.request import Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
-from lakelog.options.log import CHANGES, EMIT_MODE, INPUT, LOG_CONTENT
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.paimon.rows.partition import decode_partition

@@ -19,8 +19,9 @@ _WITHOUT_LANES: Final[set[str]] = set()
 class WaitingEpochs:
     """The newest snapshot with its state, and the epoch records.
 
-    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. Proposed
-    epochs are in neither before their snapshot. ``void`` are links after the sealed ones that decide nothing. ``tip`` is the last link of the chain, sealed or not.
+    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. ``void``
+    are links after the sealed ones that decide nothing. A proposed epoch is in none of them before its snapshot.
+    ``tip`` is the last link of the chain, sealed or not.
     """
 
     snapshot: Snapshot | None

@@ -16,9 +16,9 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.options.table import WRITE_SHUFFLE
 from lakelog.paimon.types.types import is_ordered, type_keyword
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.write.overwrite import seal_decided
 
 ORDER: Final = "order"
 ZORDER: Final = "zorder"

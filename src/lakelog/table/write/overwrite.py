@@ -9,7 +9,6 @@ replaced with the rest; later ones follow it. If readers of a log need a delete 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -26,7 +25,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
-from lakelog.table.commit.seal import level0_files, pause, seal_staged
+from lakelog.table.commit.seal import level0_files, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.maintenance.state_changes import files_of
@@ -42,13 +41,18 @@ from lakelog.table.model.partition_selection import (
     partitions_meeting,
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
-from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.rejected.rows import check_not_given
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write.replaced_rows import check_overwrite, files_alone, replace_rows, replaces_rows
+from lakelog.table.write.replaced_rows import (
+    check_overwrite,
+    files_alone,
+    one_overwrite,
+    replace_rows,
+    replaces_rows,
+)
 from lakelog.table.write.table_writer import batches_of
 
 _ATTEMPTS = 8
@@ -68,6 +72,13 @@ def commit_overwrite(
     check_overwrite(table)
     if again and find_replacement(table, writer):
         return table.store.latest_snapshot()
+    with one_overwrite(table):
+        return _overwritten(table, writer, results, target, again)
+
+
+def _overwritten(
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool
+) -> Snapshot | None:
     # 1
     seal_decided(table)
     # 2
@@ -111,13 +122,14 @@ def drop_partitions(
     Raises NotFound for a spec without a partition, unless ``if_exists``.
     """
     check_overwrite(table)
-    seal_decided(table)
-    found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
-    return remove_partitions(table, found)
+    with one_overwrite(table):
+        seal_decided(table)
+        found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
+        return remove_partitions(table, found)
 
 
 def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snapshot | None:
-    """Removes partitions (serialised rows) in one snapshot; None if there are none."""
+    """Removes partitions (serialised rows) in one snapshot; None if there are none. In ``one_overwrite``."""
     if not partitions:
         return None
     if replaces_rows(table):
@@ -185,10 +197,11 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCo
             "with the row kind '-D'"
         )
     check_overwrite(table)
-    seal_decided(table)
-    live = _live_partitions(table, table.store.latest_snapshot())
-    found = partitions_meeting(table.schema, live, condition)
-    return _removed_rows(table, remove_partitions(table, found), found)
+    with one_overwrite(table):
+        seal_decided(table)
+        live = _live_partitions(table, table.store.latest_snapshot())
+        found = partitions_meeting(table.schema, live, condition)
+        return _removed_rows(table, remove_partitions(table, found), found)
 
 
 def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collection[bytes] | None) -> RowCounts:
@@ -205,16 +218,6 @@ def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collec
         read = sum(batch.num_rows for split in merged for batch in table.store.read_split(split, column))
         return row_counts(deleted=read + sum(rows for rows in exact if rows is not None))
     return row_counts(deleted=None)
-
-
-def seal_decided(table: DynamicTable) -> None:
-    """Seals every decided epoch, so that the caller's write follows them. Raises Unavailable."""
-    decided = {(r.writer, r.epoch) for r in waiting_epochs(table).waiting}
-    for attempt in itertools.count():
-        if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
-            return
-        pause(attempt)
-        seal_staged(table)
 
 
 class _MorePartitions(Exception):

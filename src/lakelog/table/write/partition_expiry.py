@@ -11,10 +11,11 @@ from lakelog.io.metrics import METER
 from lakelog.options.metrics import PARTITIONS_EXPIRED
 from lakelog.options.retention import PARTITION_EXPIRATION_STRATEGY, PARTITION_EXPIRATION_TIME
 from lakelog.paimon.rows.partition import decode_partition
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.retention import drop_old_partitions
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.write.overwrite import remove_partitions, seal_decided
-from lakelog.table.write.replaced_rows import check_overwrite
+from lakelog.table.write.overwrite import remove_partitions
+from lakelog.table.write.replaced_rows import check_overwrite, one_overwrite
 
 
 def expire_partitions(
@@ -51,9 +52,10 @@ def _drop_rows(table: DynamicTable, rule: PartitionRule) -> list[bytes]:
         )
     if not table.schema.partition_keys:
         raise InvalidRequest(f"table {table.name} is not partitioned, so no partition can expire")
-    seal_decided(table)
-    live = table.store.live_entries(table.store.latest_snapshot())
-    old = pick_old_partitions(live, table.schema, rule, local_now())
-    remove_partitions(table, frozenset(old))
+    with one_overwrite(table):
+        seal_decided(table)
+        live = table.store.live_entries(table.store.latest_snapshot())
+        old = pick_old_partitions(live, table.schema, rule, local_now())
+        remove_partitions(table, frozenset(old))
     METER.add(PARTITIONS_EXPIRED, len(old), table=table.name)
     return old

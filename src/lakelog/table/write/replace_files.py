@@ -21,7 +21,7 @@ from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement
-from lakelog.table.commit.seal import level0_files_of
+from lakelog.table.commit.seal import level0_files_of, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
@@ -30,7 +30,6 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import carried_state
 from lakelog.table.model.row_counts import RowCounts, WrittenRows
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.write.overwrite import seal_decided
 from lakelog.table.write.replaced_rows import check_overwrite
 
 

@@ -6,18 +6,24 @@ files get the same rows. The epoch is the decision: after any failure, both stor
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import with_kind
+from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
 from lakelog.table.write.table_writer import TableWriter
+
+_WAIT_S: Final = 600.0
+"""Maximum time that an overwrite waits for another one."""
 
 
 def replaces_rows(table: DynamicTable) -> bool:
@@ -39,6 +45,20 @@ def check_overwrite(table: DynamicTable) -> None:
             f"option '{EMIT_MODE.key}' = '{table.options.need(EMIT_MODE)}' does not go with an overwrite of table "
             f"{table.name}, which replaces rows of the files: leave it out"
         )
+
+
+@contextlib.contextmanager
+def one_overwrite(table: DynamicTable) -> Iterator[None]:
+    """Keeps other overwrites of a table away for a block, if they write rows: both would find the same old rows.
+
+    Raises CommitConflict if another one runs for longer than ten minutes.
+    """
+    if not replaces_rows(table):
+        yield
+        return
+    busy = CommitConflict(f"another overwrite of table {table.name} is running. Try again when it has ended")
+    with Leases(table.io, f"{table.path}/lakelog/overwrite").exclusive("rows", _WAIT_S, busy):
+        yield
 
 
 def files_alone(table: DynamicTable) -> DynamicTable:
