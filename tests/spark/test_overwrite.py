@@ -74,12 +74,12 @@ def test_many_tasks_overwrite_as_one_snapshot(lake) -> None:
     assert lake.sql("select count(*), count(distinct id), min(v) = max(v) from t").first() == (4000, 4000, True)
 
 
-def test_a_log_and_a_stream_are_refused(lake, spark) -> None:
+def test_a_use_of_the_log_alone_and_a_stream_are_refused(lake, spark) -> None:
     lake.sql("create database db; use db")
     lake.sql("create table l (id int) using lakelog tblproperties ('log-store.enabled' = 'true')")
     lake.sql("create table t (id int) using lakelog")
-    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
-        lake.sql("insert overwrite l values (1)")
+    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'log'"):
+        lake.sql("insert overwrite l /*+ OPTIONS('emit.mode'='log') */ values (1)")
     lake.sql("insert overwrite l /*+ OPTIONS('emit.mode'='file') */ values (1)")
     assert rows(lake.sql("select id from l")) == [(1,)]
     with pytest.raises(InvalidRequest, match="not a stream"):

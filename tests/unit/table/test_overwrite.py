@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitUnknown, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import CommitUnknown, InvalidRequest, InvalidSchema, NotFound
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.model.partition_selection import OverwriteTarget
@@ -116,19 +116,6 @@ def test_truncate_and_drop_partition(lake) -> None:
     assert content(table) == [("a", 1, 1, "x"), ("c", 1, 1, "c")]
     table.truncate()
     assert content(table) == [] and table.latest_snapshot().total_record_count == 0
-
-
-def test_a_table_without_a_key_is_overwritten_beside_its_log_only_when_its_readers_need_not_know(lake) -> None:
-    table = partitioned(lake, keyed=False, more=", 'log-store.enabled' = 'true'")
-    write(table, ("a", 1, 1, "x"), ("b", 1, 1, "z"))
-    for refused in (lambda: table.writer(overwrite=True), table.truncate, lambda: table.drop_partitions([{"p": "a"}])):
-        with pytest.raises(UnsupportedFeature, match="'emit.mode' = 'file'"):
-            refused()
-    write(table, ("a", 1, 2, "n"), overwrite=True, options={"emit.mode": "file"})
-    assert content(table) == [("a", 1, 2, "n"), ("b", 1, 1, "z")]
-    write(table, ("a", 1, 3, "later"))
-    assert content(table) == [("a", 1, 2, "n"), ("a", 1, 3, "later"), ("b", 1, 1, "z")]
-    assert sum(len(t) for t in table.log_records()) > 0
 
 
 def test_epochs_that_wait_for_their_snapshot_are_replaced_too(lake) -> None:

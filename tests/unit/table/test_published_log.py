@@ -181,12 +181,6 @@ def test_what_contradicts_a_log_of_changes_is_refused_by_name(tmp_path: Path) ->
     assert rows["log content"] == "changes" and rows["changelog mode"] == "all"
 
 
-def test_a_table_of_input_rows_names_the_content_that_takes_overwrites(tmp_path: Path) -> None:
-    table = make(tmp_path, "'log.content' = 'input'", key="")
-    with pytest.raises(UnsupportedFeature, match="create the table with 'log.content' = 'changes'"):
-        table.truncate()
-
-
 def test_links_that_are_forgotten_during_a_listing_are_listed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,9 +98,9 @@ def test_tables_that_cannot_be_rewritten(tmp_path) -> None:
         Scan(keyed.with_hints({"scan.data-files": "x"})).plan()
     assert changeable(keyed, ("UPDATE", "DELETE")).emits_log
     logged = make(tmp_path / "logged", ", 'log-store.enabled' = 'true'").logical
-    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
-        files_to_rewrite(logged)
-    assert files_to_rewrite(logged.with_hints({"emit.mode": "file"}))
+    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'log'"):
+        files_to_rewrite(logged.with_hints({"emit.mode": "log"}))
+    assert files_to_rewrite(logged) == files_to_rewrite(logged.with_hints({"emit.mode": "file"}))
 
 
 @pytest.mark.parametrize(
