@@ -150,7 +150,7 @@ def _created(table: DynamicTable) -> int:
 
 def _old_partitions(table: DynamicTable, files: _Files) -> int:
     rule = PartitionRule.of(table.options) if table.schema.partition_keys else None
-    if rule is None or (table.emits_log and not (table.schema.is_keyed and rule.is_by_values)):
+    if rule is None or (table.emits_log and not rule.is_by_values):
         return 0
     now = clock.local_now()
     return len(pick_old_partitions(files.live, table.schema, rule, now))
