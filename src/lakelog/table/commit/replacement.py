@@ -31,6 +31,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import MarkerCounts, newest_state, state_at
 from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.staging.backfill import is_backfilling
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -193,9 +194,11 @@ class _Replacement:
             snapshot = self._snapshot_after(why)
         # 4
         count_epoch(table, record)
-        append_markers(committer, (), [record], state_at(table.store, snapshot))
-        if not committer.lacks_markers:
-            table.registered.forget(self._writer)
+        with contextlib.suppress(LakelogError):  # the rows are replaced: the next process appends the markers
+            found = waiting_epochs(table)
+            append_markers(committer, [r for r in found.sealed if r.writer != self._writer], [record], found.state)
+            if not committer.lacks_markers:
+                table.registered.forget(self._writer)
         self._release()
         return snapshot
 

@@ -4,8 +4,9 @@ Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 
 
 A transactional reader returns rows in the order of the commit records, and the files keep the row of the newest
 snapshot. Both end with the same row of a key only if both orders are the same. In a table with a key, the driver
-therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order has no meaning.
-There the sealer marks the epochs of its snapshot, and if it dies before, each writer marks its own.
+therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order of insertions has
+no meaning. There the sealer marks the epochs of its snapshot, and if it dies before, each writer marks its own. Only a
+replacement of rows follows all earlier epochs, because it deletes rows of them.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def append_markers(
     """
     table = committer.table
     older = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
+    if any(r.proposed for r in (*older, *records)):
+        older = list(before)  # the rows that a replacement deletes may be of any writer
     missing = sorted(
         (r for r in older if _is_unmarked(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch)
     )
