@@ -19,7 +19,9 @@ class Write:
     """A write of some keys at once. ``tries`` are what it may have written by key, one of them and that whole: a source
     may give a second try other rows than the first.
 
-    ``clears`` means that it deletes all other keys. ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown`` either.
+    ``clears`` means that it deletes all other keys.
+
+    ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown`` either.
     """
 
     who: str
