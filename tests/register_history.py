@@ -19,9 +19,8 @@ class Write:
     """A write of some keys at once. ``tries`` are what it may have written by key, one of them and that whole: a source
     may give a second try other rows than the first.
 
-    ``clears`` means that it deletes all other keys.
-
-    ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown`` either.
+    ``clears``: it deletes all other keys. ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown``
+    either.
     """
 
     who: str
@@ -33,7 +32,7 @@ class Write:
 
     def deletes(self, key: int) -> bool:
         """Returns whether it may delete a key."""
-        return any(t.get(key, 0 if not self.clears else None) is None for t in self.tries)
+        return any(t[key] is None if key in t else self.clears for t in self.tries)
 
 
 @dataclass(frozen=True)

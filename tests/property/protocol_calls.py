@@ -285,8 +285,8 @@ def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
 
 
 def replacements_left(table: DynamicTable) -> list[str]:
-    """The registered writers of replacements; none in an idle table."""
-    return sorted(name for name in table.registered.writers() if name.startswith(REPLACEMENT))
+    """The registered replacements that may have rows in the log to take back; none in an idle table."""
+    return sorted(name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open)
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

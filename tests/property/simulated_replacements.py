@@ -146,7 +146,7 @@ def _compacted(world: World, handle: DynamicTable) -> tuple[BucketFiles, ...]:
     made = []
     for at, files in held.items():
         rows = [row for file in files for row in warehouse.rows_of(file)]
-        new = warehouse.new_file(rows)
+        new = warehouse.new_file(rows, max(file.schema_id for file in files))
         world.scheduler.pause("compact")
         world.scheduler.events["compactions"] += 1
         made.append(BucketFiles(*at, handle.schema.num_buckets, (new,), tuple(files)))

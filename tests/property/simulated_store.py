@@ -95,7 +95,7 @@ class _BucketWriter:
 
     def finish(self) -> tuple[DataFileMeta, ...]:
         rows = newest(self.held) if self.schema.is_keyed else self.held
-        return (self.warehouse.new_file(rows),) if rows else ()
+        return (self.warehouse.new_file(rows, self.schema.id),) if rows else ()
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,8 @@ class SimulatedStore:
         if not self.schema.is_keyed or file.min_sequence_number > highest:
             return file
         shift = highest + 1 - file.min_sequence_number
-        return self.warehouse.new_file([(n + shift, *rest) for n, *rest in self.warehouse.rows_of(file)])
+        shifted = [(n + shift, *rest) for n, *rest in self.warehouse.rows_of(file)]
+        return self.warehouse.new_file(shifted, file.schema_id)
 
     def plan(
         self,

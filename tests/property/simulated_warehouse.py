@@ -68,12 +68,13 @@ class Warehouse:
             raise NotFound(f"no file {file.file_name}")
         return self.rows[file.file_name]
 
-    def new_file(self, rows: list[FileRow], level: int = 0) -> DataFileMeta:
+    def new_file(self, rows: list[FileRow], schema_id: int = 0) -> DataFileMeta:
         """Adds a file that no snapshot references yet."""
         name, numbers = f"data-{self.scheduler.uuid4()}", [row[0] for row in rows]
         self.rows[name] = rows
-        lowest, highest = min(numbers), max(numbers)
-        return DataFileMeta(name, 1, len(rows), min_sequence_number=lowest, max_sequence_number=highest, level=level)
+        return DataFileMeta(
+            name, 1, len(rows), min_sequence_number=min(numbers), max_sequence_number=max(numbers), schema_id=schema_id
+        )
 
     def expire(self, number: int) -> None:
         """Removes a snapshot, and the files that only it referenced."""
