@@ -19,7 +19,8 @@ class Write:
     """A write of some keys at once. ``tries`` are what it may have written by key, one of them and that whole: a source
     may give a second try other rows than the first.
 
-    ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown`` either.
+    ``clears``: it deletes all other keys. ``outcome``: ``ok`` it is in; ``failed`` it must never be seen; ``unknown``
+    either.
     """
 
     who: str
@@ -27,6 +28,11 @@ class Write:
     tries: list[dict[int, Value]] = field(default_factory=list)
     responded: float = inf
     outcome: str = UNKNOWN
+    clears: bool = False
+
+    def deletes(self, key: int) -> bool:
+        """Returns whether it may delete a key."""
+        return any(t[key] is None if key in t else self.clears for t in self.tries)
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,16 @@ class History:
         """All keys that somebody may have written."""
         return {key for write in self.writes for written in write.tries for key in written}
 
+    def conclude(self, found: Mapping[int, Value]) -> None:
+        """Nothing will happen any more, and ``found`` is all there is: a doubtful write has happened, whole, if nothing
+        else can have deleted a key that is missing."""
+        seen = {read.key for read in self.reads if read.value is not None}
+        seen |= {key for w in self.writes if w.outcome == OK and len(w.tries) == 1 for key in w.tries[0]}
+        for key in sorted(seen - found.keys()):
+            able = [w for w in self.writes if w.outcome != FAILED and w.deletes(key)]
+            if len(able) == 1:
+                self.respond(able[0], OK)
+
     def wrong(self) -> list[str]:
         """What nobody may have seen, and what is wrong with each key that has no order."""
         of_value = {v: w for w in self.writes for t in w.tries for v in t.values() if v is not None}
@@ -94,6 +110,7 @@ class History:
             elif write.outcome == FAILED:
                 wrong.append(f"{who} found {value} of key {key}, but {write.who} was refused")
         ops: dict[int, list[_Op]] = {}
+        every = self.keys()
         for write in self.writes:
             if write.outcome == FAILED:
                 continue
@@ -101,6 +118,8 @@ class History:
             # what was seen of it was decided by then, and the rest of it, too
             responded = min([write.responded if write.outcome == OK else inf, *(seen[item] for item in found)])
             tries = [t for t in write.tries if found <= t.items()]
+            if write.clears:
+                tries = [dict.fromkeys(every) | t for t in tries]
             if not tries:
                 wrong.append(f"two tries of {write.who} were seen: {sorted(found)}")
             for key in {key for t in tries for key in t}:

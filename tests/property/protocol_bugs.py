@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from lakelog.errors import Fenced
 from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.store import FileStore
 from lakelog.logstore.factory import LogFactory
 from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
-from lakelog.table.commit import seal
+from lakelog.table.commit import proposal, replacement, seal, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.log.committed_reader import CommittedReader
@@ -28,6 +30,7 @@ from lakelog.table.maintenance import retention
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import LogState, state_at
 from lakelog.table.read.committed_rows import CommittedRows
 
 _PLAN: Final = Healing.plan
@@ -145,6 +148,23 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
+def _not_first(table: DynamicTable, writer: str, verified: Mapping[int, int] | None = None) -> bool:
+    """Ends a replacement of rows only after its rows in the log were taken back."""
+    return verified is not None and proposal.settle(table, writer, verified)
+
+
+def _without_fences(store: FileStore, snapshot: Snapshot | None) -> LogState:
+    """The state in which a replacement of rows does not see that it was ended."""
+    state = state_at(store, snapshot)
+    kept = {w: s for w, s in state.writers.items() if not (w.startswith(proposal.REPLACEMENT) and s.ended)}
+    return replace(state, writers=kept)
+
+
+def _is_lost(*_: object) -> bool:
+    """Takes every doubtful commit for a failed one."""
+    return False
+
+
 def planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
     """Puts a bug into code while its context lasts: each part replaces an attribute of an object."""
 
@@ -181,5 +201,9 @@ BUGS: Final = {
     "no-schema-id": planted((RecordSchemas, "own_id", None)),
     "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": planted((Identity, "check", _nothing)),
+    "replacement-not-ended": planted((take_over, "settle", _nothing)),
+    "replacement-ended-late": planted((take_over, "settle", _not_first)),
+    "replacement-goes-on": planted((replacement, "state_at", _without_fences)),
+    "replacement-lost-in-doubt": planted((replacement, "settle", _is_lost)),
     "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
 }

@@ -10,14 +10,18 @@ import pyarrow as pa
 from simulated_process import Scheduler, Threading
 
 from lakelog.catalog.base import Catalog, Identifier
-from lakelog.errors import Fenced, LakelogError
+from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
+from lakelog.filestore.skipping.predicate import In
+from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, late_rows, replay, take_over
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.proposal import REPLACEMENT
+from lakelog.table.commit.replacement import find_replacement
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
@@ -30,6 +34,7 @@ from lakelog.table.maintenance.retention import expire_snapshots
 from lakelog.table.model import waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.snapshot_switch import SnapshotPart, start_position
@@ -37,6 +42,11 @@ from lakelog.table.read.union_scan import union_scan
 from lakelog.table.runs import rebucketing as bucket_count
 from lakelog.table.staging import backfill as catch_up
 from lakelog.table.staging import row_check
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write import replace_files
+from lakelog.table.write.overwrite import OverwriteWriter, truncate
+from lakelog.table.write.replace_files import files_to_rewrite
+from lakelog.table.write.replaced_rows import files_alone
 from lakelog.table.write.table_writer import TableWriter
 
 _SHARED_FAULT_RATE = 0.01
@@ -149,6 +159,50 @@ def take_back_batch(table: DynamicTable, writer: str, results: Sequence[AttemptR
     return batch_writer._take_back(table, writer, results)
 
 
+def files_with(table: DynamicTable, ids: Sequence[int]) -> list[str]:
+    """The data files that UPDATE, DELETE or MERGE of rows with these ids has to replace."""
+    return files_to_rewrite(table, In("id", tuple(ids)))
+
+
+def rows_of_files(table: DynamicTable, names: Sequence[str]) -> pa.Table:
+    """The rows of some data files. Raises CommitConflict if one is no longer live."""
+    return Scan(table.with_hints({SCAN_DATA_FILES.key: ",".join(names)})).to_arrow()
+
+
+def rewritten(table: DynamicTable, user: str, rows: Sequence[pa.RecordBatch]) -> AttemptResult:
+    """Runs the task of a statement that replaces files: stages the remaining and the new rows."""
+    task = TaskWriter(files_alone(table), user, 0, lane=0, replaces=True)
+    for batch in rows:
+        task.write(batch)
+    return task.finish()
+
+
+def commit_rewrite(table: DynamicTable, user: str, results: Sequence[AttemptResult], names: Sequence[str]) -> None:
+    """Replaces the data files."""
+    replace_files.commit_rewrite(table, user, results, names)
+
+
+def was_replaced(table: DynamicTable, user: str) -> bool:
+    """Asks whether a statement with an unknown outcome has replaced its files; if not, it never will."""
+    return find_replacement(table, user)
+
+
+def open_overwrite(table: DynamicTable) -> OverwriteWriter:
+    """INSERT OVERWRITE."""
+    return OverwriteWriter(table, overwrite_target(table))
+
+
+def empty(table: DynamicTable) -> None:
+    """TRUNCATE."""
+    truncate(table)
+
+
+def outcome_of_replacement(error: LakelogError) -> str:
+    """The conclusion of a client from an error of a statement that replaces rows."""
+    is_refused = isinstance(error, CommitConflict | Fenced) and not isinstance(error, TableReplaced)
+    return "failed" if is_refused else "unknown"
+
+
 def open_writer(table: DynamicTable) -> TableWriter:
     """``table.writer()`` without Spark."""
     return TableWriter(table)
@@ -226,7 +280,13 @@ def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
     A void link after the last sealed one, of an epoch that was decided before, is deleted by the next seal.
     """
     found = waiting_epochs.waiting_epochs(table)
-    return [(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)]
+    left = {(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)}
+    return sorted(left | {(r.writer, r.epoch) for r in table.decided.all() if r.proposed})
+
+
+def replacements_left(table: DynamicTable) -> list[str]:
+    """The registered replacements that may have rows in the log to take back; none in an idle table."""
+    return sorted(name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open)
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

@@ -11,8 +11,8 @@ import protocol_calls as calls
 import pyarrow as pa
 from simulated_clients import Clients, Follower
 from simulated_rows import extra_columns, rows_by_key
-from simulated_store import newest
 from simulated_table import SimulatedTable, World
+from simulated_warehouse import newest
 
 from lakelog.logstore.protocol.header import COMMIT, CORRECTION, DATA, decode_header
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
@@ -75,6 +75,9 @@ def check_rest(world: World, table: SimulatedTable, clients: Clients) -> list[st
     for name, found in readings.items():
         if found != files:
             wrong.append(f"{name} {_sorted(found)} is not the files {_sorted(files)}")
+    if world.case.replaces:
+        history.conclude(files)
+        wrong += [f"{writer} stays registered" for writer in calls.replacements_left(table.handle)]
     moment = history.tick()
     history.read("files at rest", moment, files, history.keys())
     wrong += [f"the record of epoch {place} stays" for place in calls.decisions_left(table.handle)]

@@ -4,22 +4,22 @@ starts each of them, and again when it died."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import protocol_calls as calls
 import pyarrow as pa
 from simulated_owner import Owner
 from simulated_process import Program
+from simulated_replacements import Replacements, commit_of_others
 from simulated_rows import Row, batch_of, rows_by_key, split
 from simulated_table import SimulatedTable, World
 
 from lakelog.errors import LakelogError, NotFound
-from lakelog.filestore.commit.request import CommitRequest
 from lakelog.table.log.position import LogPosition
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import carried_state
 from register_history import FAILED, OK, Write
 
 _TRIES = 3
@@ -67,25 +67,31 @@ class Clients:
         queries = dice.choice((0, 1, 1, 1, 2))
         jobs = dice.choice((0, 1, 2, 3)) if queries else dice.choice((2, 3))
         for number in range(queries):
-            self._begin(self._query_life, f"q{number}")
+            self.begin(self._query_life, f"q{number}")
         for number in range(jobs):
-            self._begin(self._job_life, f"b{number}")
+            self.begin(self._job_life, f"b{number}")
         for number in range(dice.choice((0, 1, 1))):
-            self._begin(self._maintenance_life, f"m{number}")
+            self.begin(self._maintenance_life, f"m{number}")
         for number in range(dice.choice((0, 1))):
-            self._begin(self._reader_life, f"r{number}")
-        owner = Owner(world, self._spawn)
+            self.begin(self._reader_life, f"r{number}")
+        owner = Owner(world, self.spawn)
         for number in range(dice.choice((0, 1, 2, 3))):
-            self._begin(owner.life, f"o{number}")
+            self.begin(owner.life, f"o{number}")
+        if world.case.replaces:
+            for number in range(dice.choice((1, 2, 2, 3))):
+                self.begin(Replacements(self).life, f"x{number}")
 
-    def _begin(self, life: Callable[[str], None], name: str) -> None:
+    def begin(self, life: Callable[[str], None], name: str) -> None:
+        """Starts a client soon."""
+
         def body() -> None:
             self.scheduler.sleep(1.2 * self.dice.random())
             life(name)
 
         self.scheduler.start(self._cluster, body)
 
-    def _spawn(self, name: str, *bodies: Callable[[], None]) -> Program:
+    def spawn(self, name: str, *bodies: Callable[[], None]) -> Program:
+        """Starts a process; it ends with the first of its threads."""
         skew = self.dice.randint(-200, 200) if self.dice.random() < 0.2 else 0
         program = Program(name, skew)
 
@@ -163,7 +169,7 @@ class Clients:
                 scheduler.events["new checkpoints"] += 1
                 old, query = query, Query(query.table, f"{name}{starts}", query.epochs, query.fresh)
                 if dice.random() < 0.5:
-                    self._spawn(f"end {old.name}", lambda: calls.end_stream(self.handle(old.table), old.name))  # noqa: B023
+                    self.spawn(f"end {old.name}", lambda: calls.end_stream(self.handle(old.table), old.name))  # noqa: B023
             elif chance < 0.3:
                 scheduler.events["older checkpoints"] += 1
                 query.done = dice.randint(-1, query.done)
@@ -221,7 +227,7 @@ class Clients:
                 except LakelogError as failure:
                     failures.append(failure)
 
-        return self._spawn(run, main, sealer)
+        return self.spawn(run, main, sealer)
 
     def _run_tasks(
         self, name: str, parts: list[list[Row]], body: Callable[[int, list[Row]], AttemptResult], tasks: list[Program]
@@ -233,7 +239,7 @@ class Clients:
 
             def start(tries: list[Program], lane: int = lane, rows: list[Row] = rows, done: Any = done) -> None:
                 number = len(tries)
-                tries.append(self._spawn(f"{name}/{lane}.{number}", lambda: done.append(body(lane, rows))))
+                tries.append(self.spawn(f"{name}/{lane}.{number}", lambda: done.append(body(lane, rows))))
                 tasks.append(tries[-1])
 
             tries: list[Program] = []
@@ -257,7 +263,7 @@ class Clients:
         dice = self.dice
         kind = dice.choice((self._write_job, self._spark_job, self._change_job, self._change_job))
         for number in range(_TRIES):
-            job = self._spawn(f"{name}.{number}", kind(f"{name}.{number}"))
+            job = self.spawn(f"{name}.{number}", kind(f"{name}.{number}"))
             self.scheduler.wait_until(lambda: job.is_done or job.stopped_until > self.scheduler.now + 1000)  # noqa: B023
             if dice.random() < 0.4:
                 return
@@ -345,11 +351,11 @@ class Clients:
 
     def _maintenance_life(self, name: str) -> None:
         dice, table = self.dice, self.some_table()
-        others = self._commit_of_others
+        others = partial(commit_of_others, self.world)
         chores = (calls.maintain, calls.maintain, calls.seal_all, others, others, self._expire)
         for number in range(dice.randint(1, 3)):
             chore = dice.choice(chores)
-            done = self._spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
+            done = self.spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
             self.scheduler.wait_until(lambda: done.is_done or done.stopped_until > self.scheduler.now)  # noqa: B023
             self.scheduler.sleep(self.scheduler.lease_s * dice.choice((0.02, 0.1, 1.1)) * dice.random())
 
@@ -357,20 +363,11 @@ class Clients:
         for number in range(self.dice.randint(1, 2)):
             who = f"{name}.{number}"
             if self.dice.random() < 0.5:
-                done = self._spawn(who, lambda: self._read_some(who))  # noqa: B023
+                done = self.spawn(who, lambda: self._read_some(who))  # noqa: B023
             else:
-                done = self._spawn(who, self._follow)
+                done = self.spawn(who, self._follow)
             self.scheduler.wait_until(lambda: done.is_done)  # noqa: B023
             self.scheduler.sleep(0.5 * self.dice.random())
-
-    def _commit_of_others(self, handle: DynamicTable) -> None:
-        """Commits a compaction, which preserves the log state, or as another engine, which does not."""
-        store, carries = handle.store, self.dice.random() < 0.5
-        request = CommitRequest("others", 0, "COMPACT", allow_empty=True, first_try=True)
-        prepare = (lambda latest: carried_state(store, latest)) if carries else None
-        store.commit(replace(request, prepare=prepare))
-        if not carries and self.dice.random() < 0.7:
-            calls.expire(handle, 1)
 
     def _expire(self, handle: DynamicTable) -> None:
         calls.expire(handle, self.dice.randint(1, 2))

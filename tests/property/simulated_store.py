@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,90 +11,27 @@ from typing import Any
 import pyarrow as pa
 from simulated_process import Scheduler
 from simulated_values import InlineRuns
+from simulated_warehouse import COLUMNS, FileRow, Warehouse, newest, remaining
 
-from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced
+from lakelog.errors import CommitConflict, CommitUnknown, TableReplaced
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.gc.expiry import Retention, pick_end
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import empty_commit, is_empty_commit, is_foreign
+from lakelog.filestore.metadata.snapshots import is_empty_commit, is_foreign
 from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, moved
 from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 
-FileRow = tuple[int, int, int, int, int | None, int | None]
-"""Sequence number, row kind, and the columns by id; None in rows of before the column."""
-
-COLUMNS = 4
-"""The ids that a column may have."""
 _ROUNDS = 10
-
-
-@dataclass(eq=False)
-class Warehouse:
-    """The durable state: snapshots, the files of each by bucket, and the rows of every file."""
-
-    scheduler: Scheduler
-    schema: TableSchema
-    snapshots: dict[int, Snapshot] = field(default_factory=dict)
-    live: dict[int, dict[BucketKey, tuple[DataFileMeta, ...]]] = field(default_factory=dict)
-    rows: dict[str, list[FileRow]] = field(default_factory=dict)
-
-    @property
-    def newest(self) -> Snapshot | None:
-        """The newest snapshot, but no foreign one above a gap (as ``Snapshots.latest_id``)."""
-        ids = sorted(self.snapshots)
-        while ids and ids[-1] > 1 and ids[-1] - 1 not in ids and is_foreign(self.snapshots[ids[-1]], self.schema):
-            ids.pop()
-        return self.read(ids[-1]) if ids else None
-
-    def read(self, number: int) -> Snapshot:
-        """One snapshot, a foreign one as an empty commit (as ``Snapshots.read``). Raises NotFound."""
-        found = self.snapshots.get(number)
-        if found is None:
-            raise NotFound(f"no snapshot {number}")
-        if not is_foreign(found, self.schema):
-            return found
-        self.scheduler.events["snapshots of an earlier table"] += 1
-        return empty_commit(number, None if number == 1 else self.read(number - 1))
-
-    def files_at(self, snapshot: Snapshot | int | None) -> dict[BucketKey, tuple[DataFileMeta, ...]]:
-        """The files of a snapshot by bucket. Raises NotFound for an expired one."""
-        number = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
-        while number in self.snapshots and is_foreign(self.snapshots[number], self.schema):
-            number -= 1
-        if number and number not in self.live:
-            raise NotFound(f"no snapshot {number}")
-        return self.live[number] if number else {}
-
-    def rows_of(self, file: DataFileMeta) -> list[FileRow]:
-        """The rows of a file. Raises NotFound for a file that expired with its snapshots."""
-        if file.file_name not in self.rows:
-            raise NotFound(f"no file {file.file_name}")
-        return self.rows[file.file_name]
-
-    def new_file(self, rows: list[FileRow], level: int = 0) -> DataFileMeta:
-        """Adds a file that no snapshot references yet."""
-        name, numbers = f"data-{self.scheduler.uuid4()}", [row[0] for row in rows]
-        self.rows[name] = rows
-        lowest, highest = min(numbers), max(numbers)
-        return DataFileMeta(name, 1, len(rows), min_sequence_number=lowest, max_sequence_number=highest, level=level)
-
-    def expire(self, number: int) -> None:
-        """Removes a snapshot, and the files that only it referenced."""
-        self.snapshots.pop(number, None)
-        named = {f.file_name for files in self.live.pop(number, {}).values() for f in files}
-        for live in self.live.values():
-            named -= {f.file_name for files in live.values() for f in files}
-        for name in named:
-            self.rows.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -158,7 +95,7 @@ class _BucketWriter:
 
     def finish(self) -> tuple[DataFileMeta, ...]:
         rows = newest(self.held) if self.schema.is_keyed else self.held
-        return (self.warehouse.new_file(rows),) if rows else ()
+        return (self.warehouse.new_file(rows, self.schema.id),) if rows else ()
 
 
 @dataclass(frozen=True)
@@ -168,6 +105,7 @@ class SimulatedStore:
     scheduler: Scheduler
     runs: InlineRuns
     beside: dict[str, Warehouse]
+    reads_slowly: bool
     io: FileIO
     table_path: str
     schema: TableSchema
@@ -212,6 +150,15 @@ class SimulatedStore:
     def snapshot(self, number: int) -> Snapshot:
         return self.snapshots.get(number)
 
+    def live_entries(self, snapshot: Snapshot | None, *_: object) -> list[ManifestEntry]:
+        """As ``FileStore.live_entries``."""
+        found = self.warehouse.files_at(snapshot).items()
+        return [ManifestEntry(ADD, *at, self.schema.num_buckets, file) for at, files in found for file in files]
+
+    def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
+        """Deletion vectors: none."""
+        return {}
+
     def bucket_writer(self, partition: bytes, bucket: int, **_: object) -> _BucketWriter:
         return _BucketWriter(self.warehouse, self.schema)
 
@@ -233,10 +180,10 @@ class SimulatedStore:
                 done = self.snapshots.find(request.user, request.identifier, start=latest)
                 if done is not None:
                     return done
-            live = dict(warehouse.files_at(latest))
+            live = remaining(warehouse.files_at(latest), request)
             for change in request.files:
                 bucket_key = (change.partition, change.bucket)
-                files = tuple(f for f in live.get(bucket_key, ()) if f not in change.deleted_files)
+                files = live.get(bucket_key, ())
                 live[bucket_key] = files + tuple(self._above(file, files) for file in change.new_files)
             properties = {**request.properties, TABLE_ID: self.schema.options[TABLE_ID]}
             if request.prepare is not None:
@@ -311,7 +258,8 @@ class SimulatedStore:
         if not self.schema.is_keyed or file.min_sequence_number > highest:
             return file
         shift = highest + 1 - file.min_sequence_number
-        return self.warehouse.new_file([(n + shift, *rest) for n, *rest in self.warehouse.rows_of(file)])
+        shifted = [(n + shift, *rest) for n, *rest in self.warehouse.rows_of(file)]
+        return self.warehouse.new_file(shifted, file.schema_id)
 
     def plan(
         self,
@@ -322,9 +270,16 @@ class SimulatedStore:
     ) -> list[Split]:
         """One split per bucket."""
         try:
-            return self._plan(snapshot_id, extra_runs or {})
+            return [self._pruned(split, filter) for split in self._plan(snapshot_id, extra_runs or {})]
         finally:
             self.check_identity()
+
+    def _pruned(self, split: Split, filter: Any) -> Split:
+        """The files of a table without a key that may have rows that match, as their statistics tell."""
+        if filter is None or self.schema.is_keyed:
+            return split
+        files = (f for f in split.files if any(row[2] in filter.values for row in self.warehouse.rows_of(f)))
+        return replace(split, files=tuple(files))
 
     def _plan(self, snapshot_id: int | Snapshot | None, extra: Mapping[BucketKey, Sequence[bytes]]) -> list[Split]:
         if snapshot_id is None:
@@ -347,6 +302,8 @@ class SimulatedStore:
         self, split: Split, columns: Sequence[str] | None = None, filter: Any = None, **_: object
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a bucket."""
+        if self.reads_slowly:
+            self.scheduler.pause("read rows")
         rows = [row for file in split.files for row in self.warehouse.rows_of(file)]
         for run in split.inline_runs:
             table = self.runs.from_ipc(run)
@@ -367,17 +324,6 @@ def _values(rows: pa.Table, schema: TableSchema) -> tuple[list[Any], ...]:
     names = {field.id: field.name for field in schema.fields}
     nothing = [None] * rows.num_rows
     return tuple(rows.column(names[at]).to_pylist() if at in names else nothing for at in range(COLUMNS))
-
-
-def newest(rows: Iterable[FileRow]) -> list[FileRow]:
-    """The newest row of each key, in the order of the keys. Raises AssertionError when two have one number."""
-    by_key: dict[int, FileRow] = {}
-    for row in rows:
-        found = by_key.get(row[2])
-        assert found is None or found[0] != row[0] or found == row, f"one number for two rows of a key: {found} {row}"
-        if found is None or found[0] < row[0]:
-            by_key[row[2]] = row
-    return [by_key[key] for key in sorted(by_key)]
 
 
 def _snapshot(number: int, schema_id: int, request: CommitRequest, properties: Mapping[str, str], ns: int) -> Snapshot:

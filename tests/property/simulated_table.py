@@ -15,8 +15,9 @@ from greenlet import getcurrent
 from simulated_log import SimulatedLog, SimulatedLogs
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
-from simulated_store import SimulatedStore, Warehouse
+from simulated_store import SimulatedStore
 from simulated_values import InlineRuns, parsed_once
+from simulated_warehouse import Warehouse
 
 from lakelog.catalog import base, directories
 from lakelog.catalog.base import Identifier, TableLocation
@@ -40,7 +41,7 @@ _DATABASE = "memory/db.db"
 
 @dataclass(frozen=True)
 class Case:
-    """The kind of a schedule's table: changelog mode, key, and log."""
+    """The kind of a schedule's table: changelog mode, key, and log. ``replaces``: statements replace rows in it."""
 
     mode: str
     keyed: bool
@@ -48,11 +49,13 @@ class Case:
     buckets: int = 1
     system: str = "embedded"
     partitions: int | None = None
+    replaces: bool = False
 
     def __str__(self) -> str:
         key = "with" if self.keyed else "without"
         return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets, {self.system}" + (
-            "" if self.partitions is None else f", {self.partitions} log partitions"
+            ("" if self.partitions is None else f", {self.partitions} log partitions")
+            + (", replacements" if self.replaces else "")
         )
 
 
@@ -60,7 +63,7 @@ CASES = (
     Case("upsert", True),
     Case("all", True),
     Case("upsert", True, system="kafka"),
-    Case("all", False),
+    Case("all", False, replaces=True),
     Case("upsert", True, buckets=2),
     Case("all", True, system="kafka"),
     Case("upsert", True),
@@ -82,6 +85,16 @@ _UNALIGNED_CASES = (
     Case("all", False, buckets=2, partitions=3),
     Case("upsert", True, buckets=2, partitions=3, system="files"),
 )
+_REPLACEMENT_CASES = (
+    Case("all", False, replaces=True),
+    Case("all", False, "arrow", replaces=True),
+    Case("all", False, buckets=2, replaces=True),
+    Case("all", False, system="kafka", replaces=True),
+    Case("all", False, "arrow", buckets=2, partitions=3, replaces=True),
+    Case("all", False, system="files", replaces=True),
+)
+FIRST_WITH_REPLACEMENTS = 3_000_000
+"""The first seed whose table has no key, and statements that replace its rows (RFC 21)."""
 FIRST_UNALIGNED = 2_000_000
 """The first seed whose table has other log partitions than buckets (RFC 18)."""
 FIRST_WITH_FILES = 1_000_000
@@ -90,7 +103,12 @@ FIRST_WITH_FILES = 1_000_000
 
 def case_of(seed: int) -> Case:
     """The kind of table of a schedule; seeds cycle through the kinds."""
-    cases = CASES if seed < FIRST_WITH_FILES else _FILE_CASES if seed < FIRST_UNALIGNED else _UNALIGNED_CASES
+    ranges = (
+        (FIRST_WITH_REPLACEMENTS, _REPLACEMENT_CASES),
+        (FIRST_UNALIGNED, _UNALIGNED_CASES),
+        (FIRST_WITH_FILES, _FILE_CASES),
+    )
+    cases = next((cases for first, cases in ranges if seed >= first), CASES)
     return cases[seed % len(cases)]
 
 
@@ -112,7 +130,7 @@ def _schema(case: Case) -> TableSchema:
     return TableSchema(0, fields, 2, primary_keys=("id",) if case.keyed else (), options=options)
 
 
-_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES)}
+_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES, *_REPLACEMENT_CASES)}
 
 
 @dataclass(eq=False)
@@ -207,7 +225,7 @@ class World:
             yield
 
     def _store(self, *given: Any) -> SimulatedStore:
-        return SimulatedStore(self.scheduler, self.runs, self.io.beside, *given)
+        return SimulatedStore(self.scheduler, self.runs, self.io.beside, self.case.replaces, *given)
 
 
 class Serial:

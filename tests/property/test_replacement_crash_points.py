@@ -16,17 +16,21 @@ import pytest
 
 from depth import Depth
 from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
-from lakelog.errors import LakelogError
+from lakelog.errors import CommitConflict, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.lake.lake import CatalogTables
 from lakelog.logstore.clients import drop_clients
+from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
+from lakelog.table.alter import alter_table
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.create import create_table
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.open import identifier_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
@@ -238,3 +242,33 @@ def test_a_process_that_resumes_after_another_one_took_over_has_replaced_all_or_
         check_rest(table, allowed)
     assert outcomes["done"]
     assert outcomes["Fenced"]
+
+
+def test_a_writer_of_another_table_of_this_name_moves_no_offsets(tmp_path: Path) -> None:
+    """A process of a table that was renamed registers in the directory of the next one, with offsets of its own log."""
+    table = make_table(tmp_path, "arrow")
+    table.registered.register("replace-other", {0: 1000, 1: 1000}, Lease(BATCH, 0))
+    before = newest_state(table.store)[1]
+    come_to_rest(table)
+    after = newest_state(table.store)[1]
+    assert after.writers["replace-other"].ended
+    assert after.offsets == before.offsets
+    drop_clients()
+    assert folded(table) == content(table) == sorted(OLD)
+
+
+def test_a_handle_of_before_an_alter_replaces_rows_with_all_their_columns(tmp_path: Path) -> None:
+    old = make_table(tmp_path, "arrow")
+    catalog = CatalogTables(str(tmp_path)).catalog
+    alter_table(catalog, identifier_of("db.t"), [AddColumn(("w",), parse_type("INT"))])
+    table = DynamicTable(catalog.load_table(identifier_of("db.t")))
+    with TableWriter(table) as writer:
+        writer.write(pa.table({"p": ["a"], "id": pa.array([1], pa.int32()), "w": pa.array([5], pa.int32())}))
+    with pytest.raises(CommitConflict, match="was altered"):
+        updated(old)
+    truncate(old)
+    rows = [row for batch in follow(LogScan(table), "earliest", "latest") for row in batch.to_pylist()]
+    net = Counter[tuple[object, ...]]()
+    for row in rows:
+        net[row["p"], row["id"], row["w"]] += 1 if row["_row_kind"] == "+I" else -1
+    assert not any(net.values())

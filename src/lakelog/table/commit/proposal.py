@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from lakelog.filestore.commit.request import CommitRequest
@@ -36,7 +37,9 @@ def settle(table: DynamicTable, writer: str, verified: Mapping[int, int] | None 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
         check(state)
-        return state.with_writer(writer, ended).to_properties()
+        # The offsets of the table stay: the writer may have been registered here by a process of an earlier table of
+        # this name, with the offsets of the log of that one.
+        return replace(state, writers={**state.writers, writer: ended}).to_properties()
 
     try:
         check(newest_state(table.store)[1])

@@ -26,7 +26,7 @@ from lakelog.table.commit.seal import append_markers, sealed_state
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import begin_use, drop_lease, end_use
 from lakelog.table.log.register import register_writer
-from lakelog.table.maintenance.state_changes import StateChanges, exchanged_rows, file_key
+from lakelog.table.maintenance.state_changes import exchanged_rows, file_key
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import MarkerCounts, newest_state, state_at
@@ -105,7 +105,7 @@ class _Replacement:
             back = [split for key, split in seen.items() if key not in live]
             try:
                 removed = [split for key, split in live.items() if key not in seen]
-                self._append(exchanged_rows(self._table, removed, [*back, *new]))
+                self._append(removed, [*back, *new])
             except NotFound as why:
                 raise CommitConflict(
                     f"table {self._table.name}: a file was replaced and removed while its rows were read. Try again"
@@ -127,21 +127,26 @@ class _Replacement:
         self._release()
 
     def _take_back(self) -> None:
+        # the proposal first: nobody deletes one of a writer that is no longer registered
+        self._table.decided.forget(self._table.decided.of(self._writer))
         if was_forgotten(self._table, self._writer, self._results):
             take_back_late(self._table, self._writer, 0, self._results)
             return
         Committer(self._table, self._writer, helps=True).take_back()
         self._table.registered.forget(self._writer)
 
-    def _append(self, changes: StateChanges) -> None:
+    def _append(self, removed: Sequence[Split], added: Sequence[Split]) -> None:
+        """Appends the difference between some files and others, with all their columns."""
+        table = self._table.with_newest_schema()  # an ALTER TABLE may have added some since the table was opened
+        changes = exchanged_rows(table, removed, added)
         task: TaskWriter | None = None
         try:
             for _, batch in changes:
                 if task is None:
                     self._register()
-                    task = TaskWriter(self._table, self._writer, 0, lane=0, stages=False)
+                    task = TaskWriter(table, self._writer, 0, lane=0, stages=False)
                 kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
-                task.write_checked(batch.select(self._table.schema.field_names), kinds)
+                task.write_checked(batch.select(table.schema.field_names), kinds)
         except BaseException:
             if task is not None:
                 task.close()

@@ -62,6 +62,10 @@ def commit_rewrite(
         raise CommitConflict(
             f"data file '{min(missing)}' of table {table.name} was replaced by another commit. Try again"
         )
+    if any(e.file.schema_id > table.schema.id for e in entries):
+        raise CommitConflict(
+            f"table {table.name} was altered since it was opened, and has rows with the new columns. Try again"
+        )
     # 2
     ready = level0_files_of(table, [EpochRecord(writer, 0, now_ms(), tuple(results))], latest)
     written = WrittenRows.of(results)
