@@ -17,7 +17,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.io.names import new_uuid
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
+from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.epoch_metrics import count_epoch
 from lakelog.table.commit.log_repair import take_back_late, was_forgotten
@@ -93,29 +93,43 @@ class _Replacement:
     def commit(self, request: CommitRequest, replaced: FilesAt) -> Snapshot:
         """Steps 1 to 4."""
         store = self._table.store
-        new = [
+        made = [
             Split(b.partition, b.bucket, b.total_buckets, (f,), needs_merge=False)
             for b in request.files
             for f in b.new_files
         ]
-        seen: dict[object, Split] = {}
+        seen: Mapping[object, Split] | None = None
         for _ in range(_ROUNDS):
             # 1
             live = {file_key(split): split for split in replaced(store.latest_snapshot())}
-            back = [split for key, split in seen.items() if key not in live]
             try:
-                going = [split for key, split in live.items() if key not in seen]
-                self._append(exchanged_rows(self._table, going, [*back, *new]))
+                self._append_difference(made, seen, live)
             except NotFound as why:
                 raise CommitConflict(
                     f"table {self._table.name}: a file was replaced and removed while its rows were read. Try again"
                 ) from why
-            seen, new = live, []
+            seen = live
             try:
                 return self._committed(request, replaced, live.keys())
             except _FilesChanged:
                 continue
         raise CommitConflict(f"table {self._table.name}: other writers keep changing the replaced files. Try again")
+
+    def _append_difference(
+        self, made: Sequence[Split], seen: Mapping[object, Split] | None, live: Mapping[object, Split]
+    ) -> None:
+        """Appends what has changed since an earlier round, which has seen other files.
+
+        If that includes insertions, another writer has deleted the same rows. A deletion and its correction in one
+        epoch would show readers of committed rows the second delete. So the earlier attempts do not count, and all is
+        appended again.
+        """
+        if seen is not None:
+            going, back = _only_in(live, seen), _only_in(seen, live)
+            if self._append(exchanged_rows(self._table, going, back), inserts=False):
+                return
+            self._results.clear()
+        self._append(exchanged_rows(self._table, list(live.values()), made))
 
     def undo(self) -> None:
         """Takes the rows in the log back. If that fails, the next process does so, once the lease has expired."""
@@ -133,14 +147,19 @@ class _Replacement:
         Committer(self._table, self._writer, helps=True).take_back()
         self._table.registered.forget(self._writer)
 
-    def _append(self, changes: StateChanges) -> None:
+    def _append(self, changes: StateChanges, inserts: bool = True) -> bool:
+        """Appends rows as one attempt. Returns False, without an attempt, at an insertion if they may have none."""
         task: TaskWriter | None = None
         try:
             for _, batch in changes:
+                kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
+                if not inserts and (kinds == INSERT).any():
+                    if task is not None:
+                        task.close()
+                    return False
                 if task is None:
                     self._register()
                     task = TaskWriter(self._table, self._writer, 0, lane=0, stages=False)
-                kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
                 task.write_checked(batch.select(self._table.schema.field_names), kinds)
         except BaseException:
             if task is not None:
@@ -148,6 +167,7 @@ class _Replacement:
             raise
         if task is not None:
             self._results.append(task.finish())
+        return True
 
     def _register(self) -> None:
         if not self._is_registered:
@@ -166,7 +186,7 @@ class _Replacement:
                 raise _FilesChanged
             return given
 
-        if not self._results:  # the rows stay the same
+        if not self._results and not self._is_registered:  # the rows stay the same
             return table.store.commit(replace(request, prepare=unchanged))
         # 2
         record = committer.propose(self._results)
@@ -231,6 +251,10 @@ class _Replacement:
         self._is_registered = False
         end_use(self._table, self._writer)
         drop_lease(self._table, self._writer)
+
+
+def _only_in(files: Mapping[object, Split], others: Mapping[object, Split]) -> list[Split]:
+    return [split for key, split in files.items() if key not in others]
 
 
 class _FilesChanged(Exception):
