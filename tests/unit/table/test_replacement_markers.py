@@ -12,6 +12,7 @@ from lakelog.errors import Unavailable
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.epoch_record import EpochRecord
 from log_tables import files, make, rows, silence
 
@@ -63,3 +64,22 @@ def test_a_take_over_marks_the_epochs_in_the_order_of_their_snapshots(
     take_over_now(table.logical)
     assert committed(table) == [1, 4, 5]
     assert files(table) == [(1, "a"), (4, "a"), (5, "a")]
+
+
+def test_a_replacement_after_another_one_deletes_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, propose = make(tmp_path, key=""), Committer.propose
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+
+    def after_another(self: Committer, results: Sequence[AttemptResult]) -> EpochRecord:
+        record = propose(self, results)
+        monkeypatch.undo()
+        with table.writer(overwrite=True) as other:
+            other.write(rows(3))
+        return record
+
+    monkeypatch.setattr(Committer, "propose", after_another)
+    with table.writer(overwrite=True) as writer:
+        writer.write(rows(4))
+    assert committed(table) == [4]
+    assert files(table) == [(4, "a")]

@@ -17,7 +17,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.io.names import new_uuid
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
-from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
+from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.epoch_metrics import count_epoch
 from lakelog.table.commit.log_repair import take_back_late, was_forgotten, writer_ended
@@ -40,6 +40,7 @@ _ROUNDS: Final = 20
 
 FilesAt = Callable[[Snapshot | None], Sequence[Split]]
 """Returns the files that a commit after this snapshot replaces, one split for each."""
+_Files = Mapping[tuple[object, ...], Split]
 
 
 def commit_replacement(table: DynamicTable, request: CommitRequest, replaced: FilesAt) -> Snapshot:
@@ -62,6 +63,8 @@ def find_replacement(table: DynamicTable, user: str) -> bool:
     Called after CommitUnknown. Raises as ``settle``.
     """
     prefix = f"{REPLACEMENT}{user}-"
+    if any(snapshot.commit_user.startswith(prefix) for snapshot in table.store.snapshots.backwards()):
+        return True  # the state forgets a batch writer after ten minutes
     writers = {*newest_state(table.store)[1].writers, *table.registered.writers()}
     return any(settle(table, writer) for writer in writers if writer.startswith(prefix))
 
@@ -93,29 +96,40 @@ class _Replacement:
     def commit(self, request: CommitRequest, replaced: FilesAt) -> Snapshot:
         """Steps 1 to 4."""
         store = self._table.store
-        new = [
+        made = [
             Split(b.partition, b.bucket, b.total_buckets, (f,), needs_merge=False)
             for b in request.files
             for f in b.new_files
         ]
-        seen: dict[tuple[object, ...], Split] = {}
+        seen: _Files | None = None
         for _ in range(_ROUNDS):
             # 1
             live = {file_key(split): split for split in replaced(store.latest_snapshot())}
-            back = [split for key, split in seen.items() if key not in live]
             try:
-                removed = [split for key, split in live.items() if key not in seen]
-                self._append(removed, [*back, *new])
+                self._append_difference(made, seen, live)
             except NotFound as why:
                 raise CommitConflict(
                     f"table {self._table.name}: a file was replaced and removed while its rows were read. Try again"
                 ) from why
-            seen, new = live, []
+            seen = live
             try:
                 return self._committed(request, replaced, live.keys())
             except _FilesChanged:
                 continue
         raise CommitConflict(f"table {self._table.name}: other writers keep changing the replaced files. Try again")
+
+    def _append_difference(self, made: Sequence[Split], seen: _Files | None, live: _Files) -> None:
+        """Appends what has changed since an earlier round, which has seen other files.
+
+        If that includes insertions, another writer has deleted the same rows. A deletion and its correction in one
+        epoch would show readers of committed rows the second delete. So the earlier attempts do not count, and all is
+        appended again.
+        """
+        if seen is not None:
+            if self._append(_only_in(live, seen), _only_in(seen, live), may_insert=False):
+                return
+            self._results.clear()
+        self._append(list(live.values()), made)
 
     def undo(self) -> None:
         """Takes the rows in the log back. If that fails, the next process does so, once the lease has expired."""
@@ -135,17 +149,23 @@ class _Replacement:
         Committer(self._table, self._writer, helps=True).take_back()
         self._table.registered.forget(self._writer)
 
-    def _append(self, removed: Sequence[Split], added: Sequence[Split]) -> None:
-        """Appends the difference between some files and others, with all their columns."""
+    def _append(self, removed: Sequence[Split], added: Sequence[Split], may_insert: bool = True) -> bool:
+        """Appends the difference between some files and others as one attempt, with all their columns.
+
+        Returns False, without an attempt, at an insertion if there may be none.
+        """
         table = self._table.with_newest_schema()  # an ALTER TABLE may have added some since the table was opened
-        changes = exchanged_rows(table, removed, added)
         task: TaskWriter | None = None
         try:
-            for _, batch in changes:
+            for _, batch in exchanged_rows(table, removed, added):
+                kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
+                if not may_insert and (kinds == INSERT).any():
+                    if task is not None:
+                        task.close()
+                    return False
                 if task is None:
                     self._register()
                     task = TaskWriter(table, self._writer, 0, lane=0, stages=False)
-                kinds = kinds_from_text(batch.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN).to_numpy()
                 task.write_checked(batch.select(table.schema.field_names), kinds)
         except BaseException:
             if task is not None:
@@ -153,6 +173,7 @@ class _Replacement:
             raise
         if task is not None:
             self._results.append(task.finish())
+        return True
 
     def _register(self) -> None:
         if not self._is_registered:
@@ -171,7 +192,7 @@ class _Replacement:
                 raise _FilesChanged
             return given
 
-        if not self._results:  # the rows stay the same
+        if not self._results and not self._is_registered:  # the rows stay the same
             return table.store.commit(replace(request, prepare=unchanged))
         # 2
         record = committer.propose(self._results)
@@ -230,6 +251,10 @@ class _Replacement:
         self._is_registered = False
         end_use(self._table, self._writer)
         drop_lease(self._table, self._writer)
+
+
+def _only_in(files: _Files, others: _Files) -> list[Split]:
+    return [split for key, split in files.items() if key not in others]
 
 
 class _FilesChanged(Exception):
