@@ -237,8 +237,12 @@ class Scheduler:
         """``random.random``."""
         return self.dice.random()
 
-    def loses(self, what: str) -> bool:
-        """Returns whether the answer of this call is lost."""
+    def loses(self, what: str, rate: float | None = None) -> bool:
+        """Returns whether the answer of this call is lost; with ``rate`` more often than those of others."""
+        if rate is not None and self.here() is not None and self.dice.random() < rate:
+            self.events["lost answers"] += 1
+            self.note(f"LOST {what}")
+            return True
         if not self.lost_rate or self.here() is None or self.dice.random() >= self.lost_rate:
             return False
         self.events["lost answers"] += 1

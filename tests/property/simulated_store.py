@@ -194,7 +194,8 @@ class SimulatedStore:
                 1 if latest is None else latest.id + 1, schema_id, request, properties, scheduler.time_ns()
             )
             self.check_identity()
-            if self.replaces and request.user.startswith(REPLACEMENT):
+            is_replacement = self.replaces and request.user.startswith(REPLACEMENT)
+            if is_replacement:
                 scheduler.stop_here(0.2)
             scheduler.pause(f"create snapshot {made.id}")
             if self.table_path not in self.beside:
@@ -206,7 +207,7 @@ class SimulatedStore:
                 scheduler.events["lost snapshot races"] += 1
                 scheduler.sleep(0.01 * scheduler.random())
                 continue
-            lost = scheduler.loses(f"create snapshot {made.id}")
+            lost = scheduler.loses(f"create snapshot {made.id}", 0.1 if is_replacement else None)
             if not lost or scheduler.dice.random() < 0.6:
                 is_other = latest is None or made.id - 1 not in held or warehouse.read(made.id - 1) != latest
                 held[made.id] = made
