@@ -7,7 +7,8 @@ who alter, rename, drop and create the table. All of them run the real code on s
 with deaths, pauses and lost answers; when all have ended, their history must have an order and all readings must be one
 table. ``--seed`` replays one and prints what each process did. ``--plant`` puts a bug into the protocol, which must be
 found. Seeds from 1,000,000 on (``--first 1000000``) have a log in files, which is the real one. Seeds from 2,000,000 on
-have other log partitions than buckets.
+have other log partitions than buckets. Seeds from 3,000,000 on have a table without a key, and statements that replace
+rows in it, beside a log of input rows.
 
 With ``--log`` a schedule is one of a log in files alone: appenders, readers and expiry with stalls, deaths, lost and
 late answers, and writers that go on when their segment was deleted (``segment_simulation``). It has its own bugs.

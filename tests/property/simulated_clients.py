@@ -75,11 +75,13 @@ class Clients:
         for number in range(dice.choice((0, 1))):
             self.begin(self._reader_life, f"r{number}")
         owner = Owner(world, self.spawn)
-        for number in range(dice.choice((0, 1, 2, 3))):
+        owners = dice.choice((0, 1, 2, 3)) if not world.case.replaces else dice.choice((0, 0, 0, 1, 2))
+        for number in range(owners):
             self.begin(owner.life, f"o{number}")
         if world.case.replaces:
             for number in range(dice.choice((1, 2, 2, 3))):
                 self.begin(Replacements(self).life, f"x{number}")
+            self.begin(Replacements(self).later, "z")
 
     def begin(self, life: Callable[[str], None], name: str) -> None:
         """Starts a client soon."""

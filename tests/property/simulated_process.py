@@ -237,8 +237,12 @@ class Scheduler:
         """``random.random``."""
         return self.dice.random()
 
-    def loses(self, what: str) -> bool:
-        """Returns whether the answer of this call is lost."""
+    def loses(self, what: str, rate: float | None = None) -> bool:
+        """Returns whether the answer of this call is lost; with ``rate`` more often than those of others."""
+        if rate is not None and self.here() is not None and self.dice.random() < rate:
+            self.events["lost answers"] += 1
+            self.note(f"LOST {what}")
+            return True
         if not self.lost_rate or self.here() is None or self.dice.random() >= self.lost_rate:
             return False
         self.events["lost answers"] += 1
@@ -276,11 +280,20 @@ class Scheduler:
         if chance < 0.5:
             self.kill(program)
         else:
-            is_long = chance < 0.75
-            seconds = self.lease_s * (1.1 + 2 * self.dice.random()) if is_long else 0.5 * self.dice.random()
-            self.events["stopped past the lease" if is_long else "stopped"] += 1
-            self.note(f"STOP {program.name} for {seconds:.2f} s")
-            program.stopped_until = self.now + seconds * 1000
+            self._stop(program, is_long=chance < 0.75)
+
+    def _stop(self, program: Program, is_long: bool) -> None:
+        seconds = self.lease_s * (1.1 + 2 * self.dice.random()) if is_long else 0.5 * self.dice.random()
+        self.events["stopped past the lease" if is_long else "stopped"] += 1
+        self.note(f"STOP {program.name} for {seconds:.2f} s")
+        program.stopped_until = self.now + seconds * 1000
+
+    def stop_here(self, chance: float) -> None:
+        """Called before a step at which a process must not have lost its lease: it may be suspended until then."""
+        found = self.here()
+        if found is not None and self.dice.random() < chance:
+            self._stop(found.program, is_long=True)
+            self.pause()
 
     def kill(self, program: Program) -> None:
         """Kills a process at its current step; its threads unwind without any effect."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import protocol_calls as calls
 import pyarrow as pa
@@ -42,6 +42,22 @@ class Replacements:
             job = self._clients.spawn(who, lambda: self._run(who, statement))  # noqa: B023
             self._scheduler.wait_until(lambda: job.is_done or job.stopped_until > self._scheduler.now + 1000)  # noqa: B023
             self._scheduler.sleep(dice.choice((0.0, 0.1, 1.0)) * dice.random())
+
+    def later(self, name: str) -> None:
+        """Takes over from suspended and dead processes, and goes on with the table."""
+        clients, dice = self._clients, self._dice
+        for number in range(dice.randint(1, 4)):
+            self._scheduler.sleep(self._scheduler.lease_s * (0.3 + dice.random()))
+            who, table = f"{name}.{number}", clients.some_table()
+            chore = dice.choice((None, None, self._rewrite, self._overwrite))
+
+            def body(table: SimulatedTable = table, chore: Any = chore, who: str = who) -> None:
+                if chore is None:
+                    calls.maintain(clients.handle(table))
+                else:
+                    chore(who, table, clients.handle(table))
+
+            clients.spawn(who, body)
 
     def _run(self, name: str, statement: Callable[[str, SimulatedTable, DynamicTable], None]) -> None:
         table = self._clients.some_table()

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from simulated_process import Scheduler
+from simulated_process import Program, Scheduler
 from simulated_values import InlineRuns
-from simulated_warehouse import COLUMNS, FileRow, Warehouse, newest, remaining
+from simulated_warehouse import COLUMNS, FileRow, LiveFiles, Warehouse, newest, remaining
 
 from lakelog.errors import CommitConflict, CommitUnknown, TableReplaced
 from lakelog.filestore.commit.request import CommitRequest
@@ -30,6 +30,7 @@ from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEn
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.commit.proposal import REPLACEMENT
 
 _ROUNDS = 10
 
@@ -105,7 +106,7 @@ class SimulatedStore:
     scheduler: Scheduler
     runs: InlineRuns
     beside: dict[str, Warehouse]
-    reads_slowly: bool
+    replaces: bool
     io: FileIO
     table_path: str
     schema: TableSchema
@@ -193,6 +194,9 @@ class SimulatedStore:
                 1 if latest is None else latest.id + 1, schema_id, request, properties, scheduler.time_ns()
             )
             self.check_identity()
+            is_replacement = self.replaces and request.user.startswith(REPLACEMENT)
+            if is_replacement:
+                scheduler.stop_here(0.2)
             scheduler.pause(f"create snapshot {made.id}")
             if self.table_path not in self.beside:
                 raise moved(self.table_path)
@@ -203,18 +207,37 @@ class SimulatedStore:
                 scheduler.events["lost snapshot races"] += 1
                 scheduler.sleep(0.01 * scheduler.random())
                 continue
-            lost = scheduler.loses(f"create snapshot {made.id}")
+            lost = scheduler.loses(f"create snapshot {made.id}", 0.1 if is_replacement else None)
             if not lost or scheduler.dice.random() < 0.6:
                 is_other = latest is None or made.id - 1 not in held or warehouse.read(made.id - 1) != latest
                 held[made.id] = made
                 warehouse.live[made.id] = live
                 self._check_behind(warehouse, made.id, is_other)
             if lost and scheduler.dice.random() < 0.5:
+                if self.replaces and held.get(made.id) is not made:
+                    self._send_late(warehouse, made, live)
                 raise CommitUnknown(f"unknown whether snapshot {made.id} was created")
             if not lost or held.get(made.id) is made:
                 scheduler.landmark(f"created snapshot {made.id} of {request.user} {request.identifier}")
                 return made
         raise CommitConflict(f"commit {request.identifier} of {request.user} lost {_ROUNDS} times")
+
+    def _send_late(self, warehouse: Warehouse, made: Snapshot, live: LiveFiles) -> None:
+        """A snapshot whose creation had no answer appears later, if its number is still free then."""
+        scheduler = self.scheduler
+        base = warehouse.snapshots.get(made.id - 1)
+
+        def arrive() -> None:
+            scheduler.sleep(scheduler.lease_s * scheduler.dice.choice((0.01, 0.1, 2.0)) * scheduler.random())
+            newest = warehouse.newest
+            if made.id in warehouse.snapshots or newest != base:
+                return
+            warehouse.snapshots[made.id] = made
+            warehouse.live[made.id] = live
+            scheduler.events["late snapshots"] += 1
+            scheduler.note(f"snapshot {made.id} of {made.commit_user} arrives late")
+
+        scheduler.start(Program("network", is_safe=True), arrive)
 
     def _check_behind(self, warehouse: Warehouse, number: int, is_other: bool) -> None:
         """As ``TableCommit``: one that does not follow the snapshot it was built on may be in another table."""
@@ -302,7 +325,7 @@ class SimulatedStore:
         self, split: Split, columns: Sequence[str] | None = None, filter: Any = None, **_: object
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a bucket."""
-        if self.reads_slowly:
+        if self.replaces:
             self.scheduler.pause("read rows")
         rows = [row for file in split.files for row in self.warehouse.rows_of(file)]
         for run in split.inline_runs:

@@ -19,7 +19,7 @@ from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from simulate import replay, run_part, search
 from simulated_log import Record
-from simulated_table import FIRST_UNALIGNED, Case, case_of
+from simulated_table import FIRST_UNALIGNED, FIRST_WITH_REPLACEMENTS, Case, case_of
 
 from depth import Depth
 
@@ -44,8 +44,18 @@ EVENTS = {
     "stopped",
     "stopped past the lease",
 }
+EVENTS_OF_REPLACEMENTS = {
+    "Fenced",
+    "compactions",
+    "late snapshots",
+    "replacements",
+    "replacements, asked for and failed",
+    "replacements, asked for and ok",
+    "replacements, failed",
+    "replacements, unknown",
+}
 SLOW = pytest.mark.slow
-SOON = ("skip-healing", "offset-too-high", "own-rows-only")
+SOON = ("skip-healing", "offset-too-high", "own-rows-only", "replacement-lost-in-doubt")
 """Bugs that the first few schedules find."""
 
 RARE = {"accept-fenced": (Case("all", False, "arrow"), 6_600)}
@@ -64,6 +74,13 @@ def test_buckets_that_are_no_log_partitions_change_nothing(depth: Depth) -> None
     assert run_part(range(FIRST_UNALIGNED, FIRST_UNALIGNED + depth.cases(100)), None).wrong == ()
 
 
+def test_replacements_of_rows_have_an_order_whatever_dies(depth: Depth) -> None:
+    schedules = depth.cases(100)
+    found = run_part(range(FIRST_WITH_REPLACEMENTS, FIRST_WITH_REPLACEMENTS + schedules), None)
+    assert found.wrong == ()
+    assert schedules < 100 or {name for name, times in found.events.items() if times} >= EVENTS_OF_REPLACEMENTS
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in SOON else SLOW) for name in BUGS])
 def test_a_planted_bug_is_found(name: str) -> None:
     assert any(run_part(seeds, name).wrong for seeds in seeds_for(name))
@@ -71,7 +88,10 @@ def test_a_planted_bug_is_found(name: str) -> None:
 
 def seeds_for(name: str) -> Iterator[range]:
     """The seeds, in parts, among which a planted bug must be found."""
-    if name not in RARE:
+    if name.startswith("replacement-"):
+        first = FIRST_WITH_REPLACEMENTS
+        yield from (range(part, part + 20) for part in range(first, first + 2_400, 20))
+    elif name not in RARE:
         yield from (range(first, first + 20) for first in range(0, 2_400, 20))
     else:
         case, start = RARE[name]
