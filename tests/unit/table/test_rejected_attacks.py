@@ -145,7 +145,7 @@ def test_good_rows_of_more_than_2_gib_are_all_written(tmp_path: Path, monkeypatc
     monkeypatch.setattr(task_writer, "judged", lambda *_: iter([parts]))
     written: list[tuple[int, int]] = []
     task = TaskWriter(table, "w", 0, 0, rejects=Rejects(table, "w", 0, 0, True))
-    monkeypatch.setattr(task, "_write", lambda rows, kinds: written.append((rows.num_rows, len(kinds))))
+    monkeypatch.setattr(task, "write_checked", lambda rows, kinds: written.append((rows.num_rows, len(kinds))))
     source: Any = None
     task.write_good(source)
     assert sum(rows for rows, _ in written) == 26 and all(rows == kinds for rows, kinds in written)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from lakelog import connect
+from keyless_tables import COMMITTED, OLD, Rows, arrow, check, files, folded, make, write
 from lakelog.errors import CommitConflict, CommitUnknown, Fenced, InvalidRequest, Unavailable
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
-from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
@@ -25,109 +22,6 @@ from lakelog.table.commit.replacement import _Replacement
 from lakelog.table.commit.take_over import end_writer, take_over_now
 from lakelog.table.model.log_state import newest_state
 from log_tables import silence
-
-Rows = list[tuple[int, str]]
-LOGS = {
-    "embedded": "'bucket' = '2', 'bucket-key' = 'id'",
-    "files": "'log-store.type' = 'files', 'log-store.data-format' = 'debezium-json'",
-    "other partitions": "'log-store.partitions' = '3', 'bucket' = '2', 'bucket-key' = 'id'",
-}
-_SCHEMA = pa.schema([("id", pa.int32()), ("p", pa.string())])
-OLD: Rows = [(1, "a"), (1, "a"), (2, "a"), (3, "b"), (4, "b")]
-
-
-def make(tmp_path: Path, log: str = "embedded", more: str = "") -> tuple[Lake, Table]:
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql(
-        "create table db.t (id int, p string) using lakelog partitioned by (p) "
-        f"tblproperties ('log-store.enabled' = 'true', {LOGS[log]}{more})"
-    )
-    table = lake.table("db.t")
-    write(table, OLD[:2])
-    write(table, OLD[2:])
-    return lake, table
-
-
-def write(table: Table, rows: Rows, **how: Any) -> None:
-    with table.writer(**how) as writer:
-        writer.write(arrow(rows))
-
-
-def arrow(rows: Rows) -> pa.Table:
-    return pa.Table.from_pylist([{"id": n, "p": p} for n, p in rows], _SCHEMA)
-
-
-def files(table: Table, **options: str) -> Rows:
-    return sorted((row["id"], row["p"]) for row in table.scan(options=options).to_arrow().to_pylist())
-
-
-def folded(table: Table, start: str = "earliest", **options: str) -> Rows:
-    """The rows that a reader of the log has at its end."""
-    found: Counter[tuple[int, str]] = Counter()
-    for batch in table.tail(start, stop="latest", options=options):
-        for row in batch.to_pylist():
-            found[row["id"], row["p"]] += 1 if row["_row_kind"] in ("+I", "+U") else -1
-    assert not any(count < 0 for count in found.values()), found
-    return sorted(found.elements())
-
-
-COMMITTED = {"log.consistency": "transactional"}
-
-
-def check(table: Table, wanted: Rows) -> None:
-    """What all readers find, and that no writer is left."""
-    wanted = sorted(wanted)
-    assert files(table) == files(table, **{"read.mode": "union"}) == wanted
-    for start in ("earliest", "latest-full"):
-        assert folded(table, start) == folded(table, start, **COMMITTED) == wanted
-    assert not any(name.startswith("replace-") for name in table.logical.registered.writers())
-
-
-STATEMENTS: dict[str, tuple[Callable[[Lake, Table], object], Rows]] = {
-    "delete": (lambda lake, table: lake.sql("delete from db.t where id = 1"), OLD[2:]),
-    "update": (
-        lambda lake, table: lake.sql("update db.t set id = id + 10 where id < 3"),
-        [(11, "a"), (11, "a"), (12, "a"), *OLD[3:]],
-    ),
-    "update of a partition": (
-        lambda lake, table: lake.sql("update db.t set p = 'c' where id = 1"),
-        [(1, "c"), (1, "c"), *OLD[2:]],
-    ),
-    "delete of a partition": (lambda lake, table: lake.sql("delete from db.t where p = 'a'"), OLD[3:]),
-    "delete of all": (lambda lake, table: lake.sql("delete from db.t"), []),
-    "merge": (
-        lambda lake, table: lake.sql(
-            "merge into db.t t using (values (2, 'a'), (9, 'c')) s (id, p) on t.id = s.id "
-            "when matched then delete when not matched then insert (id, p) values (s.id, s.p)"
-        ),
-        [*OLD[:2], *OLD[3:], (9, "c")],
-    ),
-    "overwrite of a partition": (
-        lambda lake, table: lake.sql("insert overwrite db.t partition (p = 'a') values (2), (5)"),
-        [(2, "a"), (5, "a"), *OLD[3:]],
-    ),
-    "overwrite with nothing": (
-        lambda lake, table: lake.sql("insert overwrite db.t partition (p = 'a') select id from db.t where id > 99"),
-        OLD[3:],
-    ),
-    "dynamic overwrite": (
-        lambda lake, table: write(table, [(1, "a"), (7, "c")], overwrite=True),
-        [(1, "a"), *OLD[3:], (7, "c")],
-    ),
-    "truncate": (lambda lake, table: lake.sql("truncate table db.t"), []),
-    "drop of a partition": (lambda lake, table: lake.sql("alter table db.t drop partition (p = 'b')"), OLD[:3]),
-}
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("log", LOGS)
-def test_every_statement_changes_both_stores(tmp_path: Path, log: str) -> None:
-    for number, (act, after) in enumerate(STATEMENTS.values()):
-        lake, table = make(tmp_path / str(number), log)
-        act(lake, table)
-        check(table, after)
-        write(table, [(99, "z")])
-        check(table, [*after, (99, "z")])
 
 
 def delete_ones(table: Table) -> None:
