@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from lakelog import connect
 from lakelog.errors import Unavailable
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
+from lakelog.logstore.clients import close_clients
+from lakelog.table.maintenance.compaction_lease import Lease, Leases
 from lakelog.table.write import overwrite, replaced_rows
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows
@@ -165,3 +169,36 @@ def test_a_stream_that_reads_overwrites_does_not_get_the_rows_of_a_dropped_parti
             else:
                 found.pop(row["id"], None)
     assert found == {2: "new"}
+
+
+def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    write(table, 1, 2)
+    waits = threading.Event()
+    take, replace_rows = Leases.take_task, overwrite.replace_rows
+
+    def taken(leases: Leases, task: str) -> Lease | None:
+        found = take(leases, task)
+        if found is None:
+            waits.set()
+        return found
+
+    def second() -> None:
+        with table.writer(overwrite=True) as writer:
+            writer.write(rows(8, 9, name="second"))
+        close_clients()
+
+    def beside(*given: Any) -> Any:
+        monkeypatch.setattr(overwrite, "replace_rows", replace_rows)
+        done.append(threads.submit(second))
+        assert waits.wait(30)
+        return replace_rows(*given)
+
+    done: list[Future[None]] = []
+    monkeypatch.setattr(Leases, "take_task", taken)
+    monkeypatch.setattr(overwrite, "replace_rows", beside)
+    with ThreadPoolExecutor(1) as threads:
+        with table.writer(overwrite=True) as writer:
+            writer.write(rows(5, 6, name="first"))
+        done[0].result()
+    check(table, [(8, "second"), (9, "second")])
