@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -148,11 +148,6 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
-def _not_first(table: DynamicTable, writer: str, verified: Mapping[int, int] | None = None) -> bool:
-    """Ends a replacement of rows only after its rows in the log were taken back."""
-    return verified is not None and proposal.settle(table, writer, verified)
-
-
 def _without_fences(store: FileStore, snapshot: Snapshot | None) -> LogState:
     """The state in which a replacement of rows does not see that it was ended."""
     state = state_at(store, snapshot)
@@ -202,7 +197,6 @@ BUGS: Final = {
     "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": planted((Identity, "check", _nothing)),
     "replacement-not-ended": planted((take_over, "settle", _nothing)),
-    "replacement-ended-late": planted((take_over, "settle", _not_first)),
     "replacement-goes-on": planted((replacement, "state_at", _without_fences)),
     "replacement-lost-in-doubt": planted((replacement, "settle", _is_lost)),
     "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),

@@ -221,11 +221,34 @@ class World:
                 *protocol_calls.seams(self.scheduler),
             ):
                 stack.enter_context(patch.object(module, name, fake))
+            if self.case.replaces:  # with pauses between two appends, which another process must not flush
+                stack.enter_context(patch.object(clients, "_CLIENTS", ClientsOfThreads()))
             self.create("t")
             yield
 
     def _store(self, *given: Any) -> SimulatedStore:
         return SimulatedStore(self.scheduler, self.runs, self.io.beside, self.case.replaces, *given)
+
+
+class ClientsOfThreads:
+    """The clients of each simulated thread; ``threading.local`` has one place for all of them."""
+
+    def __init__(self) -> None:
+        self._held: dict[object, tuple[dict[Any, Any], dict[Any, Any]]] = {}
+
+    @property
+    def appenders(self) -> dict[Any, Any]:
+        """Those of the running thread."""
+        return self._held.setdefault(getcurrent(), ({}, {}))[0]
+
+    @property
+    def readers(self) -> dict[Any, Any]:
+        """Those of the running thread."""
+        return self._held.setdefault(getcurrent(), ({}, {}))[1]
+
+    def drop(self) -> None:
+        """Forgets those of the running thread."""
+        self._held.pop(getcurrent(), None)
 
 
 class Serial:

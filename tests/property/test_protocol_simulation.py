@@ -47,7 +47,6 @@ EVENTS = {
 EVENTS_OF_REPLACEMENTS = {
     "Fenced",
     "compactions",
-    "late snapshots",
     "replacements",
     "replacements, asked for and failed",
     "replacements, asked for and ok",
