@@ -205,7 +205,8 @@ class _Replacement:
             self._may_be_committed = False
             unchanged(latest)
             state = state_at(table.store, latest)
-            if self._writer in state.writers:
+            if (known := state.writers.get(self._writer)) is not None:
+                self._may_be_committed = not known.ended  # by an earlier round, whose answer was lost
                 raise writer_ended(table, self._writer)
             number = 1 if latest is None else latest.id + 1
             sealed = sealed_state(verified, [record], (), None, number)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -36,6 +37,8 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _MOST_KEYS: Final = 100_000
 """Maximum number of keys that are looked up in a bucket; for more, its two states are compared as a whole."""
+_COUNTED_ROWS: Final = 1_000_000
+"""Number of rows whose hashes are counted at a time."""
 
 StateChanges = Iterator[tuple[int, pa.RecordBatch]]
 """(log partition, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
@@ -207,28 +210,45 @@ def file_key(split: Split) -> tuple[object, ...]:
 def _surplus(table: DynamicTable, removed: Sequence[Split], added: Sequence[Split]) -> StateChanges:
     """The rows that one side has more often than the other: first the removed ones, then the new ones."""
     hashes = [_hashes(table, splits) for splits in (removed, added)]
-    counts = pl.concat([rows.with_columns(pl.lit(sign).alias("n")) for rows, sign in zip(hashes, (-1, 1), strict=True)])
-    net = counts.group_by("a", "b").agg(pl.col("n").sum()).filter(pl.col("n") != 0)
+    net = _net(*hashes)
     for kind, sign, splits, rows in zip(("-D", "+I"), (-1, 1), (removed, added), hashes, strict=True):
         is_surplus, start = _is_surplus(rows, net.with_columns(pl.col("n") * sign)), 0
         for split in splits:
             for bucket, batch in _marked(table, split, kind):
-                chosen = is_surplus.slice(start, batch.num_rows)
+                chosen = is_surplus[start : start + batch.num_rows]
                 start += batch.num_rows
                 if chosen.any():
-                    yield bucket, batch.filter(chosen.to_arrow())
+                    yield bucket, batch.filter(pa.array(chosen))
 
 
-def _is_surplus(rows: pl.DataFrame, net: pl.DataFrame) -> pl.Series:
-    """True for the first ``n`` rows of each hash in ``net``."""
-    return (
-        rows.with_columns(pl.col("a").cum_count().over("a", "b").alias("nth"))
-        .with_row_index("row")
-        .join(net, on=["a", "b"], how="left")
+def _net(removed: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
+    """The hashes that one side has more often, with the number ``n``: negative for removed rows."""
+    parts = 1 + (len(removed) + len(added)) // _COUNTED_ROWS
+    found = []
+    for part in range(parts):  # what is grouped needs many times the memory of the hashes
+        sides = zip((removed, added), (-1, 1), strict=True)
+        counts = [
+            rows.lazy().filter(pl.col("a") % parts == part).with_columns(pl.lit(sign, pl.Int64).alias("n"))
+            for rows, sign in sides
+        ]
+        found.append(pl.concat(counts).group_by("a", "b").agg(pl.col("n").sum()).filter(pl.col("n") != 0).collect())
+    return pl.concat(found)
+
+
+def _is_surplus(rows: pl.DataFrame, net: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """A mask with True for the first ``n`` rows of each hash in ``net``."""
+    chosen = (
+        rows.with_row_index("row")
+        .lazy()
+        .join(net.lazy().filter(pl.col("n") > 0), on=["a", "b"])
         .sort("row")
-        .select((pl.col("nth").cast(pl.Int64) <= pl.col("n")).fill_null(value=False).alias("chosen"))
-        .to_series()
+        .filter(pl.col("a").cum_count().over("a", "b").cast(pl.Int64) <= pl.col("n"))
+        .select("row")
+        .collect()
     )
+    out = np.zeros(len(rows), dtype=np.bool_)
+    out[chosen.to_series().to_numpy()] = True
+    return out
 
 
 def _hashes(table: DynamicTable, splits: Iterable[Split]) -> pl.DataFrame:
