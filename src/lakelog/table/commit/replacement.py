@@ -202,12 +202,12 @@ class _Replacement:
         markers = MarkerCounts(committer.appended(), committer.expected_markers([record]))
 
         def properties(latest: Snapshot | None) -> Mapping[str, str]:
-            self._may_be_committed = False
-            unchanged(latest)
             state = state_at(table.store, latest)
-            if (known := state.writers.get(self._writer)) is not None:
-                self._may_be_committed = not known.ended  # by an earlier round, whose answer was lost
+            known = state.writers.get(self._writer)
+            self._may_be_committed = known is not None and not known.ended  # by a round whose answer was lost
+            if known is not None:
                 raise writer_ended(table, self._writer)
+            unchanged(latest)
             number = 1 if latest is None else latest.id + 1
             sealed = sealed_state(verified, [record], (), None, number)
             self._may_be_committed = True
