@@ -20,7 +20,7 @@ from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedCh
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
-from lakelog.table.commit import proposal, replacement, seal, take_over
+from lakelog.table.commit import replacement, seal, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.log.committed_reader import CommittedReader
@@ -31,6 +31,7 @@ from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, state_at
+from lakelog.table.model.registrations import REPLACEMENT
 from lakelog.table.read.committed_rows import CommittedRows
 
 _PLAN: Final = Healing.plan
@@ -151,7 +152,7 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
 def _without_fences(store: FileStore, snapshot: Snapshot | None) -> LogState:
     """The state in which a replacement of rows does not see that it was ended."""
     state = state_at(store, snapshot)
-    kept = {w: s for w, s in state.writers.items() if not (w.startswith(proposal.REPLACEMENT) and s.ended)}
+    kept = {w: s for w, s in state.writers.items() if not (w.startswith(REPLACEMENT) and s.ended)}
     return replace(state, writers=kept)
 
 

@@ -20,7 +20,6 @@ from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, late_rows, replay, take_over
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.proposal import REPLACEMENT
 from lakelog.table.commit.replacement import find_replacement
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
@@ -35,7 +34,7 @@ from lakelog.table.model import waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import overwrite_target
-from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.registrations import BATCH, REPLACEMENT
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.snapshot_switch import SnapshotPart, start_position
 from lakelog.table.read.union_scan import union_scan

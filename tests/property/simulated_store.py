@@ -30,7 +30,7 @@ from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEn
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.table.commit.proposal import REPLACEMENT
+from lakelog.table.model.registrations import REPLACEMENT
 
 _ROUNDS = 10
 

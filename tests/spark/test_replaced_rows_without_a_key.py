@@ -42,6 +42,10 @@ STATEMENTS: dict[str, tuple[Callable[[Lake, Table], object], Rows]] = {
         lambda lake, table: write(table, [(1, "a"), (7, "c")], overwrite=True),
         [(1, "a"), *OLD[3:], (7, "c")],
     ),
+    "replace where": (
+        lambda lake, table: lake.sql("insert into db.t replace where p = 'a' select 9, 'a'"),
+        [(9, "a"), *OLD[3:]],
+    ),
     "truncate": (lambda lake, table: lake.sql("truncate table db.t"), []),
     "drop of a partition": (lambda lake, table: lake.sql("alter table db.t drop partition (p = 'b')"), OLD[:3]),
 }

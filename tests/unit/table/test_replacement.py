@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from lakelog.errors import CommitConflict, CommitUnknown, Fenced, InvalidRequest
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
@@ -256,6 +258,29 @@ def test_late_corrections_of_a_replacement_are_found(tmp_path: Path, monkeypatch
     for _ in range(3):
         take_over_all(table)
     check(table, [*OLD, *after])
+
+
+def test_a_proposal_that_arrives_late_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, table = make(tmp_path)
+    late: list[tuple[str, bytes]] = []
+    create = LocalFileIO.create
+
+    def held_back(io: LocalFileIO, path: str, data: bytes) -> bool:
+        if "/replace-" in path and "/epoch-" in path:
+            late.append((path, data))
+            raise CommitUnknown("no answer")
+        return create(io, path, data)
+
+    monkeypatch.setattr(LocalFileIO, "create", held_back)
+    with pytest.raises(CommitUnknown):
+        delete_ones(table)
+    monkeypatch.undo()
+    Path(late[0][0]).parent.mkdir(parents=True)
+    Path(late[0][0]).write_bytes(late[0][1])
+    assert folded(table) == files(table) == OLD
+    os.utime(late[0][0], (0, 0))
+    take_over_now(table.logical)
+    check(table, OLD)
 
 
 def test_a_use_that_writes_only_the_log_cannot_replace_rows(tmp_path: Path) -> None:

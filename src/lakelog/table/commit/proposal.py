@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
@@ -13,9 +12,6 @@ from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at
-
-REPLACEMENT: Final = "replace-"
-"""Prefix of the writers that propose their epoch. Each writes once."""
 
 
 def settle(table: DynamicTable, writer: str, verified: Mapping[int, int] | None = None) -> bool:

@@ -21,7 +21,7 @@ from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN, kinds_from_tex
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.epoch_metrics import count_epoch
 from lakelog.table.commit.log_repair import take_back_late, was_forgotten, writer_ended
-from lakelog.table.commit.proposal import REPLACEMENT, settle
+from lakelog.table.commit.proposal import settle
 from lakelog.table.commit.seal import append_markers, sealed_state
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import begin_use, drop_lease, end_use
@@ -30,7 +30,7 @@ from lakelog.table.maintenance.state_changes import exchanged_rows, file_key
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import MarkerCounts, newest_state, state_at
-from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.registrations import BATCH, REPLACEMENT
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.staging.backfill import is_backfilling
 from lakelog.table.staging.task_writer import TaskWriter

@@ -17,11 +17,11 @@ from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.late_rows import find_late_rows
-from lakelog.table.commit.proposal import REPLACEMENT, settle
+from lakelog.table.commit.proposal import settle
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.model.registrations import Lease, Registration
+from lakelog.table.model.registrations import REPLACEMENT, Lease, Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 

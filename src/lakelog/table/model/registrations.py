@@ -20,6 +20,8 @@ from lakelog.paimon.types.checked_values import offsets_of, read_as
 
 BATCH: Final = "batch"
 STREAM: Final = "stream"
+REPLACEMENT: Final = "replace-"
+"""Prefix of the writers that propose their epoch (RFC 21). Each writes once."""
 _ORIGIN = "origin"
 _LEASE = "lease"
 _MARK = "batch"
@@ -139,12 +141,15 @@ class Registrations:
     def remains(self, before_ms: int) -> list[str]:
         """Leftovers of processes that died while they registered, or renewed a lease of a forgotten writer.
 
-        These are directories without a registration or records, whose files are older than a time (ms since 1970).
+        These are directories without a registration or records, whose files are older than a time (ms since 1970). The
+        record of a proposed epoch may come after its writer has ended, and then decides nothing.
         """
         out = []
         for writer in self.writers():
             found = self.io.list(f"{self._root}/{writer}")
             is_idle = all(s.name == _LEASE or s.name.startswith(".") for s in found)
+            if writer.startswith(REPLACEMENT):
+                is_idle = all(s.name != _ORIGIN for s in found)
             if is_idle and all(s.mtime_ms < before_ms for s in found):
                 out.append(writer)
         return out
