@@ -160,9 +160,6 @@ def test_a_key_stays_and_engines_that_add_up_are_refused(lake) -> None:
         lake.sql("update db.s set n = 1")
     with pytest.raises(UnsupportedFeature, match=r"removes no keys unless .*'aggregation.remove-record-on-delete'"):
         lake.sql("delete from db.s where id = 1")
-    lake.sql("create table db.l (id int) using lakelog tblproperties ('log-store.enabled' = 'true')")
-    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
-        lake.sql("delete from db.l where id = 1")
 
 
 @pytest.mark.parametrize("key", ["", KEYED])
