@@ -49,7 +49,6 @@ EVENTS_OF_REPLACEMENTS = {
     "compactions",
     "replacements",
     "replacements, asked for and failed",
-    "replacements, asked for and ok",
     "replacements, failed",
     "replacements, unknown",
 }

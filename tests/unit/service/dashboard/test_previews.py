@@ -89,10 +89,11 @@ def _make_avro_bomb(file: Path) -> None:
 @pytest.mark.slow
 def test_an_avro_block_of_millions_of_records_takes_little_memory(dashboard: RunningDashboard) -> None:
     peaks, is_over = dict[int, int](), threading.Event()
+    older = set(psutil.Process().children(recursive=True))  # Spark, for example, which another test has started
 
     def watch() -> None:
         while not is_over.wait(0.02):
-            for child in psutil.Process().children(recursive=True):
+            for child in set(psutil.Process().children(recursive=True)) - older:
                 # The last reading counts: before it starts its program, a child has the peak of its parent.
                 with suppress(OSError, StopIteration):
                     lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
