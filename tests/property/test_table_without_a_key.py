@@ -173,5 +173,5 @@ class TablesWithoutKey(RuleBasedStateMachine):
         assert self.folded(**committed) == self.folded("latest-full", **committed)
 
 
-TablesWithoutKey.TestCase.settings = settings(max_examples=DEPTH.cases(30), stateful_step_count=15, deadline=None)
+TablesWithoutKey.TestCase.settings = settings(max_examples=DEPTH.cases(15), stateful_step_count=12, deadline=None)
 TestTablesWithoutKey = TablesWithoutKey.TestCase
