@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.commit import committer, late_rows, replay, take_over
+from lakelog.table.commit import committer, late_rows, replay, seal_turn, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replacement import find_replacement
 from lakelog.table.commit.replay import should_write_epoch
@@ -104,6 +105,8 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
     yield late_rows, "_FOUND_LATE", {}
+    yield late_rows, "_ORIGINS", {}
+    yield seal_turn, "_CLOSED", deque()
     yield bucket_count, "_CHANGED", {}
     yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()

@@ -207,7 +207,7 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
         made += [snapshot for snapshot in (seal(committer),) if snapshot is not None]
         state = newest_state(table.store)[1]
         waiting = tuple(record for record in waiting[:-1] if not state.holds(record))
-    for writer in {r.writer for r in found.sealed} - sealers:
+    for writer in sorted({r.writer for r in found.sealed} - sealers):
         append_markers(Committer(table, writer), found.sealed, (), found.state)
     return made
 
