@@ -44,7 +44,7 @@ class Replacements:
             self._scheduler.sleep(dice.choice((0.0, 0.1, 1.0)) * dice.random())
 
     def later(self, name: str) -> None:
-        """Takes over from suspended and dead processes, and goes on with the table."""
+        """Runs maintenance and further statements while earlier processes are suspended or dead."""
         clients, dice = self._clients, self._dice
         for number in range(dice.randint(1, 4)):
             self._scheduler.sleep(self._scheduler.lease_s * (0.3 + dice.random()))
@@ -124,7 +124,7 @@ class Replacements:
     def _finish(
         self, write: Write, table: SimulatedTable, handle: DynamicTable, commit: Callable[[], None], user: str = ""
     ) -> None:
-        """Commits a statement, and records what it was told; with ``user`` it may ask for an unknown outcome."""
+        """Commits a statement and records its outcome. With ``user`` it may look up an outcome that is unknown."""
         events = self._scheduler.events
         try:
             commit()

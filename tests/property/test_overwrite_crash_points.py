@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
+from overwrite_jobs import by_rows, dropped, emptied, of_named
 
 from depth import Depth
 from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
@@ -25,11 +27,9 @@ from lakelog.table.create import create_table
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance import compaction_lease
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.tail.subscribe import follow
-from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
 from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {
@@ -87,27 +87,9 @@ def make_table(bucket: str) -> DynamicTable:
     return table
 
 
-def by_rows(table: DynamicTable) -> None:
-    with OverwriteWriter(table, overwrite_target(table)) as writer:
-        writer.write(arrow(NEW))
-
-
-def of_named(table: DynamicTable) -> None:
-    with OverwriteWriter(table, overwrite_target(table, {"p": "a"})) as writer:
-        writer.write(arrow(NEW))
-
-
-def dropped(table: DynamicTable) -> None:
-    drop_partitions(table, [{"p": "a"}], if_exists=True)
-
-
-def emptied(table: DynamicTable) -> None:
-    truncate(table)
-
-
 JOBS: dict[str, tuple[Callable[[DynamicTable], None], Rows]] = {
-    "dynamic": (by_rows, NEW | OF_B),
-    "static": (of_named, NEW | OF_B),
+    "dynamic": (partial(by_rows, arrow(NEW)), NEW | OF_B),
+    "static": (partial(of_named, arrow(NEW)), NEW | OF_B),
     "drop": (dropped, OF_B),
     "truncate": (emptied, set()),
 }

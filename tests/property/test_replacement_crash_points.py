@@ -1,5 +1,8 @@
-"""Every storage call of a replacement of rows without a key, beside a log of input rows: the process dies there, or its
-answer is lost. Both stores have all of it or nothing, and a process that goes on after a take-over changes nothing."""
+"""Crash points of a replacement of rows without a key, beside a log of input rows: at every storage call.
+
+The process dies there, its answer is lost or late, or it is suspended while another process takes over. Afterwards
+both stores have all changes or none.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from overwrite_jobs import by_rows, dropped, emptied, of_named
 
 from depth import Depth
 from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
@@ -29,13 +34,12 @@ from lakelog.table.create import create_table
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
-from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.open import identifier_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.tail.subscribe import follow
-from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
+from lakelog.table.write.overwrite import truncate
 from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 from lakelog.table.write.replaced_rows import files_alone
 from lakelog.table.write.table_writer import TableWriter
@@ -89,24 +93,6 @@ class Tables:
         return DynamicTable(CatalogTables(str(self.root / str(self.made))).catalog.load_table(identifier_of("db.t")))
 
 
-def by_rows(table: DynamicTable) -> None:
-    with OverwriteWriter(table, overwrite_target(table)) as writer:
-        writer.write(arrow(NEW))
-
-
-def of_named(table: DynamicTable) -> None:
-    with OverwriteWriter(table, overwrite_target(table, {"p": "a"})) as writer:
-        writer.write(arrow(NEW))
-
-
-def dropped(table: DynamicTable) -> None:
-    drop_partitions(table, [{"p": "a"}], if_exists=True)
-
-
-def emptied(table: DynamicTable) -> None:
-    truncate(table)
-
-
 def updated(table: DynamicTable) -> None:
     rows = [(p, 7 if n == 2 else n) for p, n in content(table)]
     writer = new_uuid()
@@ -116,8 +102,8 @@ def updated(table: DynamicTable) -> None:
 
 
 JOBS: dict[str, tuple[Callable[[DynamicTable], None], Rows]] = {
-    "dynamic": (by_rows, NEW + OF_B),
-    "static": (of_named, NEW + OF_B),
+    "dynamic": (partial(by_rows, arrow(NEW)), NEW + OF_B),
+    "static": (partial(of_named, arrow(NEW)), NEW + OF_B),
     "drop": (dropped, OF_B),
     "truncate": (emptied, []),
     "update": (updated, [("a", 1), ("a", 1), ("a", 7), ("b", 1), ("b", 7)]),
@@ -174,7 +160,7 @@ def broken(table: DynamicTable, plan: FaultPlan) -> DynamicTable:
 def test_a_replacement_that_goes_wrong_at_any_call_is_done_or_not(
     tmp_path: Path, job: str, form: str, depth: Depth
 ) -> None:
-    """Whoever was told that the statement has succeeded finds its rows; after an error, all of them or none."""
+    """After a success, the rows are there. After an error, all of them are, or none."""
     act, after = JOBS[job]
     made, plan = Tables(tmp_path, form), FaultPlan()
     table = made.copy()

@@ -47,11 +47,10 @@ def commit_replacement(table: DynamicTable, request: CommitRequest, replaced: Fi
     """Commits a request that replaces files; a log of input rows without a key gets the changed rows.
 
     ``request.user`` is a name that is used once. ``replaced`` is called again if another commit comes first. Raises
-    CommitConflict (nothing has changed: try again), CommitUnknown (``find_replacement`` tells later), Fenced,
-    Unavailable, and the errors of ``request.prepare``.
+    CommitConflict (nothing has changed: try again), CommitUnknown (``find_replacement`` finds the outcome later),
+    Fenced, Unavailable, and the errors of ``request.prepare``.
     """
-    keeps_rows = request.kind == COMPACT
-    if keeps_rows or table.schema.is_keyed or not table.emits_log or is_backfilling(table):
+    if request.kind == COMPACT or not _logs_rows(table) or is_backfilling(table):
         return table.store.commit(request)
     with _replacement(table, request.user) as made:
         return made.commit(request, replaced)
@@ -62,11 +61,18 @@ def find_replacement(table: DynamicTable, user: str) -> bool:
 
     Called after CommitUnknown. Raises as ``settle``.
     """
+    if not _logs_rows(table):
+        return False  # the commit itself looks for the snapshot of its user
     prefix = f"{REPLACEMENT}{user}-"
     if any(snapshot.commit_user.startswith(prefix) for snapshot in table.store.snapshots.backwards()):
         return True  # the state forgets a batch writer after ten minutes
     writers = {*newest_state(table.store)[1].writers, *table.registered.writers()}
-    return any(settle(table, writer) for writer in writers if writer.startswith(prefix))
+    return any(settle(table, writer) for writer in sorted(writers) if writer.startswith(prefix))
+
+
+def _logs_rows(table: DynamicTable) -> bool:
+    """True if the readers of a log without a key need each changed row."""
+    return table.emits_log and not table.schema.is_keyed
 
 
 @contextlib.contextmanager
@@ -141,7 +147,7 @@ class _Replacement:
         self._release()
 
     def _take_back(self) -> None:
-        # the proposal first: nobody deletes one of a writer that is no longer registered
+        # The proposal first: if the process dies here, its writer is still registered, and is taken over.
         self._table.decided.forget(self._table.decided.of(self._writer))
         if was_forgotten(self._table, self._writer, self._results):
             take_back_late(self._table, self._writer, 0, self._results)
