@@ -16,6 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 from depth import DEPTH, Depth
 from lakelog.logstore.clients import close_clients
 from lakelog.service.servers.server_process import QUICK_START
+from lane_report import LANE, LaneReport, Measure, java_log_options
 from lanes import COLLECTED
 from smoke import LONG, MANY_CASES, SMOKE
 
@@ -43,8 +44,9 @@ def _java_options() -> str:
     """
     archive = Path(sys.prefix) / "spark-classes.jsa"
     if not archive.exists() or not archive.stat().st_size:
-        return QUICK_START
-    return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" -Xlog:disable -Xlog:all=error:stderr'
+        return f"{QUICK_START} {java_log_options()}"
+    quiet = "-Xlog:disable -Xlog:all=error:stderr"
+    return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" {quiet} {java_log_options()}'
 
 
 # Set for all of them at once, servers and jobs in processes of their own too.
@@ -75,6 +77,12 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("lakelog")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Measure(), "measure")
+    if LANE and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(LaneReport(), "lane-report")
 
 
 @pytest.hookimpl(tryfirst=True)
