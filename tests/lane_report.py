@@ -1,4 +1,4 @@
-"""What a lane cost: seconds, CPU and tests of each file, and how many servers it started; one JSON file a lane.
+"""What a lane cost: seconds, CPU and tests of each file, and the servers that it started; one JSON file a lane.
 
 ``LAKELOG_LANE`` names the lane; its file is ``build/lanes/<lane>.json`` (``scripts/ci.py`` prints them as a table).
 """
@@ -17,15 +17,12 @@ from typing import Final
 
 import pytest
 
+from depth import DEPTH
+from servers.shared import end_servers, jvm_starts
+
 LANE: Final = os.environ.get("LAKELOG_LANE", "")
 REPORTS: Final = Path(__file__).parent.parent / "build" / "lanes"
 _CPU: Final = pytest.StashKey[float]()
-
-
-def java_log_options() -> str:
-    """Options by which each JVM leaves an empty file, named by its process: so they are counted."""
-    starts = REPORTS / f"{LANE}.jvms"
-    return f'-Xlog:safepoint=error:file="{starts}/%p"' if LANE and starts.is_dir() else ""
 
 
 @dataclass
@@ -39,13 +36,17 @@ class FileCost:
 
 @dataclass
 class LaneReport:
-    """A plugin of the process that collects the reports; workers only measure."""
+    """A plugin of the process that collects the reports; it ends the servers of the run, and says how many started."""
 
     started: float = field(default_factory=perf_counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
     files: dict[str, FileCost] = field(default_factory=dict)
+    servers: Counter[str] = field(default_factory=Counter)
+    restarts: Counter[str] = field(default_factory=Counter)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds the report of a phase of a test."""
         cost = self.files.setdefault(report.nodeid.partition("::")[0], FileCost())
         cost.seconds += report.duration
         cost.cpu_seconds += getattr(report, "cpu_seconds", 0.0)
@@ -53,19 +54,36 @@ class LaneReport:
             cost.tests += 1
         if report.when == "call" or report.outcome != "passed":
             self.outcomes[report.outcome] += 1
+        if report.failed:
+            self.failed.append(report.nodeid)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        jvms = REPORTS / f"{LANE}.jvms"
+        """Writes the file of the lane."""
+        self.servers["JVM"] = len(list(jvm_starts().iterdir()))
+        starts, restarts = end_servers()
+        self.servers.update(starts)
+        self.restarts.update(restarts)
+        if not LANE:
+            return
         files = sorted(self.files.items(), key=lambda entry: -entry[1].seconds)
         written = {
-            "lane": LANE,
             "seconds": round(perf_counter() - self.started, 1),
-            "outcomes": dict(self.outcomes),
-            "jvms": len(list(jvms.iterdir())) if jvms.is_dir() else 0,
+            "outcomes": self.outcomes,
+            "failed": self.failed,
+            "servers": self.servers,
+            "restarts": self.restarts,
             "files": {name: {key: round(value, 2) for key, value in asdict(cost).items()} for name, cost in files},
         }
         REPORTS.mkdir(parents=True, exist_ok=True)
         (REPORTS / f"{LANE}.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """What repeats the draws, and what was started."""
+        started = ", ".join(f"{count} {name}" for name, count in self.servers.items() if count)
+        terminalreporter.write_line(f"drawn with {DEPTH}; started: {started or 'no server'}")
+        for name, count in self.restarts.items():
+            terminalreporter.write_line(f"died and was started again: {name}, {count} times", red=True)
 
 
 class Measure:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,12 +26,6 @@ def new_location(broker: KafkaBroker, **more: object) -> LogLocation:
 
 def records(values: list[bytes]) -> Records:
     return Records(pa.nulls(len(values), pa.large_binary()), pa.array(values, pa.large_binary()), b"1|d|w|0|a")
-
-
-@pytest.fixture
-def own_broker(tmp_path) -> Iterator[KafkaBroker]:
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        yield broker
 
 
 def test_a_topic_is_made_as_the_table_says(kafka) -> None:
