@@ -286,7 +286,7 @@ def test_the_server_may_restart(postgres_server, database, lake) -> None:
             postgres_server.start()
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(120)
     assert failed == []
     ingested(lake, database, *NAMES)
     for name in NAMES:

@@ -102,7 +102,7 @@ def end_servers() -> tuple[list[str], list[str]]:
     for pid, _ in starts:
         with suppress(ProcessLookupError):
             os.killpg(int(pid), signal.SIGTERM)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     for pid, _ in starts:
         while _is_alive(int(pid)) and time.monotonic() < deadline:
             time.sleep(0.05)
