@@ -42,8 +42,8 @@ from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.table_rules import is_evolving
-from lakelog.paimon.metadata.data_file import DataFileMeta
-from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
@@ -312,6 +312,23 @@ class FileStore:
             return None
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
+
+    def merged_files(self, made: BucketFiles) -> BucketFiles:
+        """New level-0 files of an empty bucket, merged above level 0: reads of some tables skip that level.
+
+        No snapshot references either of them yet. The changelog is left out.
+        """
+        entries = [ManifestEntry(ADD, made.partition, made.bucket, made.total_buckets, f) for f in made.new_files]
+        task = pick_compaction(entries, self.schema, full=True) if self.schema.is_keyed else None
+        if task is None:
+            return replace(made, changelog_files=())
+        merged = Compactor(self.files).run_compaction(task).files
+        names = {file.file_name for file in merged.new_files}
+        for file in (*made.new_files, *made.changelog_files, *merged.changelog_files):
+            if file.file_name not in names:
+                for path in self.paths.with_extra_files(made.partition, made.bucket, file):
+                    self.io.delete(path)
+        return BucketFiles(made.partition, made.bucket, made.total_buckets, new_files=merged.new_files)
 
     def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
         """The index files with deletion vectors, per bucket with any."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from lakelog.errors import NotFound
 from lakelog.filestore.metadata.levels import has_deletes
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
-from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
+from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff, rescaled_partitions
 from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
 from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import needs_lookup
@@ -79,8 +79,7 @@ def _moved_partitions(
     table: DynamicTable, old: Sequence[Split], new: Sequence[Split], before: Snapshot | None, after: Snapshot | None
 ) -> set[bytes]:
     """The partitions in which a key may have another bucket than before (RFC 18)."""
-    totals = {split.partition: split.total_buckets for split in old}
-    moved = {s.partition for s in new if totals.get(s.partition, s.total_buckets) != s.total_buckets}
+    moved = rescaled_partitions(old, new)
     if table.schema.num_buckets != DYNAMIC_BUCKET:
         return moved
     try:
