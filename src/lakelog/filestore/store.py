@@ -31,7 +31,7 @@ from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
 from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable, check_row_ids
 from lakelog.filestore.refs.branches import Branches
-from lakelog.filestore.refs.rollback import Rollback
+from lakelog.filestore.refs.restored_state import RestoredState
 from lakelog.filestore.refs.tags import Tags
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
@@ -366,17 +366,16 @@ class FileStore:
     @property
     def branches(self) -> Branches:
         """The branches of the table, with main as the base."""
-        return Branches(self.references.of_branch(MAIN_BRANCH), self._export)
+        return Branches(self.references.of_branch(MAIN_BRANCH))
 
     @property
     def consumers(self) -> Consumers:
         """The positions of named readers of this branch."""
         return Consumers(self.io, self.paths)
 
-    @property
-    def rollback(self) -> Rollback:
-        """The rollback of this branch to an older state."""
-        return Rollback(self.references, self._export)
+    def restored(self, state: Snapshot, unused: frozenset[str] = frozenset()) -> RestoredState:
+        """An older state, or one of a branch, for a commit that makes it the newest."""
+        return RestoredState(self.io, self.paths, state, unused)
 
     def open_branch(self, name: str) -> FileStore:
         """The file store of another branch, with its newest schema. Raises NotFound."""
