@@ -373,6 +373,10 @@ class FileStore:
         """The positions of named readers of this branch."""
         return Consumers(self.io, self.paths)
 
+    def restore(self, state: Snapshot, unused: frozenset[str] = frozenset()) -> Snapshot:
+        """Makes an older state, or one of a branch, the newest; see ``RestoredState``. For a table without a log."""
+        return self.restored(state, unused).commit(f"rollback-{new_uuid()}", self.latest_snapshot, self.commit)
+
     def restored(self, state: Snapshot, unused: frozenset[str] = frozenset()) -> RestoredState:
         """An older state, or one of a branch, for a commit that makes it the newest."""
         return RestoredState(self.io, self.paths, state, unused)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
 from lakelog.filestore.metadata.manifests import IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import TablePaths
@@ -20,6 +22,8 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 
 _THREADS: Final = 8
 _CHUNK_BYTES: Final = 8 << 20
+_ROUNDS: Final = 20
+"""Number of times that files of the state may be replaced, because others compact them, before the commit."""
 
 
 @dataclass
@@ -41,11 +45,32 @@ class RestoredState:
     _index_copies: dict[str, IndexManifestEntry] = field(default_factory=dict)
     _written: list[str] = field(default_factory=list)
 
-    def request(self, user: str, latest: Snapshot | None) -> CommitRequest:
-        """A commit that makes the state the newest one; it conflicts if a file that stays is replaced meanwhile.
+    def commit(
+        self, user: str, latest: Callable[[], Snapshot | None], commit: Callable[[CommitRequest], Snapshot]
+    ) -> Snapshot:
+        """Makes the state the newest one.
 
-        It may be called again after a conflict, and keeps its copies. Raises NotFound if the state expires meanwhile.
+        1 copy the files that are no longer live · 2 commit the state in place of all live files; if one that stays was
+        replaced meanwhile, again from 1. A crash leaves at most unreferenced files. Raises NotFound if the state
+        expires meanwhile, CommitConflict, and the errors of ``commit``.
         """
+        for left in reversed(range(_ROUNDS)):
+            # 1
+            try:
+                request = self._request(user, latest())
+            except LakelogError:
+                self._delete_copies()
+                raise
+            # 2
+            try:
+                return commit(request)
+            except CommitConflict:  # another error may come after the commit
+                if not left:
+                    self._delete_copies()
+                    raise
+        raise AssertionError
+
+    def _request(self, user: str, latest: Snapshot | None) -> CommitRequest:
         manifests = Manifests(self.io, self.paths)
         live = {entry.identifier for entry in manifests.live(latest)}
         wanted = manifests.live(self.state)
@@ -75,11 +100,10 @@ class RestoredState:
             first_try=True,
         )
 
-    def delete_copies(self) -> None:
-        """Deletes the copies, after a commit that has failed."""
-        for path in self._written:
-            self.io.delete(path)
-        self._written.clear()
+    def _delete_copies(self) -> None:
+        with contextlib.suppress(LakelogError):  # orphan cleaning finds them
+            for path in self._written:
+                self.io.delete(path)
 
     def _copy(self, entries: Iterable[ManifestEntry]) -> None:
         pairs: list[tuple[str, str]] = []

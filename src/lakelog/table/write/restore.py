@@ -1,8 +1,8 @@
 """Rollback and fast-forward: a new snapshot with the content of an older state, or of a branch (RFC 23).
 
 Both are one commit that replaces all files. They never remove a snapshot, so writers, readers, tags and consumers
-beside them go on. The log gets the difference: as a replacement if the table has no key, as an epoch of changed rows if it
-has one, or from the publisher of a log of changes.
+beside them go on. The log gets the difference: as a replacement if the table has no key, as an epoch of changed rows if
+it has one, or from the publisher of a log of changes.
 """
 
 from __future__ import annotations
@@ -10,26 +10,22 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
-from typing import Final
+from functools import partial
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
-from lakelog.filestore.read.plan import Split
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.read.split_reader import engine_of
-from lakelog.filestore.refs.restored_state import RestoredState
 from lakelog.io.names import new_uuid
-from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.state_changes import file_key, files_of, state_changes
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
-from lakelog.table.model.log_state import LogState, WriterState, state_at, state_of
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at, state_of
 from lakelog.table.read.time_travel import snapshot_at_time
 from lakelog.table.write.replaced_rows import check_overwrite, one_overwrite
 from lakelog.table.write.table_writer import TableWriter
-
-_ROUNDS: Final = 20
-"""Number of times that files of the state may be replaced, because others compact them, before the commit."""
 
 
 def roll_back(
@@ -105,77 +101,77 @@ def _restore(
     unused: Callable[[], frozenset[str]] = frozenset,
 ) -> None:
     if table.emits_log and table.schema.is_keyed and not files_only:
-        _restore_rows(table, target)
+        _restore_rows(table, user, target)
         return
-    _restore_files(table, user, target, files_only, unused())
+    state = table.store.restored(target, unused())
+    commit = _replaced_files if table.emits_log and not files_only else _files_alone
+    state.commit(user, table.store.latest_snapshot, partial(commit, table, target))
     publish_best_effort(table)
 
 
-def _restore_rows(table: DynamicTable, target: Snapshot) -> None:
+def _files_alone(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
+    return table.store.commit(replace(request, prepare=lambda newest: _properties(table, newest, target)))
+
+
+def _replaced_files(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
+    """The same beside a log of input rows without a key, which gets the difference."""
+    wanted = {file_key(split): split for split in files_of(table, target)}
+
+    def kept(newest: Snapshot | None) -> Set[tuple[object, ...]]:
+        return wanted.keys() & {file_key(split) for split in files_of(table, newest)}
+
+    here = kept(table.store.latest_snapshot())
+
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        if kept(newest) != here:
+            raise CommitConflict(f"table {table.name}: another writer has changed files of the state. Try again")
+        return _properties(table, newest, target)
+
+    return commit_replacement(
+        table,
+        replace(request, prepare=properties),
+        lambda newest: [split for split in files_of(table, newest) if file_key(split) not in wanted],
+        [split for key, split in wanted.items() if key not in here],
+    )
+
+
+def _restore_rows(table: DynamicTable, user: str, target: Snapshot) -> None:
     """Writes the difference as one epoch, for both stores. A row with a new key that others commit meanwhile stays."""
-    shown = table.all_rows
-    with one_overwrite(table), TableWriter(table) as writer:
-        for _, batch in state_changes(shown, table.store.latest_snapshot(), target, is_chain=False):
-            writer.write(batch)
+    store, shown = table.store, table.all_rows
+    with one_overwrite(table):
+        _note(table, user, 0, target, lambda state, after: replace(state, writers=after.writers))
+        with TableWriter(table) as writer:
+            for _, batch in state_changes(shown, store.latest_snapshot(), target, is_chain=False):
+                writer.write(batch)
+        _note(table, user, 1, target, lambda state, after: replace(state, rejected=after.rejected))
 
 
-def _restore_files(
-    table: DynamicTable, user: str, target: Snapshot, files_only: bool, unused: frozenset[str]
-) -> Snapshot:
-    """Commits the files of the state.
+def _note(
+    table: DynamicTable, user: str, number: int, target: Snapshot, change: Callable[[LogState, LogState], LogState]
+) -> None:
+    """Commits a part of the log state of ``target``, if it differs: a snapshot without rows."""
 
-    1 copy those that are no longer live · 2 commit them in place of all others; if a compaction has replaced one that
-    stays, again from 1. A crash leaves at most unreferenced files.
-    """
-    store = table.store
-    state = store.restored(target, unused)
-    logs_rows = table.emits_log and not files_only
-    wanted = {file_key(split): split for split in (files_of(table, target) if logs_rows else ())}
+    def noted(newest: Snapshot | None) -> LogState:
+        state = state_at(table.store, newest)
+        return change(state, _state_after(state, target))
 
-    def differing(newest: Snapshot | None) -> list[Split]:
-        return [split for split in files_of(table, newest) if file_key(split) not in wanted]
-
-    for last in reversed(range(_ROUNDS)):
-        try:
-            # 1
-            latest = store.latest_snapshot()
-            request = state.request(user, latest)
-            had = {file_key(split) for split in files_of(table, latest)} & wanted.keys() if logs_rows else set()
-
-            def properties(newest: Snapshot | None, had: Set[object] = had) -> Mapping[str, str]:
-                if logs_rows and {file_key(split) for split in files_of(table, newest)} & wanted.keys() != had:
-                    raise CommitConflict(f"table {table.name}: another writer has changed files of the state")
-                return _state_after(table, newest, target).to_properties()
-
-            # 2
-            request = replace(request, prepare=properties)
-            if not logs_rows:
-                return store.commit(request)
-            added = [split for key, split in wanted.items() if key not in had]
-            return commit_replacement(table, request, differing, added)
-        except CommitConflict:
-            if not last:
-                _drop_copies(state)
-                raise
-        except CommitUnknown:
-            raise  # the copies may be in the table
-        except BaseException:
-            _drop_copies(state)
-            raise
-    raise AssertionError
+    newest, state = newest_state(table.store)
+    if noted(newest) != state:
+        table.store.commit(
+            CommitRequest(user, number, COMPACT, prepare=lambda latest: noted(latest).to_properties(), allow_empty=True)
+        )
 
 
-def _drop_copies(state: RestoredState) -> None:
-    with contextlib.suppress(LakelogError):  # orphan cleaning finds them
-        state.delete_copies()
+def _properties(table: DynamicTable, newest: Snapshot | None, target: Snapshot) -> Mapping[str, str]:
+    return _state_after(state_at(table.store, newest), target).to_properties()
 
 
-def _state_after(table: DynamicTable, newest: Snapshot | None, target: Snapshot) -> LogState:
+def _state_after(state: LogState, target: Snapshot) -> LogState:
     """The log state after a commit that restores a snapshot.
 
-    The log and its writers go on. But the rows of a source that has written since are no longer in the table.
+    The log and its writers go on. But the rows of a source that has written since are no longer in the table, and the
+    rejected rows are those of that time: what was replayed since is not in the table either.
     """
-    state = state_at(table.store, newest)
     before = state_of(target) or LogState()
 
     def known(name: str, writer: WriterState) -> WriterState:
@@ -183,4 +179,5 @@ def _state_after(table: DynamicTable, newest: Snapshot | None, target: Snapshot)
         is_undone = former is None or former.position != writer.position or former.undone
         return replace(writer, undone=is_undone) if writer.position else writer
 
-    return replace(state, writers={name: known(name, writer) for name, writer in state.writers.items()})
+    writers = {name: known(name, writer) for name, writer in state.writers.items()}
+    return replace(state, writers=writers, rejected=before.rejected)
