@@ -31,7 +31,15 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, newest_state, state_at
+from lakelog.table.model.log_state import (
+    COPY_AGAIN,
+    KEPT_EPOCHS,
+    LogState,
+    MarkerCounts,
+    WriterState,
+    newest_state,
+    state_at,
+)
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
@@ -314,6 +322,7 @@ def sealed_state(
         digest=last.digest,
         rows=() if verified.once or last.once else _rows(known, records),
         position=last.position or ("" if known is None else known.position),
+        undone=known is not None and known.undone and all(r.position != COPY_AGAIN for r in records),
     )
 
 

@@ -26,6 +26,8 @@ from lakelog.table.model.single_writer import OtherWriter, StreamingRun
 _ATTEMPTS = 20
 FOLLOWER: Final = "follower"
 """The writer that makes files from rows without a writer; its verified offsets are its progress."""
+COPY_AGAIN: Final = "copy"
+"""The position of a source whose next copy replaces the rows of its table."""
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
@@ -53,7 +55,8 @@ class WriterState:
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
     between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
-    after the last epoch, in the writer's own form; "" for a writer that has none.
+    after the last epoch, in the writer's own form; "" for a writer that has none. ``undone`` means that a rollback has
+    taken rows of that source out of the table since; it stays until the source is copied again (``COPY_AGAIN``).
     """
 
     epoch: int
@@ -68,6 +71,7 @@ class WriterState:
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
     position: str = ""
+    undone: bool = False
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -169,6 +173,7 @@ class LogState:
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
             | ({"position": s.position} if s.position else {})
+            | ({"undone": True} if s.undone else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -218,6 +223,7 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
         rows,
         counted,
         found.get("position", ""),
+        found.get("undone", False),
     )
 
 
