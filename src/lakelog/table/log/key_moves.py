@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.logstore.formats import log_format
 from lakelog.merge.changes import same_rows
 from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.row_kind import DELETE, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.logstore.formats import log_format
 from lakelog.table.model.dynamic_table import DynamicTable
 
 
