@@ -49,6 +49,7 @@ from lakelog.table.runs.dynamic_buckets import (
     forget_unassigned,
 )
 from lakelog.table.runs.level0_files import write_level0_files
+from lakelog.table.runs.lone_retractions import place_retractions
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
 from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
@@ -359,7 +360,7 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
     """
     table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
-    fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
+    fitting = place_retractions(adapt_to_schema(in_buckets(records, table, totals), table.store), table)
     runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
     return ReadyFiles(table, runs, level0_files(table, runs, latest, totals), totals)
 
