@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound, UnsupportedFeature
 from lakelog.io.clock import now_ms
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
@@ -117,6 +117,8 @@ class LakeDefinitions(ABC):
             self._tables.open(self._session.identifier(name))
         except NotFound:
             return False
+        except UnsupportedFeature:
+            return True
         except InvalidRequest:
             raise
         except LakelogError:

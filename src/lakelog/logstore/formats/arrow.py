@@ -26,6 +26,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.errors import Corrupt
+from lakelog.io.arrow_messages import MIB, UnpackLimit, check_plain
 from lakelog.logstore.base import Records
 from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat, Messages
@@ -36,6 +37,9 @@ from lakelog.paimon.types.null_rows import cast_rows
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
 """Below the default message limit of a Kafka broker (1 MB), with room for rows longer than the average."""
+
+_LIMIT: Final = UnpackLimit(rows=1 << 16, bytes=32 * MIB, ratio=8)
+"""Room for messages of other producers, which may compress them; lakelog's have at most ``_MOST_ROWS``, as they are."""
 
 _SMALL_ROWS: Final = 1024
 """Average number of rows of batches that are joined when they are read."""
@@ -243,12 +247,15 @@ def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.RecordBatch]:
             begin = bytes(data.slice(0, length))
             schema = known.get(begin)
             if schema is None:
-                schema = known[begin] = pa.ipc.read_schema(data)
+                schema = pa.ipc.read_schema(data)
+                check_plain(schema)
+                known[begin] = schema
+            _LIMIT.check(data)
             batch = pa.ipc.read_record_batch(data.slice(length), schema)
             batch.validate(full=True)
             if schema.names[-1:] != [ROW_KIND_COLUMN] or not ((_kinds(batch) >= 0) & (_kinds(batch) < 4)).all():
                 raise pa.ArrowInvalid(f"its last column is not {ROW_KIND_COLUMN} with numbers 0 to 3")
-        except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as wrong:
+        except (pa.ArrowException, OSError, ValueError, IndexError, TypeError, struct.error) as wrong:
             raise Corrupt(f"log value {bytes(data[:200])!r} is not an arrow message: {wrong}") from wrong
         yield batch
 
