@@ -33,6 +33,7 @@ from lakelog.logstore.encoding.record_format import LogFormat, Messages
 from lakelog.logstore.encoding.update_pairs import may_hold_pairs, second_of_pair
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.null_rows import cast_rows
+from lakelog.paimon.types.text_decimals import decimals_from_text
 
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
@@ -266,6 +267,12 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return rows.combine_chunks() if rows.num_rows < _SMALL_ROWS * len(batches) else rows
 
 
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_decimal(kind) and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return pa.chunked_array([decimals_from_text(chunk, kind) for chunk in column.chunks], kind)
+    return column.cast(kind)
+
+
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of one message schema with the columns of ``schema`` and ``_row_kind`` as text."""
     columns = []
@@ -276,7 +283,7 @@ def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
             continue
         column = rows.column(index)
         try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
+            columns.append(column if column.type == field.type else _cast(column, field.type))
         except pa.ArrowException as wrong:
             raise Corrupt(f"column '{field.name}' of a log value is not {field.type}: {wrong}") from wrong
     kinds = pa.chunked_array(

@@ -30,6 +30,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _SWAPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ALSO = {"==": "=", "<>": "!="}
 _PYTHON_TYPES = {"DATE": date, "TIME": time, "BINARY": bytes, "VARBINARY": bytes}
+_MOST_ZEROS = 400
 _WHAT_WORKS = (
     "a filter compares columns with values: =, !=, <, <=, >, >=, BETWEEN, IN (…), LIKE 'prefix%', IS [NOT] NULL, "
     "joined by AND, OR, NOT; for other conditions use SQL"
@@ -214,7 +215,7 @@ def _value_of(column: DataField, value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         value = Decimal(repr(value))
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return literal_value(column, exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value))
+        return literal_value(column, exp.Literal.number(_digits(value) if isinstance(value, Decimal) else value))
     if isinstance(value, str):
         return literal_value(column, exp.Literal.string(value))
     if isinstance(value, datetime) and (root == "TIMESTAMP_LTZ" or (root == "TIMESTAMP" and value.tzinfo is None)):
@@ -222,6 +223,11 @@ def _value_of(column: DataField, value: Any) -> Any:
     if type(value) is _PYTHON_TYPES.get(root):
         return value
     raise InvalidRequest(f"{value!r} is not a value for column '{column.name}' of type {type_text(column.type)}")
+
+
+def _digits(value: Decimal) -> str:
+    """A number as SQL has it; one with a large exponent as it is, because its zeros would fill the memory."""
+    return format(value, "f") if value.is_finite() and abs(value.adjusted()) < _MOST_ZEROS else str(value)
 
 
 def _is_text(column: DataField) -> bool:
