@@ -26,7 +26,7 @@ _BITS: Final = 8
 
 @dataclass(frozen=True)
 class UnpackLimit:
-    """The most that messages may unpack to: ``rows`` a message, and ``bytes`` or ``ratio`` times their size in total."""
+    """The most that messages unpack to: ``rows`` a message, and ``bytes`` or ``ratio`` times their size in total."""
 
     rows: int
     bytes: int
@@ -57,7 +57,7 @@ STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, bytes=64 * MIB, ratio=64)
 
 
 def check_plain(schema: pa.Schema) -> None:
-    """Raises ArrowInvalid for columns whose values take no room of their own, and so as much as they say once copied."""
+    """Raises ArrowInvalid for columns whose values take no room of their own, but do once they are copied."""
     for field in schema:
         _check_plain(field.type, field.name)
 

@@ -15,6 +15,7 @@ from lakelog.io.clock import now_ms
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.table import Table
+from lakelog.options.boundary import Public
 from lakelog.options.parts import INGESTS
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
@@ -26,7 +27,7 @@ from lakelog.table.open import identifier_of
 Columns = Sequence[tuple[str, DataType, str | None]]
 
 
-class LakeDefinitions(ABC):
+class LakeDefinitions(Public, ABC):
     """Definitions of databases and tables."""
 
     _tables: CatalogTables
