@@ -257,7 +257,7 @@ def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.RecordBatch]:
             if schema.names[-1:] != [ROW_KIND_COLUMN] or not ((_kinds(batch) >= 0) & (_kinds(batch) < 4)).all():
                 raise pa.ArrowInvalid(f"its last column is not {ROW_KIND_COLUMN} with numbers 0 to 3")
         except (pa.ArrowException, OSError, ValueError, IndexError, TypeError, struct.error) as wrong:
-            raise Corrupt(f"log value {bytes(data[:200])!r} is not an arrow message: {wrong}") from wrong
+            raise Corrupt(f"log value {bytes(data[:40])!r} is not an arrow message: {wrong}") from wrong
         yield batch
 
 
