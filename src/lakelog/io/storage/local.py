@@ -15,13 +15,11 @@ import pyarrow as pa
 
 from lakelog.errors import AlreadyExists, CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.file_io import FileIO, FileStatus, moved
+from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DELETE_TRIES = 5
 """Maximum attempts to delete a directory to which another process still writes."""
-_MOST_READ = 1 << 30
-"""Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Answers to a link that surely made nothing; any other may have been lost on the way."""
 
@@ -69,9 +67,7 @@ class LocalFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         with _os_errors(path), open(self._name(path), "rb", opener=self._open) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > _MOST_READ:
-                raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
+            check_whole(path, os.fstat(file.fileno()).st_size)
             return file.read()
 
     def open_input(self, path: str) -> pa.NativeFile:

@@ -19,6 +19,7 @@ from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.boundary import Public
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.manifest import ManifestEntry
@@ -248,7 +249,7 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter:
+class OverwriteWriter(Public):
     """Replaces the target with new rows; use it as a context manager.
 
     Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Raises

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
+from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
@@ -30,7 +31,7 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.lingering_task import LingeringTask
 
 
-class TableWriter:
+class TableWriter(Public):
     """Writes and commits Arrow rows; use it as a context manager.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
