@@ -72,7 +72,7 @@ def test_a_table_like_another_one(lake) -> None:
     [
         ("show tables in db", "tableName", "t"),
         ("show databases", "namespace", "db"),
-        ("show create table db.t", "createtab_stmt", "id INT"),
+        ("show create table db.t", "createtab_stmt", "PARTITIONED BY"),
         ("show partitions db.t", "partition", "p=1"),
         ("show tblproperties db.t", "key", "bucket"),
         ("describe db.t", "col_name", "id"),

@@ -21,7 +21,7 @@ from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type
 from lakelog.paimon.types.casts_from_text import parser
-from lakelog.paimon.types.types import AtomicType
+from lakelog.paimon.types.types import AtomicType, DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _WITHOUT_ZONE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(\.\d+)?)?)?")
@@ -131,7 +131,11 @@ def partition_text(schema: TableSchema, name: str, text: str | None, zone: tzinf
     """
     if text is None or text == Options(schema.options).need(PARTITION_DEFAULT_NAME):
         return None
-    kind = schema.field(name).type
+    return _in_utc(text, schema.field(name).type, zone)
+
+
+def _in_utc(text: str, kind: DataType, zone: tzinfo | None) -> str:
+    """The text of a TIMESTAMP without a zone with that of UTC; any other text as it is."""
     found = _WITHOUT_ZONE.fullmatch(text.strip())
     if found is None or not isinstance(kind, AtomicType) or kind.root != "TIMESTAMP_LTZ":
         return text
@@ -144,19 +148,28 @@ def partition_text(schema: TableSchema, name: str, text: str | None, zone: tzinf
         return text
 
 
-def _typed(schema: TableSchema, name: str, value: object) -> Any:
-    column = schema.field(name).type
+def partition_value(name: str, column: DataType, text: str) -> Any:
+    """The value of a partition column, from its text. Raises InvalidRequest for a text that is none."""
     kind = arrow_type(column)
     try:
-        if not isinstance(value, str):
-            return pa.scalar(value, kind).as_py()
-        text = partition_text(schema, name, value)
-        if text is None or pa.types.is_string(kind):
+        if pa.types.is_string(kind):
             return text
         if pa.types.is_time(kind) and isinstance(column, AtomicType):
             return pa.scalar(parser(column)(text), pa.int32()).cast(kind).as_py()
-        return pa.scalar(text).cast(kind).as_py()
+        return pa.scalar(_in_utc(text, column, None)).cast(kind).as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError) as why:
+        raise InvalidRequest(f"partition column '{name}' is {kind}, {text!r} does not fit: {why}") from None
+
+
+def _typed(schema: TableSchema, name: str, value: object) -> Any:
+    column = schema.field(name).type
+    if isinstance(value, str):
+        text = partition_text(schema, name, value)
+        return None if text is None else partition_value(name, column, text)
+    try:
+        return pa.scalar(value, arrow_type(column)).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:
+        kind = arrow_type(column)
         raise InvalidRequest(f"partition column '{name}' is {kind}, {value!r} does not fit: {why}") from None
 
 
