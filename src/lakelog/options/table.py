@@ -238,8 +238,9 @@ NULL_TO_NOT_NULL_DISABLED: Final = Option(
 EXPLICIT_CASTING_DISABLED: Final = Option(
     "disable-explicit-type-casting",
     bool,
-    False,
-    "Whether to reject lossy changes of a column's type, such as BIGINT to INT.",
+    True,
+    "Whether to reject changes to a type that does not have all values of the former one, such as BIGINT to INT. With "
+    "false, such a change is accepted, and a read fails at a value that does not fit.",
 )
 ADD_COLUMN_BEFORE_PARTITION: Final = Option(
     "add-column-before-partition",
