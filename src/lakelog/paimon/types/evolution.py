@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
-from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.arrow import arrow_type, fresh_offsets, map_array
 from lakelog.paimon.types.casts import can_cast, cast_values
 from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 
@@ -171,17 +170,3 @@ def _has_all_values(old: DataType, new: DataType) -> bool:
     # longer or finer ones of a kind; the fixed lengths CHAR and BINARY become the others, which keep what fills them up
     kinds = {"VARCHAR": _TEXTS, "VARBINARY": _BYTES}.get(new.root, (new.root,))
     return old.root in kinds and (old.length or old.precision or 0) <= (new.length or new.precision or 0)
-
-
-def fresh_offsets(column: pa.ListArray | pa.MapArray) -> tuple[pa.Array, int, int]:
-    """Offsets of a list or map from 0, and the range of its values that they speak of."""
-    numbers = column.offsets.to_numpy()
-    start, stop = int(numbers[0]), int(numbers[-1])
-    return pa.array((numbers - start).astype(np.int32)), start, stop
-
-
-def map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, kind: pa.MapType, mask: pa.Array | None) -> pa.Array:
-    """A map column from its parts; ``mask`` is true where a row is NULL."""
-    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
-    lists = pa.ListArray.from_arrays(offsets, pairs, mask=mask)
-    return pa.Array.from_buffers(kind, len(lists), lists.buffers()[:2], lists.null_count, 0, [pairs])
