@@ -119,7 +119,8 @@ def _typed(schema: TableSchema, name: str, value: object) -> Any:
     try:
         if isinstance(value, str) and not pa.types.is_string(kind):
             return pa.scalar(value).cast(kind).as_py()
-        return pa.scalar(value, kind).as_py()
+        found = pa.scalar(value, kind).as_py()
+        return found.rstrip(" ").ljust(width) if (width := schema.padded_columns.get(name)) else found
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:
         raise InvalidRequest(f"partition column '{name}' is {kind}, {value!r} does not fit: {why}") from None
 
