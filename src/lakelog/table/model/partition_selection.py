@@ -165,6 +165,8 @@ def _typed(schema: TableSchema, name: str, value: object) -> Any:
     column = schema.field(name).type
     if isinstance(value, str):
         text = partition_text(schema, name, value)
+        if text is not None and (width := schema.padded_columns.get(name)):
+            return text.rstrip(" ").ljust(width)
         return None if text is None else partition_value(name, column, text)
     try:
         return pa.scalar(value, arrow_type(column)).as_py()

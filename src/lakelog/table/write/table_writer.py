@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, LakelogError, after_decision
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
 from lakelog.options.boundary import Public
@@ -184,7 +184,7 @@ class TableWriter(Public):
 
 
 def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
-    """User rows of any supported type as record batches. Raises InvalidRequest for any other type."""
+    """User rows of any supported type as record batches. Raises InvalidRequest for any other type, InvalidSchema."""
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if isinstance(rows, pa.Table):
@@ -192,7 +192,12 @@ def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+            raise InvalidSchema(
+                f"{type(rows).__name__} has a column of a type that Arrow does not have: {why}. Cast it before writing"
+            ) from None
     lazy = "; collect() it first" if hasattr(rows, "collect") else ""
     raise InvalidRequest(
         f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "
