@@ -134,6 +134,8 @@ class LogStats:
     trouble: str = ""
     bad_records: tuple[str, ...] = ()
     """Unreadable records that readers have found, as bucket-offset."""
+    expirable: bool = False
+    """True if an expiry would remove records of the log, which are older than its retention."""
     unpublished_ms: int | None = None
     """The time of the oldest snapshot that a log of changes has not got yet; None if it has all."""
 
