@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lakelog.io.storage.file_io import DiskSpace
+
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
 DROPPED = "dropped"
@@ -216,6 +218,8 @@ class TableStats:
     log: LogStats | None = None
     rejected: int = 0
     """Rows in ``$rejected``."""
+    space: DiskSpace | None = None
+    """The space of the disk of the table; None if its storage reports no limit."""
     ingest: IngestStats | None = None
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
 
