@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakelog.errors import AlreadyExists, CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
+from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus, check_whole, moved
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DELETE_TRIES = 5
@@ -158,12 +158,13 @@ class LocalFileIO(FileIO):
                 if not os.path.exists(local_path):
                     return
 
-    def free_bytes(self, path: str) -> int | None:
+    def space(self, path: str) -> DiskSpace | None:
         local_path = os.path.abspath(_local(path))
         while not os.path.isdir(local_path):
             local_path = os.path.dirname(local_path)
         with _os_errors(path):
-            return shutil.disk_usage(local_path).free
+            usage = shutil.disk_usage(local_path)
+        return DiskSpace(usage.free, usage.used + usage.free)  # without what only root may use
 
     def delete_empty_dir(self, path: str) -> None:
         # refused by the system when somebody has put a file there meanwhile
