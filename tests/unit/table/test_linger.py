@@ -138,7 +138,7 @@ def test_a_failed_append_fails_the_writer_whatever_is_called_next(
         with pytest.raises(LakelogError, match="disk is full"):
             {"write": lambda: writer.write(rows(3)), "flush": writer.flush, "commit": writer.commit}[call]()
         writer.close()
-    with pytest.raises(InvalidRequest, match="has failed"):
+    with pytest.raises(InvalidRequest, match="is closed"):
         writer.write(rows(4))
     assert in_files(table) == {}
 
