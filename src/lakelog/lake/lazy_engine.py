@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import tzinfo
 from typing import Any
 
 from lakelog.catalog.base import Identifier
@@ -21,6 +22,7 @@ from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -92,6 +94,14 @@ class LazyEngine:
         """Names of frames and Arrow rows for the duration of a block."""
         named: AbstractContextManager[dict[str, str]] = (self.local or self.started).named(frames)
         return named
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of the session, also of one that has not started."""
+        if self._engine is None and self._owned:
+            return zone_of((self._arguments[3] or {}).get(SESSION_ZONE, ""))
+        found: tzinfo | None = self.started.zone
+        return found
 
     @property
     def is_started(self) -> bool:

@@ -256,8 +256,8 @@ class _Run:
         if known and confirmed > known:
             raise InvalidRequest(
                 f"table {name} has the changes up to {Position(known)}, and PostgreSQL {self._server.name} has "
-                f"forgotten those up to {Position(confirmed)} (slot '{self._slot}'): the table is an older copy, or another run "
-                "has left it out. Run the command with --copy-again, which replaces the rows of the tables"
+                f"forgotten those up to {Position(confirmed)} (slot '{self._slot}'): the table is an older copy, or "
+                "another run has left it out. Run the command with --copy-again, which replaces the rows of the tables"
             )
 
     def _copy(self) -> Iterator[IngestProgress]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import tzinfo
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
@@ -54,6 +55,7 @@ from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 from lakelog.table.write.replaced_rows import check_overwrite
@@ -197,6 +199,11 @@ class SparkEngine:
     def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
         """(name, type) of a query's result columns; with ``allow_null``, those that are always NULL are STRING."""
         return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema, allow_null) if n != ROW_KIND_COLUMN]
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of the session."""
+        return zone_of(self.spark.conf.get(SESSION_ZONE) or "")
 
     def millis_of(self, expression: str) -> int:
         """The time of an expression, evaluated by Spark."""
