@@ -146,8 +146,8 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
 def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes] | None) -> None:
     """Drops the files of those of some partitions (None: all) that have no visible row.
 
-    Raises CommitConflict if they change meanwhile. As in a compaction, no row changes: readers of changes skip the snapshot. Files stay that a compaction reads to
-    produce the changelog, because they have the deletes.
+    Raises CommitConflict if they change meanwhile. As in a compaction, no row changes: readers of changes skip the
+    snapshot. Files stay that a compaction reads to produce the changelog, because they have the deletes.
     """
     read, checked = merged_on_read(table).store, table.store.latest_snapshot()
     splits = read.plan(checked, partitions=partitions)
