@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.gc.orphans import Orphans
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -25,7 +26,7 @@ from lakelog.table.write.partition_expiry import expire_partitions
 from lakelog.table.write.restore import fast_forward, roll_back
 
 
-class TableHistory:
+class TableHistory(Public):
     """The methods of ``Table`` for its history."""
 
     _table: DynamicTable

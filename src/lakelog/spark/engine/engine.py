@@ -22,6 +22,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
@@ -183,7 +184,7 @@ class SparkEngine:
         Returns the counts of a batch insert, or the StreamingQuery of a stream. Its checkpoint is managed next to the
         table, one per statement text, so that the same statement resumes where it stopped.
         """
-        target = self._tables.open(table, options)
+        target = self._tables.open(table, {**options, **MISSING_AS_NULL})
         target.check_writable()
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)

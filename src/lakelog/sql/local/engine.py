@@ -18,6 +18,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.filestore.skipping.predicate import In, Predicate
 from lakelog.io.names import new_uuid
 from lakelog.options.log import READ_MODE, SCAN_DATA_FILES
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -129,7 +130,7 @@ class LocalEngine:
         wanted = arrow_schema(fields)
         if rows.num_columns != len(fields) or [f.type for f in rows.schema] != [f.type for f in wanted]:
             raise NeedsSpark
-        return _write(target, [rows.rename_columns(wanted.names)])
+        return _write(target.with_hints(MISSING_AS_NULL), [rows.rename_columns(wanted.names)])
 
     def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts:
         """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
@@ -142,8 +143,6 @@ class LocalEngine:
                 raise NeedsSpark
             if change.target.keys:
                 return _write(target, _changes(target, change, condition, values))
-            if any(field.default_value is not None for field in target.schema.fields):
-                raise NeedsSpark  # the rewrite would put it in place of NULL, in rows that stay, too
             return _rewrite(target, change, condition, values)
         if isinstance(change, Merge) and change.target.keys and not change.extra:
             return _write(target, self._merged(target, change))

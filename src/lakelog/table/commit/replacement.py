@@ -68,7 +68,7 @@ def find_replacement(table: DynamicTable, user: str) -> bool:
         return False  # the commit itself looks for the snapshot of its user
     prefix = f"{REPLACEMENT}{user}-"
     if any(snapshot.commit_user.startswith(prefix) for snapshot in table.store.snapshots.backwards()):
-        return True  # the state forgets a batch writer after ten minutes
+        return True  # the state keeps the newest replacements only
     writers = {*newest_state(table.store)[1].writers, *table.registered.writers()}
     return any(settle(table, writer) for writer in sorted(writers) if writer.startswith(prefix))
 
@@ -221,7 +221,8 @@ class _Replacement:
             number = 1 if latest is None else latest.id + 1
             sealed = sealed_state(verified, [record], (), None, number)
             self._may_be_committed = True
-            return state.with_writer(self._writer, sealed, {}, markers).without_old(table.registered).to_properties()
+            at_work = [self._writer, *table.registered.writers()]
+            return state.with_writer(self._writer, sealed, {}, markers).without_finished(at_work).to_properties()
 
         # 3
         own = replace(request, user=self._writer, identifier=0, prepare=properties, first_try=True)

@@ -27,13 +27,13 @@ from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
-from lakelog.table.read.log_view import capture
+from lakelog.table.read.log_view import LogView, capture
 from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
 _CHECKED: Final[dict[str, float]] = {}
-"""Directory of a table → time of this process's last check for old tags, consumers and partitions."""
+"""Directory of a table → time of this process's last check for old tags, consumers and partitions; and its log's."""
 
 
 def expire_snapshots(
@@ -143,25 +143,31 @@ def _staged_files(table: DynamicTable) -> Iterator[str]:
 def expire_log(table: DynamicTable) -> None:
     """Deletes old records of the log that no reader or writer needs (``log_floors``).
 
-    Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
-    log on a server. Raises Unavailable, NotFound.
+    With ``log-store.retention``, their age alone counts. Called at times after a write and by ``lakelog optimize``.
+    Does nothing for a log on a server, which expires records itself. Raises Unavailable, NotFound.
     """
     log = table.log
-    if log is None or log.retention_ms is not None or not log_factory(log.system).is_local:
+    if log is None or not log_factory(log.system).is_local:
         return
-    floors = log_floors(table)
-    if floors:
+    floors = {} if log.retention_ms is not None else log_floors(capture(table), table)
+    if floors or log.retention_ms is not None:
         LOG_SYSTEMS.create(log.system).expire(log, floors)
 
 
-def log_floors(table: DynamicTable) -> Mapping[int, int]:
+def log_expiry_interval_s(table: DynamicTable) -> float:
+    """The seconds between two expiries of the log by a process; records may be late by as much."""
+    every = table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
+    retention_ms = None if table.log is None else table.log.retention_ms
+    return every if retention_ms is None else min(every, retention_ms / 4000)
+
+
+def log_floors(log_view: LogView, table: DynamicTable) -> Mapping[int, int]:
     """Bucket → offset below which no record is needed: all are in the newest snapshot, or taken back.
 
     Records stay that only the log has (``emit.mode`` = log), that an open writer may have to heal, or that a reader
     with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
     NotFound.
     """
-    log_view = capture(table)
     readers = NamedReaders(table.io, table.path).floors()
     sealed = [writer.sealed_up_to for writer in log_view.writers.values()]
     needed = log_view.starts([log_view.state.offsets, *sealed, *readers])
@@ -183,13 +189,15 @@ def expire_by_options(table: DynamicTable) -> None:
     """Expires by the table's options after a write; a failure is only logged.
 
     Costs a few small reads if nothing is due. A process checks its log, tags, consumers and partitions once per
-    ``partition.expiration-check-interval``.
+    ``partition.expiration-check-interval``, and the log more often if its retention is short.
     """
     try:
         expire_snapshots(table)
-        if not _is_time_to_check(table):
+        if table.log is not None and _is_time_to_check(f"{table.path} log", log_expiry_interval_s(table)):
+            expire_log(table)
+        every_s = table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
+        if not _is_time_to_check(table.store.paths.branch_root, every_s):
             return
-        expire_log(table)
         table.store.tags.expire()
         expire_rejected(_all_branches(table))
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
@@ -202,12 +210,9 @@ def expire_by_options(table: DynamicTable) -> None:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 
 
-def _is_time_to_check(table: DynamicTable) -> bool:
-    now, bucket_key = monotonic_s(), table.store.paths.branch_root
-    if (
-        now - _CHECKED.get(bucket_key, float("-inf"))
-        < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
-    ):
+def _is_time_to_check(what: str, every_s: float) -> bool:
+    now = monotonic_s()
+    if now - _CHECKED.get(what, float("-inf")) < every_s:
         return False
-    _CHECKED[bucket_key] = now
+    _CHECKED[what] = now
     return True

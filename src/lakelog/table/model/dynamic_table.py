@@ -16,7 +16,7 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.filestore.store import FileStore
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
-from lakelog.merge.table_rules import log_content
+from lakelog.merge.table_rules import check_access, log_content
 from lakelog.options.log import (
     CHANGE_TRACKING,
     CHANGELOG_MODE,
@@ -42,13 +42,16 @@ class DynamicTable:
     """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
 
     ``branch`` is the branch in use, with its newest schema in ``location``; ``view`` the system table (``snapshots``,
-    ``audit_log``, …), None for the table itself.
+    ``audit_log``, …), None for the table itself. Raises UnsupportedFeature for a table with access rules.
     """
 
     location: TableLocation
     hints: Mapping[str, str] = field(default_factory=dict)
     branch: str = MAIN_BRANCH
     view: str | None = None
+
+    def __post_init__(self) -> None:
+        check_access(self.schema.options, self.name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

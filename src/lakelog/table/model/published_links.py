@@ -15,7 +15,7 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import checked, read_as
+from lakelog.paimon.types.checked_values import checked, metadata_json, read_as
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _DIGITS: Final = 19
@@ -53,7 +53,7 @@ class PublishedLink:
     @staticmethod
     def from_bytes(data: bytes) -> PublishedLink:
         """The reverse of ``to_bytes``."""
-        found = orjson.loads(data)
+        found = metadata_json(data)
         for name in ("since", "firsts", "entries"):
             found[name] = {int(bucket): int(value) for bucket, value in found[name].items()}
         return checked(PublishedLink(**found))

@@ -9,6 +9,7 @@ replaced with the rest; later ones follow it. If readers of a log need a delete 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -19,6 +20,7 @@ from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.boundary import Public
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.manifest import ManifestEntry
@@ -52,7 +54,7 @@ from lakelog.table.write.replaced_rows import (
     replace_rows,
     replaces_rows,
 )
-from lakelog.table.write.table_writer import batches_of
+from lakelog.table.write.table_writer import batches_of, failed_before
 
 _ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
@@ -250,11 +252,12 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter:
+class OverwriteWriter(Public):
     """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Raises
-    UnsupportedFeature on creation as ``check_overwrite``.
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. If a
+    ``write`` has failed, and the block goes on, its end raises InvalidRequest. Raises UnsupportedFeature on creation as
+    ``check_overwrite``. Several threads may share it.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
@@ -266,6 +269,8 @@ class OverwriteWriter:
         self._result: AttemptResult | None = None
         self._unknown = False
         self._open = True
+        self._failure: BaseException | None = None
+        self._lock = threading.RLock()
 
     @property
     def counts(self) -> RowCounts:
@@ -275,24 +280,29 @@ class OverwriteWriter:
 
     def write(self, rows: Any) -> None:
         """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
-        if not self._open or self._result is not None:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
-        try:
-            for batch in batches_of(rows):
-                self._task.write(batch)
-        except BaseException:
-            self._open = False
-            raise
+        with self._lock:
+            self._check_failed()
+            if not self._open or self._result is not None:
+                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
+            try:
+                for batch in batches_of(rows):
+                    self._task.write(batch)
+            except BaseException as why:
+                self._failure = why
+                raise
+
+    def _check_failed(self) -> None:
+        if self._failure is not None:
+            raise failed_before(self._table.name, self._failure)
 
     def commit(self) -> Snapshot | None:
         """Replaces the target with the rows so far; None if there is nothing to replace.
 
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
+        self._check_failed()
         if not self._open:
-            raise InvalidRequest(
-                f"this overwrite of table {self._table.name} is complete or has failed: open a new writer"
-            )
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
         if self._result is None:
             self._result = self._task.finish()
         try:
@@ -306,7 +316,7 @@ class OverwriteWriter:
 
     def close(self) -> None:
         """Drops uncommitted rows; the writer is then closed."""
-        self._open = False
+        self._open, self._failure = False, None
         self._task.close()
 
     def __enter__(self) -> Self:
