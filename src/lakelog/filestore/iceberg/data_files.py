@@ -16,7 +16,7 @@ from lakelog.filestore.iceberg.schemas import (
     raw_value,
     value_bytes,
 )
-from lakelog.filestore.metadata.levels import has_deletes, highest_level
+from lakelog.filestore.metadata.levels import has_deletes, has_only_deletes, highest_level
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS as VECTOR_INDEX
 from lakelog.filestore.metadata.manifests import IndexManifests, Manifests
 from lakelog.filestore.metadata.schemas import Schemas
@@ -67,7 +67,8 @@ class ExportedFiles:
         if shown == ALL_FILES:
             return list(entries)
         if shown == ABOVE_LEVEL_ZERO:
-            return [e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET]
+            above = (e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET)
+            return [e for e in above if not has_only_deletes(e.file)]
         lowest, tops = highest_level(schema), dict[tuple[bytes, int], int]()
         for e in entries:  # a bucket with files above the highest level was compacted when there were more levels
             bucket_key = e.partition, e.bucket
