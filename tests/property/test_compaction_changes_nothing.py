@@ -32,9 +32,7 @@ KINDS = (0, 0, 0, 2, 1, 3)
 NESTED = ("collect", "merge_map", "nested_update", "listagg")
 """Functions whose result has an order or a limit of its own, which only the order of writing gives."""
 COLUMNS = [
-    case
-    for case in CASES
-    if case[1] not in ("FLOAT", "DOUBLE") and not (case[0] == "product" and case[1] != "BIGINT")
+    case for case in CASES if case[1] not in ("FLOAT", "DOUBLE") and not (case[0] == "product" and case[1] != "BIGINT")
 ]
 PRODUCERS: dict[str, dict[str, str]] = {
     "none": {},
@@ -95,7 +93,12 @@ def tables(draw: st.DrawFn, producer: str) -> tuple[TableSchema, dict[str, Any]]
         options |= {f"fields.c{number}.{key}": value for key, value in own.items() if engine != "deduplicate"}
     if "fields.q.sequence-group" in options:
         options["fields.q.sequence-group"] = ",".join(columns) or "z"
-    types = [("k", "INT NOT NULL"), ("q", "INT"), ("z", "INT"), *((name, kind) for name, (_, kind, _) in columns.items())]
+    types = [
+        ("k", "INT NOT NULL"),
+        ("q", "INT"),
+        ("z", "INT"),
+        *((name, kind) for name, (_, kind, _) in columns.items()),
+    ]
     options |= {"merge-engine": engine, "bucket": "1", "num-levels": "4", "num-sorted-run.compaction-trigger": "3"}
     if whole and "fields.q.sequence-group" not in options and engine != "deduplicate":
         options |= {"fields.z.aggregate-function": "max"} if engine == "aggregation" else {}
@@ -155,7 +158,9 @@ def test_a_compaction_changes_no_reading(producer: str, data: st.DataObject) -> 
     )
     target = arrow_schema(schema.fields)
     shows_all = schema.options["merge-engine"] != "first-row" and producer != "vectors"
-    for step in data.draw(st.lists(st.sampled_from(["write", "write", "minor", "full"]), min_size=3, max_size=10), "steps"):
+    for step in data.draw(
+        st.lists(st.sampled_from(["write", "write", "minor", "full"]), min_size=3, max_size=10), "steps"
+    ):
         if step == "write":
             told = data.draw(st.lists(st.tuples(st.sampled_from(kinds), row), min_size=1, max_size=4), "rows")
             rows = pa.Table.from_pylist([values for _, values in told], target)

@@ -65,7 +65,7 @@ class Aggregate(ABC):
         return self.fold(column, self._taken_back(steps))
 
     def parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
-        """As ``apply``, but a result that does not fit is in several parts, each of which fits: one array for each."""
+        """The values of ``apply``, and arrays of further parts, each of which fits, of results that do not fit."""
         return self.fold_parts(column, self._taken_back(steps))
 
     def _taken_back(self, steps: Steps) -> Steps:

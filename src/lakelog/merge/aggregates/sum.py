@@ -54,7 +54,8 @@ class Sum(Aggregate):
         digits[keys] = sums
         parts = [digits]
         for key, total in large.items():
-            left, number = total, 0
+            digits[keys[key]] = None
+            left, number = total, 1
             while left:
                 part = max(-most, min(most, left))
                 left -= part
