@@ -205,7 +205,7 @@ class MergeEngine(ABC):
         )
 
     @property
-    def keeps_deletes(self) -> bool:
+    def keeps_deleted_keys(self) -> bool:
         """True if a later row needs the row of a deleted key, so that no compaction may drop it.
 
         A row that comes later may be older by ``sequence.field``.

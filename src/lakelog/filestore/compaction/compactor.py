@@ -81,7 +81,7 @@ class _Run:
         self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
         self._schema = files.paths.schema
         self._expiry = RecordExpiry.of(self._schema) if task.drop_deletes else None
-        self._keeps_deletes = self._schema.is_keyed and engine_of(self._schema).keeps_deletes
+        self._keeps_deletes = self._schema.is_keyed and engine_of(self._schema).keeps_deleted_keys
         self._apart = KeptApart.of(self._schema, task)
         self._columns = self._schema.field_names
 

@@ -48,7 +48,7 @@ class KeptApart:
         if looks_up and task.output_level < 2:
             return None
         engine = engine_of(schema)
-        parts_deletes = task.drop_deletes and engine.keeps_deletes
+        parts_deletes = task.drop_deletes and engine.keeps_deleted_keys
         folds = engine.folds_apart and not looks_up and producer_of(schema) != "full-compaction"
         return KeptApart(schema, task, parts_deletes, folds) if parts_deletes or folds else None
 

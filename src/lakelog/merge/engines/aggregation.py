@@ -39,8 +39,8 @@ class Aggregation(ColumnEngine):
         return self._column_fault()
 
     @property
-    def keeps_deletes(self) -> bool:
-        return super().keeps_deletes or not self._remove_on_delete
+    def keeps_deleted_keys(self) -> bool:
+        return super().keeps_deleted_keys or not self._remove_on_delete
 
     def folds_parts(self, retracts: bool) -> bool:
         if not retracts:

@@ -67,8 +67,8 @@ class PartialUpdate(ColumnEngine):
         return super().retraction_fault(kind) if is_whole else self._column_fault()
 
     @property
-    def keeps_deletes(self) -> bool:
-        return super().keeps_deletes or bool(self._groups)
+    def keeps_deleted_keys(self) -> bool:
+        return super().keeps_deleted_keys or bool(self._groups)
 
     def folds_parts(self, retracts: bool) -> bool:
         return not retracts or not (self._remove_on_delete or self._groups)
