@@ -155,6 +155,8 @@ class MergeEngine(ABC):
 
     UPDATE and MERGE then change rows by rewriting them, and a log may hold the rows as they are written.
     """
+    null_keeps: ClassVar[bool] = False
+    """True if NULL in a column of a row leaves the older value of its key."""
     oldest_wins: ClassVar[bool] = False
     """True if later rows never replace the first row of a key.
 

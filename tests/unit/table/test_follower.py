@@ -261,9 +261,9 @@ def test_a_recreated_log_is_an_error_or_read_from_its_start(tmp_path) -> None:
     assert sum(batch.num_rows for batch in table.tail("earliest", stop="latest")) == 3
 
 
-def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
-    old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13)
-    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path).logical.registered)
+def test_its_place_in_the_log_is_never_forgotten() -> None:
+    old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13, once=True)
+    state = LogState({FOLLOWER: old, "closed": new, "new": new}).without_finished(["new"])
     assert set(state.writers) == {FOLLOWER, "new"}
 
 

@@ -38,6 +38,8 @@ class PartialUpdate(ColumnEngine):
     key is one of them, all columns start with its values, as in the format's own engine.
     """
 
+    null_keeps: ClassVar[bool] = True
+
     remove_option: ClassVar[Option[bool] | None] = PARTIAL_REMOVE_ON_DELETE
 
     def __init__(self, schema: TableSchema) -> None:

@@ -224,7 +224,7 @@ class LogMaterializer:
                 raise _FollowedElsewhere
             ready.made.check_index(table, latest)
             state = rejected.following(state, [record])
-            return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
+            return state.with_writer(FOLLOWER, reached).to_properties()
 
         # A separate commit user, so that no commit of another follower is mistaken for this one.
         request = CommitRequest(
