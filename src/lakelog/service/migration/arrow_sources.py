@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
@@ -15,6 +17,13 @@ from lakelog.options.registry import load_target
 from lakelog.service.migration.source import ArrowSource, partitions_in
 
 _EXTRAS: Final = {"deltalake": "delta", "pyiceberg": "iceberg"}
+_PARQUET: Final = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+"""INT96 in nanoseconds would overflow before 1677 and after 2262."""
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_CALENDAR: Final = date(1582, 10, 15)
+_ZONES: Final = date(1900, 1, 1)
+"""Spark 2 also converted older times by the present offset of their zone."""
 _LOGS: Final = {"_delta_log": "--from delta", ".hoodie": "--from spark", "_spark_metadata": "--from spark"}
 """Folders that say which files of a directory are the table, and what reads them."""
 
@@ -43,7 +52,7 @@ class ParquetSource(_DatasetSource):
 
     def __init__(self, lake: Lake, address: str) -> None:
         try:
-            files = dataset.dataset(address, format="parquet", partitioning="hive")
+            files = dataset.dataset(address, format=_PARQUET, partitioning="hive")
             if not files.files:
                 raise NotFound(f"'{address}' has no Parquet file: name the directory of the table")
             _check_whole(files, address)
@@ -55,6 +64,37 @@ class ParquetSource(_DatasetSource):
         except (OSError, pa.ArrowInvalid) as why:
             raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
         super().__init__(files.replace_schema(schema), partitions_in(files.files, schema.names))
+        self._legacy = frozenset(part.path for part in files.get_fragments() if _has_legacy_calendar(part.metadata))
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file. Raises InvalidRequest for a time of a file in another calendar."""
+        if not self._legacy:
+            yield from super().batches(columns)
+            return
+        names = None if columns is None else list(columns)
+        for part in self._files.get_fragments():
+            for batch in part.to_batches(schema=self.schema, columns=names):
+                if part.path in self._legacy:
+                    _check_calendar(batch, part.path)
+                yield batch
+
+
+def _has_legacy_calendar(footer: Any) -> bool:
+    """True for a file in which Spark has counted the days before 1582 in the Julian calendar."""
+    found: dict[bytes, bytes] = footer.metadata or {}
+    version = found.get(_SPARK_VERSION, b"3").partition(b".")[0]
+    return any(key in found for key in _LEGACY) or (version.isdigit() and int(version) < 3)
+
+
+def _check_calendar(batch: pa.RecordBatch, path: str) -> None:
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        limit = _CALENDAR if pa.types.is_date(field.type) else _ZONES if pa.types.is_timestamp(field.type) else None
+        oldest = None if limit is None else pc.min(pc.cast(column, pa.date32(), safe=False)).as_py()
+        if limit is not None and oldest is not None and oldest < limit:
+            raise InvalidRequest(
+                f"column '{field.name}' of '{path}' has the day {oldest} in the calendar of Spark 2, which counts days "
+                f"before {limit} otherwise: migrate --from spark 'parquet.`DIRECTORY`', which converts them"
+            )
 
 
 def _check_whole(files: Any, address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -117,10 +118,13 @@ def _typed(schema: TableSchema, name: str, value: object) -> Any:
     if value is None:
         return None
     try:
+        if pa.types.is_timestamp(kind) and kind.tz and isinstance(value, str | datetime):
+            moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+            value = moment.astimezone(UTC)  # without a zone: a local time, as in rows and filters
         if isinstance(value, str) and not pa.types.is_string(kind):
             return pa.scalar(value).cast(kind).as_py()
         return pa.scalar(value, kind).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:
+    except (ValueError, TypeError, pa.ArrowNotImplementedError, OverflowError) as why:
         raise InvalidRequest(f"partition column '{name}' is {kind}, {value!r} does not fit: {why}") from None
 
 

@@ -19,6 +19,7 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.null_rows import cast_column
 from lakelog.paimon.types.variant import VARIANT, is_variant
+from lakelog.table.staging.local_times import as_instants, contains_local_times, is_utc, needs_zone
 from lakelog.table.staging.text_length import fit_text
 
 
@@ -134,6 +135,14 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if contains_local_times(column.type, field.type):
+        if needs_zone(column.type, field.type):
+            column = as_instants(column)
+        elif not is_utc():
+            raise InvalidSchema(
+                f"column '{field.name}' of table {table} is {field.type}, but the rows have {column.type}: give the "
+                "times in this nested column a time zone"
+            )
     try:
         if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
             # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
