@@ -63,6 +63,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
             settle(table, writer, offsets)
         if table.decided.of(writer):
             seal_staged(table)  # or appends missing markers
+        table.check_identity()  # the writer may be one of the next table of this name, and the log that of the former
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:
             continue  # the writer has resumed
