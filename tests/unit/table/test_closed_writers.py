@@ -9,19 +9,23 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakelog import connect
 from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.table.commit import seal
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
-from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.commit.take_over import dead_writers, take_over_now
 from lakelog.table.log import lease_keeper
+from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
 from lakelog.table.model.registrations import Registrations
@@ -242,3 +246,56 @@ def abort(writer: Any) -> None:
     committer = writer._committer
     committer._known = None
     committer.commit(0, [])
+
+
+def test_a_lease_of_a_clock_far_ahead_ends_with_its_writer(table) -> None:
+    with ahead(31):
+        writer = table.writer()
+        writer.write(rows(1))
+        writer.flush()
+        (name,) = table.logical.registered.writers()
+        lease_keeper.drop_lease(table.logical, name)
+    assert list(dead_writers(table.logical)) == [name]
+    take_over_now(table.logical)
+    write(table, 2)
+    check(table, 2)
+
+
+@pytest.mark.parametrize("days", [-31, 31])
+def test_a_retention_of_the_log_by_a_wrong_clock_keeps_what_an_open_writer_needs(table, days) -> None:
+    writer = table.writer()
+    writer.write(rows(1))
+    writer.flush()
+    write(table, 2)
+    with ahead(days):
+        floors = log_floors(table.logical)
+    origin = table.logical.registered.origin(writer._writer)
+    assert all(floors[bucket] <= offset for bucket, offset in origin.items() if bucket in floors)
+    writer.commit()
+    writer.close()
+    check(table, 1, 2)
+
+
+def test_files_of_a_running_writer_are_no_orphans_for_a_clock_that_is_ahead(tmp_path) -> None:
+    table = make(tmp_path)
+    writer = table.writer(options={"write-buffer-size": "1 b", "emit.mode": "file"})
+    writer.write(rows(1, 2))
+    with ahead(31):
+        table.remove_orphan_files()
+    writer.commit()
+    writer.close()
+    assert [at for at, _ in files(table)] == [1, 2]
+
+
+def test_partitions_of_today_are_not_old_for_a_clock_that_is_ahead(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.p (id int, d date) partitioned by (d) tblproperties ('partition.expiration-time' = '7 d')"
+    )
+    today = pa.table({"id": pa.array([1], pa.int32()), "d": [date.today()]})
+    lake.write(today, "db.p")
+    table = lake.table("db.p")
+    with ahead(31), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "local_now_ms", lambda: clock.now_ms())
+        assert table.expire_partitions("7 d") == []
+    assert table.scan().count() == 1
