@@ -32,6 +32,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import (
+    COPY_AGAIN,
     KEPT_EPOCHS,
     LogState,
     MarkerCounts,
@@ -48,6 +49,7 @@ from lakelog.table.runs.dynamic_buckets import (
     forget_unassigned,
 )
 from lakelog.table.runs.level0_files import write_level0_files
+from lakelog.table.runs.lone_retractions import place_retractions
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
 from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
@@ -327,6 +329,7 @@ def sealed_state(
         digest=last.digest,
         rows=() if verified.once or last.once else _rows(known, records),
         position=last.position or ("" if known is None else known.position),
+        undone=known is not None and known.undone and all(r.position != COPY_AGAIN for r in records),
         corrected=verified.corrected or (known is not None and known.corrected),
         number=number,
     )
@@ -365,7 +368,7 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
     """
     table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
-    fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
+    fitting = place_retractions(adapt_to_schema(in_buckets(records, table, totals), table.store), table)
     runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
     return ReadyFiles(table, runs, level0_files(table, runs, latest, totals), totals)
 

@@ -26,6 +26,8 @@ from lakelog.table.model.single_writer import OtherWriter, StreamingRun
 _ATTEMPTS = 20
 FOLLOWER: Final = "follower"
 """The writer that makes files from rows without a writer; its verified offsets are its progress."""
+COPY_AGAIN: Final = "copy"
+"""The position of a source whose next copy replaces the rows of its table."""
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
@@ -53,6 +55,8 @@ class WriterState:
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
     between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
+    after the last epoch, in the writer's own form; "" for a writer that has none. ``undone`` means that a rollback has
+    taken rows of that source out of the table since; it stays until the source is copied again (``COPY_AGAIN``).
     after the last epoch, in the writer's own form; "" for a writer that has none. ``corrected`` means that the log has
     corrections of its records: a suspended healer may append one of them again. ``number`` is the id of the snapshot
     that sealed its last epoch, 0 if an earlier version wrote it.
@@ -70,6 +74,7 @@ class WriterState:
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
     position: str = ""
+    undone: bool = False
     corrected: bool = False
     number: int = 0
 
@@ -186,6 +191,7 @@ class LogState:
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
             | ({"position": s.position} if s.position else {})
+            | ({"undone": True} if s.undone else {})
             | ({"corrected": True} if s.corrected else {})
             | ({"number": s.number} if s.number else {})
             for w, s in self.writers.items()
@@ -237,6 +243,7 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
         rows,
         counted,
         found.get("position", ""),
+        found.get("undone", False),
         found.get("corrected", False),
         found.get("number", 0),
     )

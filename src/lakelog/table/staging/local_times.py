@@ -23,22 +23,11 @@ def needs_zone(have: pa.DataType, want: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(have) and pa.types.is_timestamp(want) and want.tz and not have.tz)
 
 
-def contains_local_times(have: pa.DataType, want: pa.DataType) -> bool:
-    """True if ``needs_zone`` holds anywhere inside of a nested type."""
-    if not (pa.types.is_nested(have) and pa.types.is_nested(want) and have.num_fields == want.num_fields):
-        return needs_zone(have, want)
-    return any(contains_local_times(have.field(n).type, want.field(n).type) for n in range(have.num_fields))
-
-
-def is_utc() -> bool:
-    """True if the local time of this process is UTC."""
-    return time.timezone == 0 and not time.daylight
-
-
 def as_instants(column: pa.Array) -> pa.Array:
     """Local times as instants (zone UTC) in the same unit; each as ``datetime.astimezone`` takes it in a filter."""
     kind = pa.timestamp(column.type.unit, "UTC")
-    if is_utc() or column.null_count == len(column):
+    is_utc = time.timezone == 0 and not time.daylight
+    if is_utc or column.null_count == len(column):
         return column.cast(kind)
     ticks = pc.fill_null(column, 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
     per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]

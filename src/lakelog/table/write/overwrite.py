@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -20,16 +20,16 @@ from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.boundary import Public
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
-from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
 from lakelog.table.commit.seal import level0_files, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.maintenance.state_changes import files_of
+from lakelog.table.maintenance.state_changes import file_key, files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -250,7 +250,7 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter:
+class OverwriteWriter(Public):
     """Replaces the target with new rows; use it as a context manager.
 
     Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. If a
@@ -355,38 +355,29 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     latest = table.store.latest_snapshot()
     live = table.store.live_entries(latest)
     wanted = table.schema.num_buckets
-    old = {e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)}
+    old = frozenset(
+        e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)
+    )
     if latest is None or not old:
         return None
     writer = f"rescale-{new_uuid()}"
     hints = {OVERWRITE_DATA_FILES.key: "[]"}  # the rows were in the table before
     task = TaskWriter(table.with_hints(hints), writer, 0, lane=0, replaces=True)
-    for split in table.store.plan(snapshot_id=latest.id, partitions=old):
-        for batch in table.store.read_split(split):
+    read = table.all_rows
+    for split in read.store.plan(snapshot_id=latest, partitions=old):
+        for batch in read.store.read_split(split):
             task.write(batch)
     made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
-    files = (*made.files, *_removed([e for e in live if e.partition in old]))
-    # Files that this read has not seen stay live with another number of buckets, which is a conflict.
-    request = CommitRequest(
-        writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True
+    files = tuple(map(table.store.merged_files, made.files))
+    seen = {file_key(split) for split in files_of(read, latest, old)}
+
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        if {file_key(split) for split in files_of(read, newest, old)} != seen:
+            raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
+        return carried_state(table.store, newest)
+
+    snapshot = table.store.commit(
+        CommitRequest(writer, 0, OVERWRITE, files, prepare=properties, first_try=True, overwrite=Overwrite(old))
     )
-    snapshot = table.store.commit(request)
     publish_best_effort(table)
     return snapshot
-
-
-def _nothing_else(
-    table: DynamicTable, latest: Snapshot | None, seen: Sequence[ManifestEntry], partitions: Collection[bytes]
-) -> Mapping[str, str]:
-    known = {e.identifier for e in seen}
-    if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
-        raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
-    return carried_state(table.store, latest)
-
-
-def _removed(entries: Sequence[ManifestEntry]) -> Iterator[BucketFiles]:
-    by_bucket: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        by_bucket.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
-    for (partition, bucket, total), files in by_bucket.items():
-        yield BucketFiles(partition, bucket, total, deleted_files=tuple(files))

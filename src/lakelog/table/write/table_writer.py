@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, LakelogError, after_decision
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
+from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
@@ -32,7 +33,7 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.lingering_task import LingeringTask
 
 
-class TableWriter:
+class TableWriter(Public):
     """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
@@ -218,7 +219,7 @@ def failed_before(table: str, failure: BaseException) -> InvalidRequest:
 
 
 def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
-    """User rows of any supported type as record batches. Raises InvalidRequest for any other type."""
+    """User rows of any supported type as record batches. Raises InvalidRequest for any other type, InvalidSchema."""
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if isinstance(rows, pa.Table):
@@ -226,7 +227,12 @@ def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+            raise InvalidSchema(
+                f"{type(rows).__name__} has a column of a type that Arrow does not have: {why}. Cast it before writing"
+            ) from None
     lazy = "; collect() it first" if hasattr(rows, "collect") else ""
     raise InvalidRequest(
         f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "
