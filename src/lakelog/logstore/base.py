@@ -231,6 +231,13 @@ class LogReader(ABC):
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         """Bucket → offset of the first record appended at or after the time, or the end offset."""
 
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        """True if ``LogSystem.expire`` would delete records, or files of them, that are due since ``late_ms``.
+
+        False where the server of the log expires records.
+        """
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Releases the client."""
@@ -290,10 +297,11 @@ class LogSystem(ABC):
         """
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:  # noqa: B027
-        """Deletes records that are older than the system's default retention, below these offsets (bucket → offset).
+        """Deletes the records that are older than the retention of the location.
 
-        Called at times by writers. Does nothing for a log with a retention of its own, and where the server of the log
-        expires records. Raises as ``check``.
+        Without one, it deletes those that are older than the system's default and below ``floors`` (bucket → offset).
+        Called at times by writers and by ``lakelog optimize``. Does nothing where the server of the log expires
+        records. Raises as ``check``.
         """
 
     @abstractmethod

@@ -105,5 +105,5 @@ def test_no_text_takes_long(work, name: str) -> None:
         work(SHAPES[name])
         return time.thread_time() - start
 
-    # a tenth of a second on a quiet machine, and this one may be four times as slow; quadratic work takes minutes
-    assert min(seconds() for _ in range(3)) < 0.4, "processor seconds of this thread"
+    # a tenth of a second on a quiet machine, and any machine may be forty times as slow; quadratic work takes minutes
+    assert min(seconds() for _ in range(3)) < 4, "processor seconds of this thread"

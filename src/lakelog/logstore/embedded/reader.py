@@ -14,7 +14,8 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
-from lakelog.logstore.local_log import expired
+from lakelog.logstore.embedded.layout import trimmed_to
+from lakelog.logstore.local_log import expired, expiry_of
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.decoder import READ_BYTES, decode, unpacked
 
@@ -88,6 +89,11 @@ class EmbeddedReader(LogReader):
                     if row is not None:
                         found[bucket] = row[0]
         return found
+
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        before_ms, needed = expiry_of(self._location, floors, late_ms)
+        with translated_errors(self._location):
+            return bool(trimmed_to(self._database, self._file.has_rows, before_ms, needed))
 
     @property
     def is_stale(self) -> bool:

@@ -12,7 +12,7 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
-from lakelog.logstore.local_log import expired
+from lakelog.logstore.local_log import expired, expiry_of
 from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.decoder import READ_BYTES, decode, unpacked
 from lakelog.logstore.topic_identity import IdentityWatch
@@ -111,6 +111,10 @@ class FilesReader(LogReader):
             return self._chain.starts(self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms))
 
         return dict(enumerate(self._chain.confirmed(found)))
+
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        self._watch.check()
+        return self._chain.is_expirable(*expiry_of(self._location, floors, late_ms))
 
     def close(self) -> None:
         self._rest = None

@@ -34,6 +34,8 @@ SCHEMA_VERSION: Final = 3
 DYNAMIC_BUCKET: Final = -1
 """``bucket`` of an append table without buckets, or of a keyed table whose buckets grow."""
 POSTPONE_BUCKET: Final = -2
+PADDED_KEYS: Final = "lakelog.padded-keys"
+"""Option of a table that was made with CHAR columns of fixed length in its keys."""
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
 """Names of columns that lakelog adds to rows; Spark ignores their case."""
@@ -142,12 +144,23 @@ class TableSchema:
     def padded_columns(self) -> dict[str, int]:
         """CHAR columns with padded values, and their lengths.
 
-        Key, partition and bucket columns are not padded: other engines write them as they come, and equal rows would
-        get two keys.
+        Key, partition and bucket columns are padded in tables that lakelog made with ``PADDED_KEYS``. In others, they
+        are as they were written, because equal rows would get two keys.
         """
-        exact = {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+        exact = set() if PADDED_KEYS in self.options else self._place_columns
         kinds = ((f.name, f.type) for f in self.fields if f.name not in exact)
         return {name: t.length for name, t in kinds if isinstance(t, AtomicType) and t.root == "CHAR" and t.length}
+
+    @property
+    def _place_columns(self) -> set[str]:
+        """The columns whose values determine where a row is."""
+        return {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+
+    @property
+    def with_padded_keys(self) -> TableSchema:
+        """The schema of a new table, whose CHAR columns are padded, all of them."""
+        roots = [t.root for f in self.fields if f.name in self._place_columns and isinstance(t := f.type, AtomicType)]
+        return replace(self, options={**self.options, PADDED_KEYS: "true"}) if "CHAR" in roots else self
 
     @property
     def is_keyed(self) -> bool:

@@ -138,6 +138,7 @@ class _FilterReader:
         self._text = text
         self._schema = schema
         self._by_fold = {f.name.lower(): f for f in schema.fields}
+        self._widths = schema.padded_columns
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate of a boolean node."""
@@ -161,11 +162,11 @@ class _FilterReader:
         if operator in ("in", "not in"):
             if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
                 raise InvalidRequest(f"{given!r}: '{operator}' takes a list of values")
-            found: Predicate = In(column.name, tuple(_value_of(column, one) for one in value))
+            found: Predicate = self._in(column, [_value_of(column, one) for one in value])
             return found if operator == "in" else found.negated()
         if value is None and operator in ("=", "!="):
             return IsNull(column.name, expected=operator == "=")
-        return Compare(column.name, operator, _value_of(column, value))
+        return self._comparison(column, operator, _value_of(column, value))
 
     def _read_comparison(self, node: exp.Expr) -> Predicate:
         found = self._read_positive(node)
@@ -177,10 +178,10 @@ class _FilterReader:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             column = self._column(node.this)
             low, high = (literal_value(column, node.args[end]) for end in ("low", "high"))
-            return And(Compare(column.name, ">=", low), Compare(column.name, "<=", high))
+            return And(self._comparison(column, ">=", low), self._comparison(column, "<=", high))
         if isinstance(node, exp.In) and node.expressions:
             column = self._column(node.this)
-            return In(column.name, tuple(literal_value(column, value) for value in node.expressions))
+            return self._in(column, [literal_value(column, value) for value in node.expressions])
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             return IsNull(self._column(node.this).name)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
@@ -203,7 +204,15 @@ class _FilterReader:
         column = self._column(left)
         if isinstance(right, exp.Null):
             raise InvalidRequest(f"'{column.name} {operator} null' is never true: write {column.name} IS [NOT] NULL")
-        return Compare(column.name, operator, literal_value(column, right))
+        return self._comparison(column, operator, literal_value(column, right))
+
+    def _comparison(self, column: DataField, operator: str, value: Any) -> Compare:
+        width = self._widths.get(column.name)
+        return Compare(column.name, operator, _filled(value, width), width)
+
+    def _in(self, column: DataField, values: Sequence[Any]) -> In:
+        width = self._widths.get(column.name)
+        return In(column.name, tuple(_filled(value, width) for value in values), width)
 
     def _like(self, node: exp.Like) -> Predicate:
         column = self._column(node.this)
@@ -213,7 +222,9 @@ class _FilterReader:
         prefix = pattern.this[:-1] if pattern.this.endswith("%") else pattern.this
         if any(sign in prefix for sign in "%_\\"):
             raise self._unsupported(node)
-        return StartsWith(column.name, prefix) if prefix != pattern.this else Compare(column.name, "=", prefix)
+        width = self._widths.get(column.name)  # LIKE sees the blanks, and fills up no pattern
+        is_prefix = prefix != pattern.this
+        return StartsWith(column.name, prefix, width) if is_prefix else Compare(column.name, "=", prefix, width)
 
     def _column(self, node: exp.Expr) -> DataField:
         if isinstance(node, exp.Paren):
@@ -232,6 +243,11 @@ class _FilterReader:
 
     def _unsupported(self, node: exp.Expr) -> UnsupportedStatement:
         return UnsupportedStatement(f"'{node.sql(dialect='spark')}' in filter \"{self._text}\": {_WHAT_WORKS}")
+
+
+def _filled(value: Any, width: int | None) -> Any:
+    """A text as Spark compares it with a CHAR column: blanks fill it up to the column's length, and are no more."""
+    return value if width is None or not isinstance(value, str) else value.rstrip(" ").ljust(width)
 
 
 def _value_of(column: DataField, value: Any) -> Any:

@@ -27,6 +27,7 @@ from lakelog.options.log import (
     WRITER_TIMEOUT,
 )
 from lakelog.options.option import Options
+from lakelog.options.table import MERGE_ON_READ
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_options import check_log, log_location
@@ -67,6 +68,15 @@ class DynamicTable:
     def with_schema(self, schema: TableSchema) -> DynamicTable:
         """The same table with another schema."""
         return replace(self, location=replace(self.location, schema=schema))
+
+    @cached_property
+    def all_rows(self) -> DynamicTable:
+        """The same table, whose batch reads return all rows of a snapshot.
+
+        Those of some tables skip rows that no compaction has merged yet. A statement that replaces files, or changes
+        all rows that meet a condition, reads the table in this way.
+        """
+        return self.with_schema(replace(self.schema, options={**self.schema.options, MERGE_ON_READ.key: "true"}))
 
     def with_newest_schema(self) -> DynamicTable:
         """The same table with the newest schema, which an ALTER TABLE may have created since it was opened."""

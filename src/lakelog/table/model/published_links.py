@@ -28,8 +28,9 @@ class PublishedLink:
     """Link ``number``: the log adds up to snapshot ``base`` below the offsets ``since``, by bucket.
 
     The records of ``attempt`` after these offsets lead on to ``snapshot``. Without an attempt, the two snapshots have
-    the same rows. Snapshot 0 is the empty table. ``mark`` identifies ``snapshot``, because a rollback uses numbers
-    again. ``firsts`` are the offset of the attempt's first record and ``entries`` the number of its entries, by bucket.
+    the same rows. Snapshot 0 is the empty table. ``mark`` identifies ``snapshot``, because a rollback by another engine
+    uses numbers again. ``firsts`` are the offset of the attempt's first record and ``entries`` the number of its
+    entries, by bucket.
     """
 
     number: int = 0
