@@ -78,14 +78,11 @@ def packed(data: bytes, codec: int) -> bytes:
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 def test_compressed_records_of_few_bytes_stay_small(codec: int) -> None:
-    data = packed(bytes(400 * MIB), codec) if codec != SNAPPY else b"\x80\x80\x80\xc8\x01" + bytes(100)
-    if codec == LZ4:
-        data = data[: len(data) // 2]  # lz4 packs less; the rest is not reached
+    data = packed(bytes(100 * MIB), codec) if codec != SNAPPY else b"\x80\x80\x80\xc8\x01" + bytes(100)
     before = pa.total_allocated_bytes()
-    with pytest.raises(Corrupt):
+    with pytest.raises(TooLarge):
         decompress(data, codec)
     assert pa.total_allocated_bytes() - before < 2 * MIB
-    assert codec == LZ4 or isinstance(pytest.raises(Corrupt, decompress, data, codec).value, TooLarge)
 
 
 def test_lakelogs_own_batches_are_read_however_well_they_are_compressed() -> None:
