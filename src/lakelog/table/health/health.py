@@ -70,7 +70,7 @@ class TableHealth(NotebookView):
         if stats is None:
             return out
         log = stats.log
-        sums = ("files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
+        sums = ("rows", "rows_unit", "files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
         out["figures"] |= {name: getattr(stats, name) for name in sums}
         if log is not None:
             sums = ("lag", "log_only", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")

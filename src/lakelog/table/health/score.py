@@ -106,7 +106,7 @@ def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
         return _part("freshness", 1.0, _FRESHNESS, f"no row of the log waits for the files{rest}")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the oldest row not in files is {format_duration(age)} old; up to {format_duration(late)} is normal"
+    why = f"the oldest row that waits for files is {format_duration(age)} old; up to {format_duration(late)} is normal"
     return _part("freshness", _linear_share(age, late, 10 * late), _FRESHNESS, why)
 
 

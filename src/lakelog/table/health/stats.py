@@ -13,7 +13,7 @@ DROPPED = "dropped"
 
 @dataclass(frozen=True)
 class BucketStats:
-    """One bucket; ``partition`` is text like ``{2024-01-01}``.
+    """One bucket; ``partition`` is text like ``{2024-01-01}``, ``rows`` the number of row versions in the files.
 
     ``due_files`` and ``due_bytes`` are the input of a compaction now. ``compactor`` is the host and process that
     compacts the bucket, or empty.
@@ -229,12 +229,24 @@ class TableStats:
     buckets: tuple[BucketStats, ...] = ()
     snapshots: SnapshotStats = field(default_factory=SnapshotStats)
     log: LogStats | None = None
+    exact_rows: int | None = None
+    """Rows that a batch read returns; None if only a read can count them."""
     rejected: int = 0
     """Rows in ``$rejected``."""
     space: DiskSpace | None = None
     """The space of the disk of the table; None if its storage reports no limit."""
     ingest: IngestStats | None = None
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
+
+    @property
+    def rows(self) -> int:
+        """The exact number of rows if it is known, else the number of their versions in the files."""
+        return sum(b.rows for b in self.buckets) if self.exact_rows is None else self.exact_rows
+
+    @property
+    def rows_unit(self) -> str:
+        """The unit of ``rows``: ``rows``, or ``row versions``, which are more if keys have several."""
+        return "row versions" if self.exact_rows is None else "rows"
 
     @property
     def files(self) -> int:
