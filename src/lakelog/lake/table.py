@@ -175,7 +175,8 @@ class Table(TableHistory, TableChanges):
         which resumes exactly there. ``latest-full`` reads the newest snapshot as rows of kind +I, then the log right
         after it. The call itself resolves ``start``. ``stop="latest"`` ends at the current end of the log. An event
         stops the tail shortly after it is set. ``options`` are any read options: with ``log.consistency`` =
-        ``transactional`` the tail returns only committed rows. Raises OffsetExpired unless ``scan.expired-offsets``
+        ``transactional`` the tail returns only committed rows, and with a ``consumer-id`` the table stores its
+        position under that name when the next batch is requested. Raises OffsetExpired unless ``scan.expired-offsets``
         sets a fallback, and InvalidRequest for the position of another table.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))

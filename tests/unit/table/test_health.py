@@ -248,8 +248,10 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     assert found["db.u"]["score"] == 100
 
 
-@pytest.mark.parametrize(("key", "more"), [(", primary key (id)", ""), ("", ""),
-                                           (", primary key (id)", ", 'deletion-vectors.enabled' = 'true'")])  # fmt: skip
+KEY, VECTORS = ", primary key (id)", ", 'deletion-vectors.enabled' = 'true'"
+
+
+@pytest.mark.parametrize(("key", "more"), [(KEY, ""), ("", ""), (KEY, VECTORS)])
 def test_a_number_of_rows_is_exact_or_says_that_it_counts_versions(tmp_path, key: str, more: str) -> None:
     table = plain(tmp_path, more, key)
     for number in range(3):
