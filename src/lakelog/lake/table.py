@@ -15,6 +15,7 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.history import TableHistory
 from lakelog.lake.output.describe import describe, table_html
@@ -55,6 +56,7 @@ Filter: TypeAlias = (
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 
 
+@with_checked_arguments
 class Table(TableHistory, TableChanges):
     """One logical table, made by ``Lake.table``. Cheap to create; keeps no resources open."""
 

@@ -98,9 +98,7 @@ def test_a_forked_process_leaves_the_clients_of_the_other_threads_open(logs: lis
 def test_a_process_without_free_descriptors_closes_the_oldest_clients(logs: list[LogLocation]) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_now = max(int(handle) for handle in os.listdir("/proc/self/fd"))
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (open_now + 8, before[1])
-    )  # fewer than the caches would hold
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 8, before[1]))  # fewer than the caches would hold
     try:
         for log in logs:
             assert reader_for(log).end_offsets() == appender_for(log).end_offsets() == {0: 0}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
+from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
@@ -37,6 +38,8 @@ KEEP_MS = 30 * 24 * 3_600_000
 """Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
 """The same for a closed batch writer, which never resumes."""
+_MOST_HELD_BYTES: Final = 8 << 20
+"""Bytes of parsed states that a process keeps."""
 KEPT_EPOCHS: Final = 100
 """Number of sealed epochs of a streaming writer whose row counts a state keeps. Spark keeps as many in a checkpoint."""
 
@@ -188,7 +191,13 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
-@lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
+def _held_bytes(state: LogState) -> int:
+    """About the memory of a state and of its text."""
+    return 2_000 + 1_000 * len(state.writers)
+
+
+# each commit reads the newest state, which only a seal changes
+@cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
     offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
