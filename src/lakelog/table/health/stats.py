@@ -160,6 +160,11 @@ class LogStats:
         return sum(b.unowned for b in self.buckets)
 
     @property
+    def log_first(self) -> bool:
+        """True if rows without a writer wait for a follower."""
+        return self.unowned > 0
+
+    @property
     def newest_ms(self) -> int | None:
         """The append time of the newest record."""
         return max((b.newest_ms for b in self.buckets if b.newest_ms is not None), default=None)
