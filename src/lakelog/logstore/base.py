@@ -170,8 +170,8 @@ class LogReader(ABC):
         """The available records with start ≤ offset < end, in order (RECORDS_SCHEMA).
 
         Without ``end`` it returns the available records immediately (possibly none). With ``end`` it waits until all
-        records below ``end`` (which must exist) or ``max_records`` have been read. Raises OffsetExpired if ``start``
-        is before the first retained offset.
+        records below ``end`` (which must exist) or ``max_records`` have been read. Large records may end a read sooner,
+        after at least one. Raises OffsetExpired if ``start`` is before the first retained offset.
         """
 
     def chunks(self, bucket: int, start: int, end: int, max_records: int = 100_000) -> Iterator[pa.Table]:

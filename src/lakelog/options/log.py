@@ -363,7 +363,7 @@ _OPEN_PROPERTIES: Final = (
 
 
 _SERVER_PROPERTY: Final = re.compile(
-    r"(?i)server|broker|url|uri|address|protocol|endpoint|host|proxy|ssl|tls|plugin|class|jaas"
+    r"(?i)server|broker|url|uri|address|protocol|endpoint|host|dns|proxy|ssl|tls|plugin|class|jaas|sasl|mechanism|auth"
 )
 
 

@@ -10,8 +10,18 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakelog.errors import TableReplaced, UnsupportedFeature
+from lakelog.errors import Corrupt, TableReplaced, UnsupportedFeature
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
+
+_MOST_READ: Final = 256 << 20
+"""Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
+
+
+def check_whole(path: str, size: int) -> None:
+    """Raises Corrupt for a file that is too large to be read whole; called by ``read`` before it takes memory."""
+    if size > _MOST_READ:
+        raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
+
 
 _FULL_BYTES: Final = 64 << 20
 _LOW_SHARE: Final = 0.05
@@ -81,7 +91,7 @@ class FileIO(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """All bytes of a file. Raises Corrupt for one that is too large (``check_whole``)."""
 
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
