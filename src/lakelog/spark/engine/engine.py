@@ -25,7 +25,7 @@ from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
+from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, checks_casts, named_views
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
@@ -42,10 +42,10 @@ from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.spark.write.update_stream import start_update
-from lakelog.sql.dml.row_changes import with_row_kind
+from lakelog.sql.dml.row_changes import text_of, with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.sql.syntax.struct_casts import FieldMatch
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -187,7 +187,10 @@ class SparkEngine:
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
-            frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
+            what = f"partition column '{name}' of table {target.name}"
+            text = "NULL" if value is None else text_of(value)
+            kind = types[name].dataType.simpleString()
+            frame = frame.withColumn(name, sf.expr(cast_sql(text, kind, None if self.checks_casts() else what)))
         if overwrite:
             return self._overwrite(frame, target, partition)
         if frame.isStreaming:
@@ -205,6 +208,10 @@ class SparkEngine:
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)
+
+    def checks_casts(self) -> bool:
+        """True if a cast of the session fails for a value that does not fit."""
+        return checks_casts(self.spark)
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its Spark type name, except for arrays, maps and structs."""

@@ -40,7 +40,7 @@ from lakelog.paimon.types.defaults import default_scalar
 from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one_layout
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
-from lakelog.spark.runtime.types import arrow_for_spark, column_of
+from lakelog.spark.runtime.types import arrow_for_spark, column_of, with_times
 from lakelog.table.log.partitions import partitioned_schema
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
@@ -214,7 +214,9 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     one). Raises InvalidSchema for columns that do not fit; an invalid value fails the query.
     """
     schema = table.schema
-    check_columns(arrow_for_spark(frame.schema), schema, table.name, table.options.need(MISSING_COLUMNS))
+    check_columns(
+        with_times(arrow_for_spark(frame.schema), schema), schema, table.name, table.options.need(MISSING_COLUMNS)
+    )
     target = arrow_schema(schema.fields)
     given = {field.name: _value(frame, field, table) for field in target}
     typed = frame.select(*(c.alias(n) for n, c in given.items()), _removes(frame, table).alias(ROW_KIND_COLUMN))
