@@ -25,7 +25,7 @@ from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, checks_casts, named_views
+from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
@@ -33,7 +33,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import columns_of, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import any_session, is_spread, register

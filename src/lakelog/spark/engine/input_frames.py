@@ -21,7 +21,7 @@ from pyspark.sql.utils import is_remote
 from lakelog.errors import InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.runtime.types import can_assign, column_of, columns_of, frame_of, quoted, spark_schema
+from lakelog.spark.runtime.types import can_assign, checks_casts, column_of, columns_of, frame_of, quoted, spark_schema
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -63,23 +63,24 @@ def align_columns(
         )
     types: StructType = spark_schema(Scan(table).schema)
     named = frame.toDF(*wanted, *kind)
-    given = {name: named.schema[name].dataType for name in wanted}
+    schema: StructType = named.schema
+    have_types = {name: schema[name].dataType for name in wanted}
     for name in wanted:
         by_name = match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type)
-        if not by_name and not can_assign(given[name], types[name].dataType):
+        if not by_name and not can_assign(have_types[name], types[name].dataType):
             raise InvalidSchema(
                 f"column '{name}' of table {table.name} is {types[name].dataType.simpleString()}, but the query gives "
-                f"{given[name].simpleString()}: cast it in the query"
+                f"{have_types[name].simpleString()}: cast it in the query"
             )
     cast = [
-        column_of(name) if isinstance(given[name], TimeType) else column_of(name).cast(types[name].dataType)
+        column_of(name) if isinstance(have_types[name], TimeType) else column_of(name).cast(types[name].dataType)
         for name in wanted
     ]
     checks = not checks_casts(frame.sparkSession)
     texts = [
         name
         for name in wanted
-        if (checks and given[name] != types[name].dataType)
+        if (checks and have_types[name] != types[name].dataType)
         or (match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type))
     ]
     have = dict(columns_of(named.select(*map(column_of, texts)).schema, allow_null=True)) if texts else {}
@@ -89,11 +90,6 @@ def align_columns(
             text = cast_text(quoted(name), have[name], want, match, name, table.name, checks)
             cast[at] = sf.expr(text).cast(types[name].dataType)
     return named.select(*(c.alias(n) for c, n in zip(cast, wanted, strict=True)), *(sf.col(k) for k in kind))
-
-
-def checks_casts(spark: SparkSession) -> bool:
-    """True if a cast of the session fails for a value that does not fit."""
-    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 @contextmanager

@@ -215,6 +215,11 @@ def can_assign(have: SparkType, want: SparkType) -> bool:
     return any(isinstance(have, kind) and isinstance(want, kind) for kind in (NumericType, DatetimeType))
 
 
+def checks_casts(spark: SparkSession) -> bool:
+    """True if a cast of the session fails for a value that does not fit."""
+    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+
+
 def quoted(name: str) -> str:
     """A column's name, quoted for Spark's expressions."""
     return "`" + name.replace("`", "``") + "`"
