@@ -204,7 +204,9 @@ MERGE_ON_READ: Final = Option(
     "deletion-vectors.merge-on-read",
     bool,
     False,
-    "Whether batch reads of a keyed table with deletion vectors also merge level 0. By default they skip it.",
+    "Whether batch reads also merge level 0 in tables where they skip it by default: those with a key and deletion "
+    "vectors, or with the merge engine first-row.",
+    scope=("table", "read"),
 )
 FORCE_LOOKUP: Final = Option(
     "force-lookup",

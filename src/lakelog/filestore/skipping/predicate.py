@@ -353,11 +353,10 @@ def _order(bound: Any, value: Any) -> int | None:
 def _joined(
     join: Callable[[Any, Any], Any], parts: Iterable[Predicate], schema: pa.Schema, empty: bool
 ) -> pc.Expression:
-    out = None
-    for part in parts:
-        expression = part.to_arrow(schema)
-        out = expression if out is None else join(out, expression)
-    return pc.scalar(empty) if out is None else out
+    level = [part.to_arrow(schema) for part in parts]
+    while len(level) > 1:  # a tree of small depth, because Arrow evaluates it by recursion
+        level = [join(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]
+    return level[0] if level else pc.scalar(empty)
 
 
 def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:

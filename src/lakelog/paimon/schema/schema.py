@@ -14,7 +14,7 @@ import orjson
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
 from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
-from lakelog.paimon.types.checked_values import check_version
+from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
 from lakelog.paimon.types.types import (
     ArrayType,
     AtomicType,
@@ -82,22 +82,24 @@ class TableSchema:
     def from_json(data: bytes) -> TableSchema:
         """Reads a schema file. Raises Corrupt, or UnsupportedFeature for an unknown column type or a newer version."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             check_version(found.get("version"), SCHEMA_VERSION, "schema")
-            return TableSchema(
-                id=int(found["id"]),
-                fields=tuple(parse_field(f) for f in found["fields"]),
-                highest_field_id=int(found["highestFieldId"]),
-                partition_keys=tuple(found.get("partitionKeys") or ()),
-                primary_keys=tuple(found.get("primaryKeys") or ()),
-                options=dict(found.get("options") or {}),
-                comment=found.get("comment"),
-                time_millis=int(found.get("timeMillis") or 0),
-                version=int(found.get("version") or 1),
+            return checked(
+                TableSchema(
+                    id=int(found["id"]),
+                    fields=tuple(parse_field(f) for f in found["fields"]),
+                    highest_field_id=int(found["highestFieldId"]),
+                    partition_keys=_names(found.get("partitionKeys")),
+                    primary_keys=_names(found.get("primaryKeys")),
+                    options={key: _option_text(value) for key, value in (found.get("options") or {}).items()},
+                    comment=found.get("comment"),
+                    time_millis=int(found.get("timeMillis") or 0),
+                    version=int(found.get("version") or 1),
+                )
             )
         except UnsupportedFeature:
             raise
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as why:
             raise Corrupt(f"not a schema file: {why!r}") from None
 
     def field(self, name: str) -> DataField:
@@ -261,6 +263,19 @@ class _Numbers:
         self.highest += 1
         number = self.highest
         return DataField(number, part.name, self.renumber(part.type), part.description)
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    if given is not None and not isinstance(given, list):
+        raise TypeError(f"{given!r} is no list of columns")
+    return tuple(given or ())
+
+
+def _option_text(value: Any) -> Any:
+    """The text of an option; numbers and flags are text for Paimon, too."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:

@@ -288,7 +288,7 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
     if name not in frame.columns:
         return sf.lit(False)
     kind = column_of(name)
-    takes = bool(table.schema.primary_keys) and engine_of(table.schema).takes_retractions
+    takes = bool(table.schema.primary_keys) and engine_of(table.schema).retraction_fault(DELETE) is None
     wrong = sf.concat(
         sf.lit(f"table {table.name} does not take rows with '{name}' = "), sf.coalesce(kind, sf.lit("NULL"))
     )

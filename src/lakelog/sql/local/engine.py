@@ -222,7 +222,7 @@ def _changes(
     target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]
 ) -> Iterator[pa.Table]:
     """The changes of the rows of a table with a primary key that match."""
-    for batch in Scan(target, filter=condition).to_batches():
+    for batch in Scan(target.all_rows, filter=condition).to_batches():
         old = pa.Table.from_batches([batch])
         if change.clause.action == DELETE:
             yield _of_kind(old, "-D")
@@ -331,7 +331,7 @@ def _rows_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> pa.T
     """The rows of the table with one of the values of the first key column."""
     values = pc.unique(rows[keys[0]])
     few = len(values) <= _KEYS_IN_FILTER
-    scan = Scan(target, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
+    scan = Scan(target.all_rows, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
     parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
     return pa.Table.from_batches(parts, scan.schema)
 

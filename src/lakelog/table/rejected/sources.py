@@ -19,6 +19,7 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import plain_batch
 from lakelog.table.log.bad_records import MALFORMED
+from lakelog.table.log.key_moves import with_moved_keys
 from lakelog.table.log.record_schemas import RecordSchemas, runs_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -240,7 +241,7 @@ def _decoded(
     scan = LogScan(table)
     try:
         parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), number) for number, at, end in runs]
-        rows = pa.concat_tables(parts, promote_options="default")
+        rows = with_moved_keys(pa.concat_tables(parts, promote_options="default"), table)
     except _NO_VALUE:
         raise
     except MALFORMED as why:

@@ -10,7 +10,7 @@ from lakelog.errors import InvalidSchema
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
-from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE, ROWKIND_FIELD
+from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -81,22 +81,20 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
         raise InvalidSchema(f"table {table}: {why}") from None
     bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
     if len(bad):
-        _check_retractions(f"'{name}' = '{NAMES[out[bad[0]]]}' for table {table}", schema)
+        for kind in np.unique(out[bad]).tolist():
+            _check_retractions(kind, f"'{name}' = '{NAMES[kind]}' for table {table}", schema)
     return out
 
 
-def _check_retractions(what: str, schema: TableSchema) -> None:
+def _check_retractions(kind: int, what: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         raise InvalidSchema(
             f"{what}, which has no primary key and accepts only inserts: declare a primary key, or filter out the "
             "retractions"
         )
-    if not engine_of(schema).takes_retractions:
-        engine = Options(schema.options).need(MERGE_ENGINE)
-        raise InvalidSchema(
-            f"{what}, whose merge engine '{engine}' accepts only inserts: filter out the retractions, or set "
-            f"'{IGNORE_DELETE.key}' = 'true'"
-        )
+    fault = engine_of(schema).retraction_fault(kind)
+    if fault is not None:
+        raise InvalidSchema(f"{what}: {fault}")
 
 
 def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:

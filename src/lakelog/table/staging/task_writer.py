@@ -114,6 +114,8 @@ class TaskWriter:
         self._row_count = self._log_bytes = 0
         self._kinds = np.zeros(len(NAMES), dtype=np.int64)
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
+        self.has_appended = False
+        """True once records of it may be in the log."""
         self._is_open = self._log is not None
         if self._is_open:
             begin_use(table, writer)
@@ -286,6 +288,7 @@ class TaskWriter:
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
         check_lease(self._table, self._writer)
+        self.has_appended = True
         with log_errors(self._table.name, "append"), self._table.explained():
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())

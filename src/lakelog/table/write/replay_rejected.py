@@ -101,7 +101,7 @@ def _commit_files(table: DynamicTable, record: EpochRecord, latest: Snapshot | N
         if not taken <= rejected.of_states([state])[0].keys():
             raise _Changed
         ready.made.check_index(ready.table, newest)
-        return rejected.following(state.without_old(table.registered), [record]).to_properties()
+        return rejected.following(state, [record]).to_properties()
 
     request = CommitRequest(
         record.writer, 0, APPEND, ready.made.files, prepare=properties, first_try=True, index=ready.made.index
