@@ -96,8 +96,8 @@ CONSUMER_ID: Final = Option(
     "consumer-id",
     str,
     None,
-    "Name under which a stream of the files records its position. Expiry keeps the snapshots that the consumer "
-    "still needs.",
+    "Name under which a stream or a tail records its position. Expiry keeps the snapshots that it still needs, and "
+    "without log-store.retention the rows of an embedded log or a log in files.",
     _READ,
     fault=file_name_fault,
 )

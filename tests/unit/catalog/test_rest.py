@@ -39,6 +39,7 @@ from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import BIGINT, INT
 from lakelog.table import create
 from lakelog.table.catalog_config import CatalogConfig
+from lakelog.table.open import open_table
 from servers.scripted_http import ScriptedHttp
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, "a number")], ["id"], [], {"bucket": "2"}, "all orders")
@@ -350,3 +351,17 @@ def test_a_listing_of_tables_in_a_session_includes_the_server(tmp_path: Path) ->
     assert named.of_tables() == named
     rows = CatalogConfig("/w", {"s3.region": "r"}, {"catalog.type": "sql", "catalog.uri": "sqlite://"})
     assert rows.of_tables() == CatalogConfig("/w", {"s3.region": "r"})
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_rule_that_only_the_server_knows_counts(
+    catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path, is_stored: bool
+) -> None:
+    path = f"{tmp_path}/shop.db/orders"
+    if is_stored:
+        LocalFileIO().write(f"{path}/schema/schema-0", SCHEMA.to_json())
+    told = shown(f"file:{path}")
+    told["schema"]["options"]["query-auth.enabled"] = "true"
+    answers(server, f"GET {ONE}", told)
+    with pytest.raises(UnsupportedFeature, match=r"table shop\.orders has 'query-auth\.enabled'"):
+        open_table(catalog, ORDERS)

@@ -25,7 +25,7 @@ def table_of(tmp_path, options: str, columns: str = "id int, name string, primar
 
 
 def write(table, *ids: int, **columns: object) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         others = {name: [value] * len(ids) for name, value in {"name": "a", **columns}.items()}
         writer.write(pa.table({"id": pa.array(ids, pa.int32()), **others}))
 

@@ -34,7 +34,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import columns_of, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import any_session, is_spread, register
@@ -43,10 +43,10 @@ from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.spark.write.update_stream import start_update
-from lakelog.sql.dml.row_changes import with_row_kind
+from lakelog.sql.dml.row_changes import text_of, with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.sql.syntax.struct_casts import FieldMatch
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -189,7 +189,10 @@ class SparkEngine:
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
-            frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
+            what = f"partition column '{name}' of table {target.name}"
+            text = "NULL" if value is None else text_of(value)
+            kind = types[name].dataType.simpleString()
+            frame = frame.withColumn(name, sf.expr(cast_sql(text, kind, None if self.checks_casts() else what)))
         if overwrite:
             return self._overwrite(frame, target, partition)
         if frame.isStreaming:
@@ -212,6 +215,10 @@ class SparkEngine:
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)
+
+    def checks_casts(self) -> bool:
+        """True if a cast of the session fails for a value that does not fit."""
+        return checks_casts(self.spark)
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its Spark type name, except for arrays, maps and structs."""

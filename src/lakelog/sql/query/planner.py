@@ -24,7 +24,7 @@ from lakelog.sql.query.metadata_columns import metadata_use
 from lakelog.sql.query.metadata_queries import counted_read, limit_of
 from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
-from lakelog.sql.query.signed_aggregates import SignedAggregates, signed_aggregates
+from lakelog.sql.query.signed_aggregates import SignedAggregates, keeps_rows_of_keys, signed_aggregates
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.lexer import Kind, quoted_name
@@ -125,7 +125,8 @@ def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_Tab
     if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
     found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
-    if found is not None and read.schema.is_keyed:
+    needs_old = deletes and not keeps_rows_of_keys(read.reference, read.schema.primary_keys)
+    if read.schema.is_keyed and (found is not None or needs_old):
         read = replace(read, options={NORMALIZE.key: "true", **read.options})
     return read, found
 
