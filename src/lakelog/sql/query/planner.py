@@ -31,6 +31,7 @@ from lakelog.sql.syntax.lexer import Kind, quoted_name
 from lakelog.sql.syntax.source_text import Edit, SourceText, edited
 from lakelog.sql.syntax.table_changes import TimeTravel, read_time_travel
 from lakelog.sql.syntax.token_stream import Name
+from lakelog.table.read.time_travel import with_times_in
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,10 @@ def _read_of(
             raise query.source.error(
                 reference.name.start, f"table_changes selects the changes to read: remove '{min(twice)}'"
             )
-        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier))
+        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier), session.engine.zone)
     options = session.tables.canonical_options(given, "read")
+    if any(option.key in options for option in SCAN_OPTIONS.options):
+        options = with_times_in(options, session.engine.zone)
     if any(option.key in options for option in SCAN_OPTIONS.options):
         schema = session.tables.load_schema(identifier, options) or schema
     return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
