@@ -331,19 +331,6 @@ def test_a_commit_sends_the_snapshot_and_its_changes(catalog: RestCatalog, serve
             owner.commit("main", b"{}", [])
 
 
-def test_a_rollback_is_a_request(catalog: RestCatalog, server: ScriptedHttp) -> None:
-    owner = RestOwner(catalog._api, "shop", "orders", "uuid-1")
-    answers(server, f"POST {ONE}/rollback", {}, {}, (404, {"resourceType": "TAG"}))
-    owner.roll_back("main", 3)
-    owner.roll_back("main", "v1")
-    assert [body["instant"] for _, _, body in changes_of(server)] == [
-        {"type": "snapshot", "snapshotId": 3},
-        {"type": "tag", "tagName": "v1"},
-    ]
-    with pytest.raises(NotFound):
-        owner.roll_back("main", "v2")
-
-
 def test_only_changes_that_change_something_are_sent(
     catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path
 ) -> None:

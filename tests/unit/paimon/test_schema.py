@@ -73,6 +73,15 @@ def test_the_bucket_key_wins_over_the_primary_key() -> None:
     [
         ([], [], [], {}, InvalidSchema, "at least one column"),
         ([("a", INT, None), ("a", INT, None)], [], [], {}, InvalidSchema, "'a' occurs twice"),
+        ([("Id", INT, None), ("id", INT, None)], [], [], {}, InvalidSchema, "'Id' and 'id' differ by case only"),
+        (
+            [("l", ArrayType(RowType((DataField(-1, "x", INT), DataField(-1, "X", INT)))), None)],
+            [],
+            [],
+            {},
+            InvalidSchema,
+            "'l.x' and 'l.X' differ by case only",
+        ),
         ([("_KEY_a", INT, None)], [], [], {}, InvalidSchema, "reserved"),
         ([("_row_kind", STRING, None)], [], [], {}, InvalidSchema, "reserved"),
         ([(" ", INT, None)], [], [], {}, InvalidSchema, "blank"),
