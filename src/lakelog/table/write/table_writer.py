@@ -108,9 +108,10 @@ class TableWriter(Public):
         a failed commit are not committed again: InvalidRequest.
         """
         with self._lock:
-            if self._failure is None and self._task is None:
+            if self._failure is not None or self._task is not None:
+                self._check_open()
+            if self._task is None:
                 return row_counts()
-            self._check_open()
             try:
                 results = [self._task.finish()]
                 if self._committer is None:
