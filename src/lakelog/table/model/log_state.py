@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
+from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
@@ -35,6 +36,8 @@ _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
+_MOST_HELD_BYTES: Final = 8 << 20
+"""Bytes of parsed states that a process keeps."""
 KEPT_STREAMS: Final = 1_000
 """Number of streaming writers in a state: those that have sealed last. An earlier one is forgotten."""
 KEPT_BATCHES: Final = 100
@@ -213,7 +216,13 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
-@lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
+def _held_bytes(state: LogState) -> int:
+    """About the memory of a state and of its text."""
+    return 2_000 + 1_000 * len(state.writers)
+
+
+# each commit reads the newest state, which only a seal changes
+@cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
     offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)

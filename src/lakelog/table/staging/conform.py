@@ -117,9 +117,9 @@ def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
         column = column.cast(_WHOLE)
     found = column.cast(kind)
     if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
-        gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
-        if pc.any(gone).as_py():
-            raise pa.ArrowInvalid(f"{column.filter(gone)[0].as_py()!r} is outside the range of this type")
+        lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
+        if pc.any(lost).as_py():
+            raise pa.ArrowInvalid(f"{column.filter(lost)[0].as_py()!r} is outside the range of this type")
     return found
 
 
