@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta, timezone, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +56,7 @@ from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 from lakelog.table.write.replaced_rows import check_overwrite
@@ -207,13 +206,8 @@ class SparkEngine:
 
     @property
     def zone(self) -> tzinfo | None:
-        """The session's time zone."""
-        name = str(self.spark.conf.get("spark.sql.session.timeZone"))
-        offset = re.fullmatch(r"(?:GMT|UTC)?([+-]\d{1,2})(?::?(\d{2}))?", name)
-        if offset is None:
-            return ZoneInfo(name)
-        minutes = int(offset[1]) * 60 + int(f"{offset[1][0]}{offset[2] or 0}")
-        return timezone(timedelta(minutes=minutes))
+        """The time zone of the session."""
+        return zone_of(self.spark.conf.get(SESSION_ZONE) or "")
 
     def millis_of(self, expression: str) -> int:
         """The time of an expression, evaluated by Spark."""

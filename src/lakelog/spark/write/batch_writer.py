@@ -203,7 +203,8 @@ def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
         table.registered.forget(writer)
     else:
         timeout_ms = table.lease_ms
-        table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
+        lease = Lease(BATCH, now_ms() + timeout_ms, closed=True, timeout_ms=timeout_ms)
+        table.registered.write_lease(writer, lease)
 
 
 def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:

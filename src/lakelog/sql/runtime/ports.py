@@ -71,7 +71,7 @@ class Engine(Protocol):
 
     @property
     def zone(self) -> tzinfo | None:
-        """The time zone of texts of times in this session; None for that of this machine."""
+        """The time zone of the session; None: that of this machine."""
 
     def millis_of(self, expression: str) -> int:
         """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""
