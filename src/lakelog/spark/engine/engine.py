@@ -29,6 +29,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
+from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
@@ -88,7 +89,7 @@ class SparkEngine:
 
     def update_catalogs(self) -> None:
         """Updates the catalogs that ``format("lakelog")`` knows."""
-        register(self.spark, self._tables.configs, self._catalog)
+        self._source = register(self.spark, self._tables.configs, self._catalog)
         self._planned.cached.keep_catalogs(self._tables.configs)
 
     def is_spark_relation(self, name: str) -> bool:
@@ -138,6 +139,8 @@ class SparkEngine:
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
         found = spark_sql(self.spark, text, frames)
         self._views.made(text)
+        if ROW_KIND_COLUMN not in text.lower():
+            check_retractions(found, self._source)
         return found
 
     def _run_query(self, plan: QueryPlan, is_live: bool) -> DataFrame:
@@ -287,6 +290,7 @@ class SparkEngine:
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
         self._check(table)
+        check_retractions(frame, self._source)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
