@@ -193,7 +193,7 @@ def _asking(node: exp.Expr) -> str | None:
         if isinstance(below, exp.CTE):
             readers = [t for t in below.root().find_all(exp.Table) if cte_of(t) is below]
             return next((found for reader in readers if (found := _asking(reader))), None)
-        if isinstance(below, exp.Subquery) and not isinstance(below.parent, exp.From | exp.Join | exp.Query):
+        if isinstance(below, exp.Subquery) and not isinstance(below.parent, exp.From | exp.Join | exp.Query | exp.In):
             return "a subquery"
         below = below.parent
     return None

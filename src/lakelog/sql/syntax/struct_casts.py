@@ -20,6 +20,8 @@ class FieldMatch(enum.Enum):
     """By name if both structs have the same names, else by position; as in UPDATE and MERGE."""
     NAME = "name"
     """By name, as in INSERT … BY NAME."""
+    EVOLVED = "evolved"
+    """By name, and a missing one is NULL or stays, as in a statement WITH SCHEMA EVOLUTION."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,10 @@ class _Caster:
     match: FieldMatch
     table: str
 
-    def text(self, value: str, have: DataType, want: DataType, path: str, depth: int = 0) -> str:
-        """The cast of a value; Spark evaluates ``value`` once."""
+    def text(
+        self, value: str, have: DataType, want: DataType, path: str, depth: int = 0, now: str | None = None
+    ) -> str:
+        """The cast of a value; Spark evaluates ``value`` once. Fields that it lacks are those of ``now``, or NULL."""
         if not self._reorders(have, want, path):
             return f"CAST(({value}) AS {spark_text(want)})"
         item = f"_lakelog_x{depth}"
@@ -42,9 +46,14 @@ class _Caster:
         given = {field.name.lower(): field for field in have.fields}
         parts = []
         for field in want.fields:
-            own = given[field.name.lower()]
+            old = None if now is None else f"{now}.{quoted_name(field.name)}"
+            own = given.get(field.name.lower())
+            if own is None:
+                missing = old or f"CAST(NULL AS {spark_text(field.type)})"
+                parts.append(f"{quoted_text(field.name)}, {missing}")
+                continue
             inner = f"{item}.{quoted_name(own.name)}"
-            cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1)
+            cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1, old)
             parts.append(f"{quoted_text(field.name)}, {cast}")
         struct = f"if({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
@@ -59,7 +68,9 @@ class _Caster:
             return False
         given = [field.name.lower() for field in have.fields]
         own = [field.name.lower() for field in want.fields]
-        if sorted(given) != sorted(own):
+        if self.match is FieldMatch.EVOLVED and not set(given) <= set(own):
+            return False
+        if self.match is not FieldMatch.EVOLVED and sorted(given) != sorted(own):
             if self.match is FieldMatch.NAME:
                 raise InvalidSchema(
                     f"struct '{path}' of table {self.table} has the fields {', '.join(f.name for f in want.fields)}, "
@@ -68,16 +79,20 @@ class _Caster:
                 )
             return False
         by_name = {field.name.lower(): field.type for field in have.fields}
-        inner = [self._reorders(by_name[f.name.lower()], f.type, f"{path}.{f.name}") for f in want.fields]
+        both = [field for field in want.fields if field.name.lower() in by_name]
+        inner = [self._reorders(by_name[f.name.lower()], f.type, f"{path}.{f.name}") for f in both]
         return given != own or any(inner)
 
 
-def cast_text(value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str) -> str:
+def cast_text(
+    value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str, now: str | None = None
+) -> str:
     """A value of type ``have`` as the type of a column, in Spark SQL.
 
-    Raises InvalidSchema for structs with other fields, if they are matched by name.
+    With EVOLVED, fields that the value lacks come from ``now``, the column's own value, or are NULL without it. Raises
+    InvalidSchema for structs with other fields, if they are matched by name.
     """
-    return _Caster(match, table).text(value, have, want, column)
+    return _Caster(match, table).text(value, have, want, column, now=now)
 
 
 def spark_text(kind: DataType) -> str:

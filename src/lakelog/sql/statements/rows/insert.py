@@ -123,7 +123,7 @@ class Insert(ParsedStatement):
             if self.condition is not None:
                 return self._replace(session, identifier, schema, self.condition, columns)
             match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
-            match = FieldMatch.NAME if self.by_name else match
+            match = FieldMatch.EVOLVED if self.evolves else FieldMatch.NAME if self.by_name else match
             done = session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
             return insert_result(done)
 
