@@ -173,6 +173,6 @@ def test_a_stream_stops_at_text_that_is_not_utf8(db, tmp_path) -> None:
     db.sql("create table db.s (id bigint, name string) using lakelog tblproperties ('log-store.enabled' = 'true')")
     rows = db.spark.readStream.format("rate").load().selectExpr("value as id", "cast(X'ff' as string) as name")
     query = rows.writeStream.format("lakelog").option("checkpointLocation", str(tmp_path / "c")).start("db.s")
-    with pytest.raises(PySparkException, match="not UTF-8"):
+    with pytest.raises(InvalidSchema, match="not UTF-8"):
         query.awaitTermination(60)
     assert db.table("db.s").scan().to_arrow().num_rows == 0

@@ -12,7 +12,7 @@ from datetime import timedelta, timezone, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -48,6 +48,7 @@ from lakelog.spark.write.update_stream import start_update
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
@@ -285,7 +286,10 @@ class SparkEngine:
 
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> RowCounts:
         rows = shuffled(frame, table)
-        return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
+        try:
+            return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
+        except PySparkException as failed:
+            raise lakelog_error_in_text(failed) from failed
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""

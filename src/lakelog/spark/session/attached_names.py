@@ -1,10 +1,10 @@
 """Spark's methods that take a table name, in a session with an attached lake.
 
 ``spark.table``, ``read.table``, ``readStream.table``, ``writeStream.toTable``, ``insertInto``, ``saveAsTable``,
-``writeTo``, ``mergeInto``, ``foreachBatch``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they do
-with a catalog's, or say in one line what to write instead. The methods are replaced on PySpark's classes once; without
-an attached lake, and for all other names, they are Spark's. Spark Connect's classes do not know their session, so there only
-``spark.sql`` and ``spark.table`` are replaced.
+``writeTo``, ``mergeInto``, ``foreachBatch``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they
+do with a catalog's, or say in one line what to write instead. The methods are replaced on PySpark's classes once;
+without an attached lake, and for all other names, they are Spark's. Spark Connect's classes do not know their
+session, so there only ``spark.sql`` and ``spark.table`` are replaced.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def cast_nested(
 ) -> list[Clause]:
     """The clauses with new values of nested columns in the table's types, fields of structs by name.
 
-    ``kept`` names the target in those clauses, by position, that keep the fields which a new value lacks. ``relation`` is the FROM of a query in which all values have a meaning; it is only analysed.
+    ``kept`` names the target in those clauses, by position, that keep the fields which a new value lacks.
+    ``relation`` is the FROM of a query in which all values have a meaning; it is only analysed.
     """
     types = {field.name: field.type for field in schema.fields if has_struct(field.type)}
     found = [(at, name, value) for at, c in enumerate(clauses) for name, value in c.values.items() if name in types]
