@@ -83,7 +83,7 @@ def told(server: RestServer, what: str, body: Any = None) -> Any:
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {server.token}"},
     )
-    with urllib.request.urlopen(asked, timeout=20) as answer:
+    with urllib.request.urlopen(asked, timeout=120) as answer:
         return json.loads(answer.read() or b"null")
 
 
@@ -94,7 +94,7 @@ def newest_of(server: RestServer, table: str = "t") -> int:
 
 def write(lake: Lake, **columns: list[Any]) -> None:
     table = lake.table("db.t")
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table(columns).cast(pa.schema([table.schema.field(name) for name in columns])))
 
 

@@ -15,10 +15,12 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.history import TableHistory
 from lakelog.lake.output.describe import describe, table_html
 from lakelog.logstore.base import LogLocation
+from lakelog.options.table import Missing, with_missing
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
@@ -55,6 +57,7 @@ Filter: TypeAlias = (
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 
 
+@with_checked_arguments
 class Table(TableHistory, TableChanges):
     """One logical table, made by ``Lake.table``. Cheap to create; keeps no resources open."""
 
@@ -175,7 +178,8 @@ class Table(TableHistory, TableChanges):
         which resumes exactly there. ``latest-full`` reads the newest snapshot as rows of kind +I, then the log right
         after it. The call itself resolves ``start``. ``stop="latest"`` ends at the current end of the log. An event
         stops the tail shortly after it is set. ``options`` are any read options: with ``log.consistency`` =
-        ``transactional`` the tail returns only committed rows. Raises OffsetExpired unless ``scan.expired-offsets``
+        ``transactional`` the tail returns only committed rows, and with a ``consumer-id`` the table stores its
+        position under that name when the next batch is requested. Raises OffsetExpired unless ``scan.expired-offsets``
         sets a fallback, and InvalidRequest for the position of another table.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
@@ -235,24 +239,41 @@ class Table(TableHistory, TableChanges):
         return LogScan(self._table).records(start)
 
     @overload
-    def writer(self, overwrite: Literal[False] = False, options: Mapping[str, str] | None = None) -> TableWriter: ...
+    def writer(
+        self,
+        overwrite: Literal[False] = False,
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
+    ) -> TableWriter: ...
 
     @overload
     def writer(
-        self, overwrite: Literal[True] | Mapping[str, object], options: Mapping[str, str] | None = None
+        self,
+        overwrite: Literal[True] | Mapping[str, object],
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
     ) -> OverwriteWriter: ...
 
     def writer(
-        self, overwrite: bool | Mapping[str, object] = False, options: Mapping[str, str] | None = None
+        self,
+        overwrite: bool | Mapping[str, object] = False,
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
     ) -> TableWriter | OverwriteWriter:
         """A context manager that takes Arrow rows and commits them when the block ends.
 
         ``overwrite`` replaces partitions. With a map of partition columns and values, it replaces those. With True, it
         replaces the partitions of the new rows. If the table has no partitions, or ``dynamic-partition-overwrite`` is
         false, it replaces the whole table.
+
+        Rows of a ``deduplicate`` table replace whole rows, so they must have all columns. With ``missing="null"`` those
+        that they lack become NULL.
         """
         self._table.check_writable()
-        table = self._with(options)
+        table = self._with(with_missing(options, missing))
         if overwrite is False:
             return TableWriter(table, may_reject=True)
         return overwrite_writer(table, overwrite)

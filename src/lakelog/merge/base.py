@@ -17,7 +17,7 @@ from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
 from lakelog.options.log import CHANGES, INPUT
 from lakelog.options.option import Option, Options
-from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
+from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.null_rows import cast_column
@@ -103,6 +103,23 @@ class Contested:
         """A mask of the rows of kind -U or -D."""
         return np.isin(self.kinds, (DELETE, UPDATE_BEFORE))
 
+    def last_removed(self, removed: Mask) -> Indices:
+        """The position in ``rows`` of the last row of each key that ``removed`` marks; -1: none."""
+        last: Indices = np.maximum.reduceat(np.where(removed, np.arange(len(self.rows)), -1), self.starts)
+        return last
+
+    def lives(self, removed: Mask) -> tuple[Mask, Mask]:
+        """A mask of the rows since the first insertion after the last row that ``removed`` marks; and of keys with any.
+
+        Rows before it belong to a row that is gone, and a retraction in between has nothing to take back.
+        """
+        at = np.arange(len(self.rows))
+        last = self.last_removed(removed)
+        sizes = self.ends - self.starts + 1
+        adds = ~self.is_retract & (at > np.repeat(last, sizes))
+        first = np.minimum.reduceat(np.where(adds, at, len(at)), self.starts)
+        return at >= np.repeat(first, sizes), first < len(at)
+
     def column(self, name: str) -> pa.Array:
         """A column of the piece, addressed by ``rows``."""
         return one_array(self.piece.rows.column(name))
@@ -138,15 +155,22 @@ class MergeEngine(ABC):
 
     UPDATE and MERGE then change rows by rewriting them, and a log may hold the rows as they are written.
     """
+    null_keeps: ClassVar[bool] = False
+    """True if NULL in a column of a row leaves the older value of its key."""
     oldest_wins: ClassVar[bool] = False
     """True if later rows never replace the first row of a key.
 
     Batch reads then skip level 0. Compactions look up the keys of new rows and drop the rows of known keys.
     """
+    folds_apart: ClassVar[bool] = False
+    """True if ``fold_apart`` may return several tables."""
     changelog_producers: ClassVar[tuple[str, ...]] = CHANGELOG_PRODUCERS
     """Values of ``changelog-producer`` that the engine supports."""
     remove_option: ClassVar[Option[bool] | None] = None
     """The option with which a row of kind -D removes its key; None if there is none."""
+
+    refuses_overflow: bool = False
+    """True in a write: a result that does not fit its column raises InvalidSchema, and is not NULL."""
 
     def __init__(self, schema: TableSchema) -> None:
         options = Options(schema.options)
@@ -169,6 +193,34 @@ class MergeEngine(ABC):
         """True if rows of kind -U and -D may be written, to count or to be ignored."""
         return True
 
+    def retraction_fault(self, kind: int) -> str | None:
+        """Why a row of kind -U or -D cannot be written, and what to do; None if it can.
+
+        Called before a row is written, since no merge could fold it later.
+        """
+        if self.takes_retractions:
+            return None
+        engine = Options(self.schema.options).need(MERGE_ENGINE)
+        return (
+            f"merge engine '{engine}' accepts only inserts: filter out the retractions, or set '{IGNORE_DELETE.key}' = "
+            "'true'"
+        )
+
+    @property
+    def keeps_deleted_keys(self) -> bool:
+        """True if a later row needs the row of a deleted key, so that no compaction may drop it.
+
+        A row that comes later may be older by ``sequence.field``.
+        """
+        return bool(self.sequence_fields)
+
+    def folds_parts(self, retracts: bool) -> bool:
+        """True if rows of a key may be folded before older ones join them; ``retracts``: with rows of kind -U or -D.
+
+        If not, a write keeps such rows apart, and a compaction takes all older rows along.
+        """
+        return True
+
     @property
     def number_decides(self) -> bool:
         """True if the row with the largest sequence number is the result, so that superseded rows need not be read."""
@@ -185,6 +237,18 @@ class MergeEngine(ABC):
         Called for CREATE TABLE.
         """
         check_ordered(SEQUENCE_FIELD.key, self.schema.select(self.sequence_fields))
+
+    def fold_new(self, piece: Piece) -> list[pa.Table]:
+        """The folded rows of a write, and the rows before them that remove older rows of the same keys, if any."""
+        return [self.fold(piece)]
+
+    def fold_apart(self, piece: Piece) -> list[pa.Table]:
+        """The folded rows, and the rows that a later row needs beside them to be folded in its place by age.
+
+        The n-th further table has a row for each key that needs at least n of them. All tables together fold to the
+        same rows. Called by compactions that reach the oldest rows.
+        """
+        return [self.fold(piece)]
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:

@@ -37,6 +37,10 @@ class LowestLevel(MergeEngine):
     def takes_retractions(self) -> bool:
         return self.inner.takes_retractions
 
+    @property
+    def keeps_deleted_keys(self) -> bool:
+        return self.inner.keeps_deleted_keys
+
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         return self.inner.needed_columns(wanted)
 

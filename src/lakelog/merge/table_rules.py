@@ -11,7 +11,14 @@ from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGE_TRACKING, CHANGES, EMIT_MODE, INPUT, LOG_CONTENT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
-from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
+from lakelog.options.table import (
+    DELETION_VECTORS,
+    FORCE_LOOKUP,
+    MERGE_ENGINE,
+    QUERY_AUTH,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+)
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType
 
@@ -49,6 +56,18 @@ def is_evolving(given: Mapping[str, str]) -> bool:
     return _is_set(given, "data-evolution.enabled")
 
 
+def check_access(given: Mapping[str, str], table: str) -> None:
+    """Refuses a table whose rows and columns depend on who asks: lakelog does not apply filters and masks of a catalog.
+
+    Called whenever a table is opened, so that no read, copy or statistic shows its rows. Raises UnsupportedFeature.
+    """
+    if _is_set(given, QUERY_AUTH):
+        raise UnsupportedFeature(
+            f"table {table} has '{QUERY_AUTH}' = '{given[QUERY_AUTH]}': its catalog filters and masks rows per user, "
+            "which lakelog cannot do yet; read it with an engine that asks the catalog, such as Apache Paimon's"
+        )
+
+
 def check_mergeable(given: Mapping[str, str]) -> None:
     """Refuses a table with a primary key whose rows lakelog would merge wrongly.
 
@@ -82,6 +101,8 @@ def check_writable(given: Mapping[str, str]) -> None:
     for key in _UNKNOWN_FLAGS:
         if _is_set(given, key):
             raise _refused(key, given[key], "lakelog writes only tables where it is false")
+    if _is_set(given, QUERY_AUTH):
+        raise _refused(QUERY_AUTH, given[QUERY_AUTH], "lakelog does not filter and mask rows per user")
     check_mergeable(given)
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -34,9 +35,10 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options
-from lakelog.options.table import TABLE_ID
+from lakelog.options.table import QUERY_AUTH, TABLE_ID
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.checked_values import checked
 from lakelog.paimon.types.types import nested_fields, parse_field
 
 _ALTER_TRIES = 20
@@ -307,10 +309,13 @@ class RestCatalog(Catalog):
         try:
             schema_id, given = int(found["schemaId"]), found["schema"]
             try:
-                return TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
+                stored = TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
+                # a server may have rules for a table whose files do not mention them
+                rules = {k: str(v) for k, v in (given.get("options") or {}).items() if k == QUERY_AUTH}
+                return replace(stored, options={**stored.options, **rules}) if rules else stored
             except NotFound:
                 fields = tuple(parse_field(f) for f in given["fields"])
-                return TableSchema(
+                schema = TableSchema(
                     id=schema_id,
                     fields=fields,
                     highest_field_id=max(f.id for field in fields for f in (field, *nested_fields(field.type))),
@@ -319,6 +324,7 @@ class RestCatalog(Catalog):
                     options={k: v for k, v in (given.get("options") or {}).items() if k != "path"},
                     comment=given.get("comment"),
                 )
+                return checked(schema)
         except (KeyError, TypeError, ValueError, AttributeError) as why:
             raise Corrupt(f"the catalog server sent no valid table for {identifier}: {why!r}") from None
 

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.lake.output.plain_rows import plain_rows
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import rows_html
 from lakelog.options.registry import Registry
 from lakelog.table.read.base import pandas_of
@@ -94,7 +95,7 @@ class Result(Protocol):
         """Other methods of the DataFrame or the Arrow table."""
 
 
-class TableResult:
+class TableResult(Public):
     """The rows of a statement in this process, with all attributes of their pyarrow Table."""
 
     def __init__(self, rows: pa.Table) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from lakelog.errors import InvalidOption
 from lakelog.merge.aggregate import Aggregate, ColumnEngine
 from lakelog.merge.aggregates import make_aggregate
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Piece
-from lakelog.merge.steps import ADD, RETRACT, SET, Steps
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask
+from lakelog.merge.steps import ADD, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Option, Options
 from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
@@ -23,8 +23,7 @@ class Aggregation(ColumnEngine):
     """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default.
 
     Without either it keeps the newest value that is not NULL. Rows of kind -U and -D are taken back. With
-    ``aggregation.remove-record-on-delete`` a -D deletes the key instead. A later row continues from the values of the
-    -D, as in the format's own engine.
+    ``aggregation.remove-record-on-delete`` a -D deletes the key instead, and a later row starts anew.
     """
 
     remove_option: ClassVar[Option[bool] | None] = AGGREGATION_REMOVE_ON_DELETE
@@ -34,20 +33,40 @@ class Aggregation(ColumnEngine):
         self._options = Options(schema.options)
         self._remove_on_delete = self._options.need(AGGREGATION_REMOVE_ON_DELETE)
 
-    def fold(self, piece: Piece) -> pa.Table:
-        contested = Contested.of(piece)
-        if not len(contested.rows):
-            return piece.rows_at(piece.newest)
+    def retraction_fault(self, kind: int) -> str | None:
+        if self.ignore_delete or (kind == DELETE and self._remove_on_delete):
+            return None
+        return self._column_fault()
+
+    @property
+    def keeps_deleted_keys(self) -> bool:
+        return super().keeps_deleted_keys or not self._remove_on_delete
+
+    def folds_parts(self, retracts: bool) -> bool:
+        if not retracts:
+            return True
+        functions = map(self._function, self.schema.field_names)
+        return not self._remove_on_delete and all(f.retracts_in_parts or f.ignore_retract for f in functions)
+
+    def _folded(self, contested: Contested) -> dict[str, pa.Array]:
+        steps = self._steps(contested)
+        folded = {KIND_COLUMN: pa.array(np.where(steps.ops[steps.ends] == SET, DELETE, INSERT).astype(np.int8))}
+        for name in contested.piece.rows.column_names:
+            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
+                folded[name] = self._apply(name, contested.column(name), steps)
+        return folded
+
+    def _removes(self, contested: Contested) -> Mask:
+        removed: Mask = (contested.kinds == DELETE) & self._remove_on_delete
+        return removed
+
+    def _steps(self, contested: Contested) -> Steps:
         ops = np.where(contested.is_retract, RETRACT, ADD).astype(np.uint8)
         if self._remove_on_delete:
-            ops[contested.kinds == DELETE] = SET
-        steps = Steps(contested.rows, ops, contested.starts)
-        kinds = np.where(ops[contested.ends] == SET, DELETE, INSERT).astype(np.int8)
-        folded = {KIND_COLUMN: pa.array(kinds)}
-        for name in piece.rows.column_names:
-            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
-                folded[name] = self._function(name).apply(contested.column(name), steps)
-        return contested.folded(folded)
+            counts, is_live = contested.lives(self._removes(contested))
+            ops[~counts] = SKIP
+            ops[contested.ends[~is_live]] = SET
+        return Steps(contested.rows, ops, contested.starts)
 
     def _new_function(self, column: str) -> Aggregate:
         made = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)

@@ -14,7 +14,7 @@ import orjson
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
 from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
-from lakelog.paimon.types.checked_values import check_version
+from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
 from lakelog.paimon.types.types import (
     ArrayType,
     AtomicType,
@@ -34,6 +34,8 @@ SCHEMA_VERSION: Final = 3
 DYNAMIC_BUCKET: Final = -1
 """``bucket`` of an append table without buckets, or of a keyed table whose buckets grow."""
 POSTPONE_BUCKET: Final = -2
+PADDED_KEYS: Final = "lakelog.padded-keys"
+"""Option of a table that was made with CHAR columns of fixed length in its keys."""
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
 """Names of columns that lakelog adds to rows; Spark ignores their case."""
@@ -80,22 +82,24 @@ class TableSchema:
     def from_json(data: bytes) -> TableSchema:
         """Reads a schema file. Raises Corrupt, or UnsupportedFeature for an unknown column type or a newer version."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             check_version(found.get("version"), SCHEMA_VERSION, "schema")
-            return TableSchema(
-                id=int(found["id"]),
-                fields=tuple(parse_field(f) for f in found["fields"]),
-                highest_field_id=int(found["highestFieldId"]),
-                partition_keys=tuple(found.get("partitionKeys") or ()),
-                primary_keys=tuple(found.get("primaryKeys") or ()),
-                options=dict(found.get("options") or {}),
-                comment=found.get("comment"),
-                time_millis=int(found.get("timeMillis") or 0),
-                version=int(found.get("version") or 1),
+            return checked(
+                TableSchema(
+                    id=int(found["id"]),
+                    fields=tuple(parse_field(f) for f in found["fields"]),
+                    highest_field_id=int(found["highestFieldId"]),
+                    partition_keys=_names(found.get("partitionKeys")),
+                    primary_keys=_names(found.get("primaryKeys")),
+                    options={key: _option_text(value) for key, value in (found.get("options") or {}).items()},
+                    comment=found.get("comment"),
+                    time_millis=int(found.get("timeMillis") or 0),
+                    version=int(found.get("version") or 1),
+                )
             )
         except UnsupportedFeature:
             raise
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as why:
             raise Corrupt(f"not a schema file: {why!r}") from None
 
     def field(self, name: str) -> DataField:
@@ -140,12 +144,23 @@ class TableSchema:
     def padded_columns(self) -> dict[str, int]:
         """CHAR columns with padded values, and their lengths.
 
-        Key, partition and bucket columns are not padded: other engines write them as they come, and equal rows would
-        get two keys.
+        Key, partition and bucket columns are padded in tables that lakelog made with ``PADDED_KEYS``. In others, they
+        are as they were written, because equal rows would get two keys.
         """
-        exact = {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+        exact = set() if PADDED_KEYS in self.options else self._place_columns
         kinds = ((f.name, f.type) for f in self.fields if f.name not in exact)
         return {name: t.length for name, t in kinds if isinstance(t, AtomicType) and t.root == "CHAR" and t.length}
+
+    @property
+    def _place_columns(self) -> set[str]:
+        """The columns whose values determine where a row is."""
+        return {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+
+    @property
+    def with_padded_keys(self) -> TableSchema:
+        """The schema of a new table, whose CHAR columns are padded, all of them."""
+        roots = [t.root for f in self.fields if f.name in self._place_columns and isinstance(t := f.type, AtomicType)]
+        return replace(self, options={**self.options, PADDED_KEYS: "true"}) if "CHAR" in roots else self
 
     @property
     def is_keyed(self) -> bool:
@@ -187,6 +202,7 @@ def new_schema(
         for i, (name, kind, text) in enumerate(fields)
     )
     schema = TableSchema(0, columns, numbers.highest, partition, primary, kept, comment, time_millis)
+    _check_cases(columns, "")
     if not schema.bucket_keys and schema.num_buckets > 0:
         schema = replace(schema, options={**kept, "bucket-key": ",".join(_whole_row(schema))})
     check_schema(schema)
@@ -249,6 +265,19 @@ class _Numbers:
         return DataField(number, part.name, self.renumber(part.type), part.description)
 
 
+def _names(given: Any) -> tuple[str, ...]:
+    if given is not None and not isinstance(given, list):
+        raise TypeError(f"{given!r} is no list of columns")
+    return tuple(given or ())
+
+
+def _option_text(value: Any) -> Any:
+    """The text of an option; numbers and flags are text for Paimon, too."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
 def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:
     text = kept.pop(option, None)
     if text is not None and given:
@@ -278,6 +307,28 @@ def _check_names(names: Sequence[str]) -> None:
             raise InvalidSchema(f"column name '{name}' is reserved by the file format: choose another")
         if _RESERVED_HERE.fullmatch(name):
             raise InvalidSchema(f"column name '{name}' is reserved by lakelog: choose another")
+
+
+def _check_cases(fields: Sequence[DataField], path: str) -> None:
+    """Raises InvalidSchema for names of siblings that differ by case only: SQL, and rows by name, mean both by one."""
+    seen: dict[str, str] = {}
+    for column in fields:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            raise InvalidSchema(
+                f"columns '{path}{other}' and '{path}{column.name}' differ by case only: rename one of them"
+            )
+        for row in _outer_rows(column.type):
+            _check_cases(row.fields, f"{path}{column.name}.")
+
+
+def _outer_rows(kind: DataType) -> Sequence[RowType]:
+    """The rows in a type that are in no other row."""
+    if isinstance(kind, RowType):
+        return (kind,)
+    if isinstance(kind, ArrayType | MultisetType | VectorType):
+        return _outer_rows(kind.element)
+    return (*_outer_rows(kind.key), *_outer_rows(kind.value)) if isinstance(kind, MapType) else ()
 
 
 def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequence[str]) -> None:

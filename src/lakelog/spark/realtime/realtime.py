@@ -13,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import DatetimeType, StringType, StructField, StructType
 
 from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
@@ -33,20 +34,21 @@ from lakelog.options.log import (
     parse_specific_offsets,
 )
 from lakelog.options.parts import LOG_FORMATS
-from lakelog.options.table import ROWKIND_FIELD
+from lakelog.options.table import MISSING_COLUMNS, ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one_layout
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
-from lakelog.spark.runtime.types import arrow_for_spark, column_of
+from lakelog.spark.runtime.types import arrow_for_spark, checks_casts, column_of, columns_of, quoted, with_times
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.log.partitions import partitioned_schema
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan, retraction_refused
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.tail.normalizer import normalizes
 
 _CHANGE: Final = "change"
@@ -214,7 +216,9 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     one). Raises InvalidSchema for columns that do not fit; an invalid value fails the query.
     """
     schema = table.schema
-    check_columns(arrow_for_spark(frame.schema), schema, table.name)
+    check_columns(
+        with_times(arrow_for_spark(frame.schema), schema), schema, table.name, table.options.need(MISSING_COLUMNS)
+    )
     target = arrow_schema(schema.fields)
     given = {field.name: _value(frame, field, table) for field in target}
     typed = frame.select(*(c.alias(n) for n, c in given.items()), _removes(frame, table).alias(ROW_KIND_COLUMN))
@@ -247,19 +251,35 @@ def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_tim
 
 
 def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
-    """A column of the table from the frame: cast, NULL replaced by its default, or refused if NOT NULL."""
+    """A column of the table from the frame: cast, its default if it is missing, or refused if NOT NULL."""
     kind = spark_type(field.type)
-    given = column_of(field.name) if field.name in frame.columns else sf.lit(None)
-    column = cast(given, frame.schema[field.name].dataType, kind) if field.name in frame.columns else given.cast(kind)
     default = default_scalar(table.schema.field(field.name))
-    if default is not None:
+    given = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
+    if given is not None:
+        column = _typed(frame, given, field.name, kind, table)
+    elif default is not None:
         value = default.cast(pa.int32()) if pa.types.is_time(field.type) else default
         is_moment = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
-        column = sf.coalesce(column, sf.lit(str(value) if is_moment else value.as_py()).cast(kind))
+        column = sf.lit(str(value) if is_moment else value.as_py()).cast(kind)
+    else:
+        column = sf.lit(None).cast(kind)
+    if (width := table.schema.padded_columns.get(field.name)) is not None:
+        column = sf.when(sf.length(column) < width, sf.rpad(column, width, " ")).otherwise(column)
     if not field.nullable:
         wrong = f"NULL in column '{field.name}' of table {table.name}, which is NOT NULL: filter the row out"
         column = sf.coalesce(column, sf.raise_error(sf.lit(wrong)).cast(kind))
     return column
+
+
+def _typed(frame: DataFrame, given: str, name: str, kind: SparkType, table: DynamicTable) -> Column:
+    """A column of the frame in the type of a column of the table; fields of structs by name."""
+    have, want = frame.schema[given].dataType, table.schema.field(name).type
+    is_checked = checks_casts(frame.sparkSession)
+    if have == kind or isinstance(have, DatetimeType) or (is_checked and not has_struct(want)):
+        return cast(column_of(given), have, kind)
+    ((_, found),) = columns_of(frame.select(column_of(given)).schema, allow_null=True)
+    text = cast_text(quoted(given), found, want, FieldMatch.NAME, name, table.name, not is_checked)
+    return sf.expr(text).cast(kind)
 
 
 def _removes(frame: DataFrame, table: DynamicTable) -> Column:
@@ -268,7 +288,7 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
     if name not in frame.columns:
         return sf.lit(False)
     kind = column_of(name)
-    takes = bool(table.schema.primary_keys) and engine_of(table.schema).takes_retractions
+    takes = bool(table.schema.primary_keys) and engine_of(table.schema).retraction_fault(DELETE) is None
     wrong = sf.concat(
         sf.lit(f"table {table.name} does not take rows with '{name}' = "), sf.coalesce(kind, sf.lit("NULL"))
     )

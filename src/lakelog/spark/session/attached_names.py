@@ -370,7 +370,11 @@ def _run(text: str) -> Callable[..., Any]:
     return method
 
 
-_WRITES: Final = {"insertInto": _insert_into, "saveAsTable": _save_as_table, "mode": _mode}
+_WRITES: Final[Mapping[str, Callable[..., Any]]] = {
+    "insertInto": _insert_into,
+    "saveAsTable": _save_as_table,
+    "mode": _mode,
+}
 _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable[..., Any]]]]] = (
     (DataFrameReader, lambda reader: reader._spark, {"table": _read_table}),
     (DataStreamReader, lambda reader: reader._spark, {"table": _read_stream}),

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.errors import InvalidSchema
-from lakelog.paimon.types.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, VectorType
+from lakelog.paimon.types.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
 from lakelog.sql.syntax.type_parser import type_text
 
@@ -28,12 +38,14 @@ class FieldMatch(enum.Enum):
 class _Caster:
     match: FieldMatch
     table: str
+    checked: bool
 
     def text(
         self, value: str, have: DataType, want: DataType, path: str, depth: int = 0, now: str | None = None
     ) -> str:
         """The cast of a value; Spark evaluates ``value`` once. Fields that it lacks are those of ``now``, or NULL."""
-        if not self._reorders(have, want, path):
+        differs = self.checked and have.with_nullable(True) != want.with_nullable(True)
+        if not differs and not self._reorders(have, want, path):
             return f"CAST(({value}) AS {spark_text(want)})"
         item = f"_lakelog_x{depth}"
         if isinstance(have, ArrayType) and isinstance(want, ArrayType):
@@ -42,12 +54,11 @@ class _Caster:
             key = self.text(f"{item}.key", have.key, want.key, path, depth + 1)
             found = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
             return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
-        assert isinstance(have, RowType) and isinstance(want, RowType)
-        given = {field.name.lower(): field for field in have.fields}
+        if not isinstance(have, RowType) or not isinstance(want, RowType) or not self._fits(have, want):
+            return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
-        for field in want.fields:
+        for own, field in zip(self._sources(have, want), want.fields, strict=True):
             old = None if now is None else f"{now}.{quoted_name(field.name)}"
-            own = given.get(field.name.lower())
             if own is None:
                 missing = old or f"CAST(NULL AS {spark_text(field.type)})"
                 parts.append(f"{quoted_text(field.name)}, {missing}")
@@ -57,6 +68,22 @@ class _Caster:
             parts.append(f"{quoted_text(field.name)}, {cast}")
         struct = f"if({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
+
+    def _fits(self, have: RowType, want: RowType) -> bool:
+        """True if each field of a struct has a place in the wanted one."""
+        if self.match is FieldMatch.EVOLVED:
+            return {f.name.lower() for f in have.fields} <= {f.name.lower() for f in want.fields}
+        return len(have.fields) == len(want.fields)
+
+    def _sources(self, have: RowType, want: RowType) -> Sequence[DataField | None]:
+        """The field of a struct for each wanted one; None for one that it lacks."""
+        by_name = {field.name.lower(): field for field in have.fields}
+        names = [field.name.lower() for field in want.fields]
+        if self.match is FieldMatch.EVOLVED:
+            return [by_name.get(name) for name in names]
+        if self.match is FieldMatch.POSITION or set(by_name) != set(names):
+            return have.fields
+        return [by_name[name] for name in names]
 
     def _reorders(self, have: DataType, want: DataType, path: str) -> bool:
         """True if a struct inside has its fields by name, in another order. Raises InvalidSchema."""
@@ -85,14 +112,36 @@ class _Caster:
 
 
 def cast_text(
-    value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str, now: str | None = None
+    value: str,
+    have: DataType,
+    want: DataType,
+    match: FieldMatch,
+    column: str,
+    table: str,
+    checked: bool = False,
+    now: str | None = None,
 ) -> str:
-    """A value of type ``have`` as the type of a column, in Spark SQL.
+    """A value of type ``have`` as the type of a column, in Spark SQL; ``checked`` as the field of ``cast_sql``.
 
     With EVOLVED, fields that the value lacks come from ``now``, the column's own value, or are NULL without it. Raises
     InvalidSchema for structs with other fields, if they are matched by name.
     """
-    return _Caster(match, table).text(value, have, want, column, now=now)
+    return _Caster(match, table, checked).text(value, have, want, column, now=now)
+
+
+def cast_sql(value: str, kind: str, checked: str | None) -> str:
+    """The cast of a value without parts. Spark evaluates ``value`` once.
+
+    A value that does not fit is an error with the name ``checked``. None is for sessions with
+    ``spark.sql.ansi.enabled``, in which any cast is checked; in others it wraps numbers, and makes NULL of texts.
+    """
+    if checked is None:
+        return f"CAST(({value}) AS {kind})"
+    item = "_lakelog_v"
+    found = f"try_cast({item} AS {kind})"
+    wrong = f"concat({quoted_text(f'{checked} is {kind}, which has no value ')}, CAST({item} AS STRING))"
+    one = f"if({item} IS NOT NULL AND {found} IS NULL, CAST(raise_error({wrong}) AS {kind}), {found})"
+    return f"element_at(transform(array({value}), {item} -> {one}), 1)"
 
 
 def spark_text(kind: DataType) -> str:

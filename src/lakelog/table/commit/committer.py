@@ -34,7 +34,7 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, WriterState, newest_state
 from lakelog.table.model.registrations import BATCH, STREAM
 from lakelog.table.model.single_writer import StreamingRun, check_alone
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.staging.backfill import note_catch_up
 from lakelog.table.staging.late_retractions import late_keys
 
@@ -148,7 +148,7 @@ class Committer:
             self.table.check_identity()
             record, is_made = self.table.decided.decide(wanted, self.tip)
             self.tip = max(self.tip, record.number)
-            sealed = self._sealed()
+            sealed = self._sealed(record)
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
                 if not is_ended and record.digest == sealed.digest_of(epoch):
@@ -286,9 +286,16 @@ class Committer:
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
 
-    def _sealed(self) -> WriterState | None:
-        self.state = newest_state(self.table.store)[1]
-        return self.state.writers.get(self.writer)
+    def _sealed(self, record: EpochRecord | None = None) -> WriterState | None:
+        """The writer's sealed state, or for a record of a forgotten writer that of the snapshot that has its epoch."""
+        snapshot, self.state = newest_state(self.table.store)
+        known = self.state.writers.get(self.writer)
+        if known is not None or record is None:
+            return known
+        try:
+            return sealed_elsewhere(self.table, snapshot, record)
+        except NotFound:  # another process has sealed and forgotten it, and the snapshot has expired
+            return WriterState(record.epoch, {}, record.time_ms, once=True, digest=record.digest)
 
     def _position(self, epoch: int) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
@@ -356,7 +363,8 @@ class Committer:
                     continue
             healed[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()), judged)
         before = -1 if known is None else known.decided
-        self._known = HealedPosition.after(record.epoch, healed, decided=max(before, *accepted))
+        corrected = judged.corrected or (self._known is not None and self._known.corrected)
+        self._known = HealedPosition.after(record.epoch, healed, max(before, *accepted), corrected)
 
     def _starts(self, record: EpochRecord, known: HealedPosition | None) -> dict[int, int]:
         """The start of healing per bucket, the highest known offset below which all earlier epochs are verified.

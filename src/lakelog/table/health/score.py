@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.io.quantities import counted, format_duration
-from lakelog.options.log import COMMIT_INTERVAL
+from lakelog.io.quantities import counted, format_bytes, format_duration
+from lakelog.options.log import COMMIT_INTERVAL, EMIT_MODE, READ_MODE
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
@@ -21,6 +21,7 @@ _LEAST_LATE_MS = 10_000
 _WITH_FINDINGS = 20
 _ENDED_MS = 2 * 24 * 3_600_000
 """Age of the end of an ingest from which on its slot is taken for forgotten."""
+_FREE_SPACE = "free space on the disk: expire snapshots, shorten 'log-store.retention', or move other files away"
 _AT_RISK = ("unreserved", "lost")
 """States of a slot whose WAL the server may remove, or has removed."""
 DEAD_WRITER: Final = "dead-writer"
@@ -31,14 +32,18 @@ DEAD_RUN: Final = "dead-run"
 REJECTED_ROWS: Final = "rejected-rows"
 INGEST_STOPPED: Final = "ingest-stopped"
 SLOT_AT_RISK: Final = "slot-at-risk"
+ONLY_IN_LOG: Final = "only-in-log"
+LOW_SPACE: Final = "low-space"
 FINDINGS: Final = (
     UNREADABLE,
     STORES_DIFFER,
+    LOW_SPACE,
     DEAD_WRITER,
     LOG_UNREACHABLE,
     SLOT_AT_RISK,
     INGEST_STOPPED,
     DEAD_RUN,
+    ONLY_IN_LOG,
     REJECTED_ROWS,
 )
 """Every kind, the worst first."""
@@ -97,10 +102,11 @@ def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
     if log.trouble:
         return _part("freshness", 0.0, _FRESHNESS, "unknown: the log cannot be read")
     if log.waiting_ms is None:
-        return _part("freshness", 1.0, _FRESHNESS, "all committed rows of the log are in files")
+        rest = f"; {counted(log.log_only, 'row')} will be in no file" if log.log_only else ""
+        return _part("freshness", 1.0, _FRESHNESS, f"no row of the log waits for the files{rest}")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the oldest row not in files is {format_duration(age)} old; up to {format_duration(late)} is normal"
+    why = f"the oldest row that waits for files is {format_duration(age)} old; up to {format_duration(late)} is normal"
     return _part("freshness", _linear_share(age, late, 10 * late), _FRESHNESS, why)
 
 
@@ -136,18 +142,16 @@ def _part(name: str, share: float, of: int, why: str) -> ScorePart:
 class Finding:
     """One sentence, and the command that inspects or fixes it. ``kind`` is one of ``FINDINGS``.
 
-    ``action`` is the kind of maintenance that fixes it, empty if none does.
+    ``action`` is the kind of maintenance that fixes it, empty if none does. ``is_warning`` marks what does not limit
+    the score, because the table does what its options say: rejected rows, rows that only the log has, a disk that is
+    not full yet.
     """
 
     kind: str
     reason: str
     what_to_do: str
     action: str = ""
-
-    @property
-    def caps_score(self) -> bool:
-        """True if it limits the score. Rejected rows do not: the table does what its options say."""
-        return self.kind != REJECTED_ROWS
+    is_warning: bool = False
 
 
 def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
@@ -161,7 +165,12 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
-        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name)))
+        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
+    space = stats.space
+    if space is not None and space.is_low:
+        what = "writes fail" if space.is_full else "compactions write new files before they delete old ones"
+        reason = f"the disk of the table has {format_bytes(space.free)} of free space: {what}"
+        found.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 
@@ -197,7 +206,7 @@ def unreadable(name: str, why: str) -> Finding:
 
 def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
     if log.trouble:
-        yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", "lakelog doctor --only tables")
+        yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", shell_command("log", name))
     dead = sum(writer.is_gone for writer in log.writers)
     if dead:
         reason = f"{counted(dead, 'dead writer')} left an unfinished write in the log"
@@ -206,6 +215,15 @@ def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
     if lost:
         reason = f"{counted(lost, 'record')} expired from the log before a snapshot had them"
         yield Finding(STORES_DIFFER, reason, shell_command("log", name))
+    if log.log_only:
+        reason = (
+            f"{counted(log.log_only, 'row')} are only in the log, as '{EMIT_MODE.key}' = 'log' says: no file will have "
+            f"them, and {log.log_only_kept}"
+        )
+        to_do = (
+            f"read them with '{READ_MODE.key}' = 'union'; for rows in both stores write with '{EMIT_MODE.key}' = 'auto'"
+        )
+        yield Finding(ONLY_IN_LOG, reason, to_do, is_warning=True)
     ahead = [bucket for bucket in log.buckets if bucket.applied > bucket.end]
     if ahead:
         one = ahead[0]

@@ -44,7 +44,9 @@ class _RenewedLease:
         if not self.table.registered.is_registered(self.writer):
             self.is_lost = True
             return False
-        self.table.registered.write_lease(self.writer, Lease(self.kind, now + self.timeout_ms))
+        self.table.registered.write_lease(
+            self.writer, Lease(self.kind, now + self.timeout_ms, timeout_ms=self.timeout_ms)
+        )
         self.renewed_ms = now
         return True
 
@@ -91,6 +93,16 @@ def drop_lease(table: DynamicTable, writer: str) -> None:
     """Stops renewing the lease, because the writer has closed or continues in another process."""
     with _LOCK:
         _RENEWED.pop(_key(table, writer), None)
+
+
+def abandon_lease(table: DynamicTable, writer: str) -> None:
+    """Stops renewing the lease of a writer that nobody can close any more, so that another process takes it over.
+
+    The interpreter calls it at any moment, also in a thread that holds the lock. So it takes none, and changes no dict.
+    """
+    entry = _RENEWED.get(_key(table, writer))
+    if entry is not None:
+        entry.active, entry.used_ms = 0, 0
 
 
 def begin_use(table: DynamicTable, writer: str) -> None:
