@@ -189,6 +189,9 @@ class ScribeOfSpark:
 
     zone = None
 
+    def checks_casts(self) -> bool:
+        return True
+
     def __init__(self, events: list[str]) -> None:
         self.events = events
 
