@@ -238,7 +238,63 @@ def test_an_aggregate_of_aggregates_is_refused(lake) -> None:
     Source(lake, 0)
     make(lake)
     changes = lake.read_stream("db.c", options={"read.mode": "log"})
-    twice = changes.groupBy("id", "k").count().groupBy("k").agg(sf.sum("count").alias("n"))
+    sign = sf.when(sf.col("_row_kind").isin("+I", "+U"), 1).otherwise(-1)
+    twice = changes.groupBy("id", "k").agg(sf.sum(sign).alias("n")).groupBy("k").agg(sf.sum("n").alias("n"))
     with pytest.raises(InvalidRequest, match="leave out what Spark cannot update"):
         lake.write_stream(twice, "db.agg")
     assert not lake.spark.streams.active
+
+
+VIEWS = {
+    "temporary view": "create temporary view seen as select * from {log}",
+    "global view": "create global temporary view seen as select id, v, k from {log}",
+    "view of a view": "create temporary view one as select * from {log}; create temporary view seen as table one",
+    "view with a kind": "create temporary view seen as select id, k, v, _row_kind from {log}",
+    "view of an aggregate": "create temporary view one as select * from {log}; "
+    "create temporary view seen as select id, sum(v) as v, 1 as k from one group by id",
+}
+COUNTS = (
+    "select count(*) from {}",
+    "select distinct k from {}",
+    "select k, max(v) from {} group by k",
+    "with c as (select id from {}) select sum(id) from c",
+    "select count(*) from (select * from {} where v > 1)",
+)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_of_changes_counts_retractions_as_rows(lake, view) -> None:
+    Source(lake, 0).change()
+    make(lake)
+    lake.sql(VIEWS[view].format(log=LOG))
+    name = "global_temp.seen" if view == "global view" else "seen"
+    try:
+        for count in COUNTS:
+            with pytest.raises(UnsupportedFeature, match="over the changes of table db.c would count retractions"):
+                lake.sql(count.format(name))
+        with pytest.raises(UnsupportedFeature, match="would count retractions"):
+            lake.sql(f"insert into db.agg select k, count(*), sum(v) from {name} group by k")
+        if view != "view of an aggregate":
+            assert lake.sql(f"select id from {name} where v > 1").isStreaming
+    finally:
+        lake.sql("drop view if exists seen; drop view if exists one; drop view if exists global_temp.seen")
+
+
+def test_frames_of_changes_are_refused_where_they_count_retractions(lake) -> None:
+    Source(lake, 0).change()
+    make(lake)
+    for options in ({"read.mode": "log"}, {}):
+        changes = lake.read_stream("db.c", options=options)
+        changes.createOrReplaceTempView("seen")
+        with pytest.raises(UnsupportedFeature, match="would count retractions"):
+            lake.sql("select count(*) from seen")
+        with pytest.raises(UnsupportedFeature, match="would count retractions"):
+            lake.write_stream(changes.groupBy("k").agg(sf.count("*").alias("n")), "db.agg")
+        signed = "select sum(case when _row_kind in ('+I', '+U') then v else -v end) from seen"
+        assert lake.sql(signed).isStreaming
+    inserts = {"read.mode": "log", "log.consumer.changelog.modes": "append-only"}
+    lake.read_stream("db.c", options=inserts).createOrReplaceTempView("seen")
+    assert lake.sql("select count(*) from seen").isStreaming
+    lake.sql("create temporary view made as select count(*) n, sum(v) s from " + LOG)
+    assert lake.sql("select * from made").isStreaming
+    lake.sql("drop view seen; drop view made")

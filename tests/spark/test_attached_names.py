@@ -56,7 +56,10 @@ def test_frames_are_written_by_the_name(lake: Lake, spark: SparkSession) -> None
     frame.write.saveAsTable("db.new", format="lakelog", mode="error", partitionBy="name")
     frame.write.saveAsTable("db.new", mode="append")
     frame.write.saveAsTable("db.new", mode="ignore")
-    assert rows(spark.table("db.new")) == [(3, "c"), (3, "c")]
+    frame.write.format("lakelog").mode("append").saveAsTable("db.new")
+    with pytest.raises(AlreadyExists):
+        frame.write.format("lakelog").saveAsTable("db.new")
+    assert rows(spark.table("db.new")) == [(3, "c")] * 3
     assert lake.table("db.new").definition.partition_keys == ("name",)
     frame.writeTo("db.made").using("lakelog").partitionedBy("name").tableProperty("file.format", "orc").create()
     assert lake.table("db.made").options["file.format"] == "orc"
@@ -64,6 +67,26 @@ def test_frames_are_written_by_the_name(lake: Lake, spark: SparkSession) -> None
         frame.writeTo("db.made").create()
     frame.writeTo("db.made").createOrReplace()
     assert rows(spark.table("db.made")) == [(3, "c")]
+
+
+def test_a_batch_of_a_stream_is_merged_in_its_own_session(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 1, "name": "A"}\n{"id": 3, "name": "c"}\n')
+    counts = []
+
+    def merge(batch: DataFrame, number: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        batch.sparkSession.sql(
+            "merge into db.t t using batch s on t.id = s.id "
+            "when matched then update set * when not matched then insert *"
+        )
+        counts.append(batch.sparkSession.table("db.t").count())
+
+    stream = spark.readStream.schema("id bigint, name string").json(str(tmp_path / "in")).writeStream
+    query = stream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "c"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert counts == [3]
+    assert rows(spark.table("db.t")) == [(1, "A"), (2, "b"), (3, "c")]
 
 
 def test_what_has_no_equivalent_says_what_to_write(lake: Lake, spark: SparkSession) -> None:

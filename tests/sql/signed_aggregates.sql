@@ -117,3 +117,31 @@ select id from other.p /*+ OPTIONS('read.mode'='log') */ where id in (select max
 -->   select id from v1 AS `p`  where id in (select max(id) from v2 AS `t`)
 -->   v1 = other.p [id] read.mode=log
 -->   v2 = db.t [id]
+
+--# IN asks for rows, not for changes
+select id from db.t where id in (select id from other.p /*+ OPTIONS('read.mode'='log') */)
+--> UnsupportedStatement:
+-->   line 1, column 49: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   select id from db.t where id in (select id from other.p /*+ OPTIONS('read.mode'='log') */)
+-->                                                   ^
+
+--# EXISTS
+select id from db.t where not exists (select 1 from other.p /*+ OPTIONS('read.mode'='log') */ p where p.id = t.id and _row_kind = '+I')
+--> UnsupportedStatement:
+-->   line 1, column 53: EXISTS asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   select id from db.t where not exists (select 1 from other.p /*+ OPTIONS('read.mode'='log') */ p where p.id = t.id and _row_kind = '+I')
+-->                                                       ^
+
+--# a common table expression that IN asks
+with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select id from db.t where id in (select id from c)
+--> UnsupportedStatement:
+-->   line 1, column 27: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select id from db.t where id in (select id from c)
+-->                             ^
+
+--# a scalar subquery
+select id, (select max(id) from other.p /*+ OPTIONS('read.mode'='log') */) from db.t
+--> UnsupportedStatement:
+-->   line 1, column 33: max over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   select id, (select max(id) from other.p /*+ OPTIONS('read.mode'='log') */) from db.t
+-->                                   ^

@@ -187,6 +187,11 @@ class SparkRefused(Exception):
 class ScribeOfSpark:
     """An engine that writes down what it is asked for. It refuses text with the word SPARK_REFUSES."""
 
+    zone = None
+
+    def checks_casts(self) -> bool:
+        return True
+
     def __init__(self, events: list[str]) -> None:
         self.events = events
 

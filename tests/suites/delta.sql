@@ -471,3 +471,49 @@ select s from t where s = "it's"
 --> it's
 select length(s) from t where s like 'na%'
 --> 7
+
+--# merge with schema evolution: a struct that gains, lacks and reorders fields
+create table t (id int, s struct<a: int, b: int>);
+insert into t values (1, struct(1, 10)), (2, struct(2, 20));
+merge with schema evolution into t using (select * from values (1, named_struct('c', 'x', 'a', 5)), (3, named_struct('c', 'y', 'a', 6)) as v(id, s)) u on t.id = u.id
+when matched then update set * when not matched then insert *;
+select id, s.a, s.b, s.c from t
+--> 1 | 5 | 10 | x
+--> 2 | 2 | 20 | null
+--> 3 | 6 | null | y
+
+--# merge with schema evolution: a struct that is set by name has NULL where its new value lacks a field
+create table t (id int, s struct<a: int, b: int>);
+insert into t values (1, struct(1, 10)), (2, struct(2, 20));
+merge with schema evolution into t using (select 1 as id, named_struct('a', 5) as s) u on t.id = u.id when matched then update set s = u.s;
+select id, s.a, s.b from t
+--> 1 | 5 | null
+--> 2 | 2 | 20
+
+--# merge with schema evolution: structs in arrays and in maps
+create table t (id int, l array<struct<a: int, b: int>>, m map<string, struct<a: int>>);
+insert into t values (1, array(struct(1, 10)), map('k', struct(1)));
+merge with schema evolution into t using (select * from values
+ (1, array(named_struct('c', 'x', 'a', 5), null), map('k', named_struct('b', 2, 'a', 3))),
+ (2, array(named_struct('c', 'y', 'a', 7)), cast(null as map<string, struct<b: int, a: int>>)) as v(id, l, m)) u on t.id = u.id
+when matched then update set * when not matched then insert *;
+select id, l[0].a, l[0].b, l[0].c, get(l, 1), m['k'].a, m['k'].b from t
+--> 1 | 5 | null | x | null | 3 | 2
+--> 2 | 7 | null | y | null | null | null
+
+--# merge with schema evolution: a struct in a struct, and one that is NULL
+create table t (id int, s struct<x: struct<a: int, b: int>, y: int>);
+insert into t values (1, struct(struct(1, 2), 3)), (2, struct(struct(4, 5), 6));
+merge with schema evolution into t using (select * from values (1, named_struct('x', named_struct('b', 20, 'c', 30))), (2, null) as v(id, s)) u on t.id = u.id
+when matched then update set *;
+select id, s.x.a, s.x.b, s.x.c, s.y from t
+--> 1 | 1 | 20 | 30 | 3
+--> 2 | null | null | null | null
+
+--# insert with schema evolution: a struct that gains and lacks fields
+create table t (id int, s struct<a: int, b: int>);
+insert into t values (1, struct(1, 10));
+insert with schema evolution into t by name select named_struct('c', 'x', 'a', 2) as s, 2 as id;
+select id, s.a, s.b, s.c from t
+--> 1 | 1 | 10 | null
+--> 2 | 2 | null | x

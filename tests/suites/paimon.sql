@@ -641,3 +641,37 @@ create table t (id int) tblproperties ('source.split.target-size' = '1 mb', 'tag
 insert into t values (1);
 select * from t
 --> 1
+
+--# incremental functions
+create table t (id int, v string);
+insert into t values (1, 'a');
+insert into t values (2, 'b');
+insert into t values (3, 'c');
+select id, v from paimon_incremental_query('t', 1, 3) order by id
+--> 2 | b
+--> 3 | c
+select count(*) from paimon_incremental_query('t', '1', '2') x where x.id = 2
+--> 1
+select count(*) from paimon_incremental_between_timestamp('t', '2000-01-01 00:00:00', '2100-01-01 00:00:00')
+--> 3
+
+--# a partition is dropped by a part of the keys
+create table t (id int, a string, b int) partitioned by (a, b);
+insert into t values (1, 'x', 1), (2, 'x', 2), (3, 'y', 1);
+alter table t drop partition (a = 'x');
+select id from t
+--> 3
+alter table t drop partition (a = 'x')
+--! no partition
+
+--# a timestamp partition is named by a literal and by its text
+create table t (id int, d timestamp_ntz, e timestamp) partitioned by (d, e);
+insert into t partition (d = timestamp_ntz'2024-01-01 00:00:00', e = timestamp'2024-01-01 12:00:00') values (1);
+insert into t values (2, timestamp_ntz'2024-01-02 00:00:00', timestamp'2024-01-01 12:00:00');
+insert overwrite t partition (d = '2024-01-02 00:00:00.000000', e = '2024-01-01 12:00:00.000000') values (3);
+select id, e = timestamp'2024-01-01 12:00:00' from t order by id
+--> 1 | true
+--> 3 | true
+alter table t drop partition (e = timestamp'2024-01-01 12:00:00');
+select count(*) from t
+--> 0

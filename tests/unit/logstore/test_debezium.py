@@ -252,3 +252,67 @@ def test_a_first_record_of_null_does_not_end_the_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "corrupt\n"), done.stderr
+
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("Name", pa.string()),
+        ("price", pa.decimal128(38, 2)),
+        ("s", pa.struct([("id", pa.int64()), ("tags", pa.list_(pa.struct([("k", pa.string())])))])),
+        ("m", pa.map_(pa.string(), pa.struct([("v", pa.int32())]))),
+    ]
+)
+NESTED_ROW = {
+    "id": 1, "Name": 'the "ID": of', "price": Decimal("123456789012345678901234567890.12"),
+    "s": {"id": 7, "tags": [{"k": "x"}, None]}, "m": [("ID", {"v": 3})],
+}  # fmt: skip
+NESTED_JSON = (
+    '{"%s":1,"%s":"the \\"ID\\": of","%s":"123456789012345678901234567890.12",'
+    '"%s":{"%s":7,"%s":[{"%s":"x"},null]},"%s":{"ID":{"%s":3}}}'
+)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("id", "Name", "price", "s", "id", "tags", "k", "m", "v"),
+        ("ID", "NAME", "PRICE", "S", "ID", "TAGS", "K", "M", "V"),
+        ("id", "name", "price", "s", "Id", "tags", "K", "m", "V"),
+        ("ID", "Name", "price", "S", "id", "tags", "k", "m", "v"),
+    ],
+)
+@pytest.mark.parametrize(
+    "envelope", ['{"op":"c","before":null,"after":%s}', '{"schema":null,"payload":{"op":"d","before": %s }}']
+)
+def test_fields_are_found_without_regard_to_case(names: tuple[str, ...], envelope: str) -> None:
+    record = (envelope % (NESTED_JSON % names)).encode()
+    exact = (
+        '{"op":"c","after":' + NESTED_JSON % ("id", "Name", "price", "s", "id", "tags", "k", "m", "v") + "}"
+    ).encode()
+    for values in ([record], [exact, record]):
+        rows = FORM.decode(pa.array(values, pa.large_binary()), NESTED).to_pylist()
+        assert [{k: v for k, v in row.items() if k != "_row_kind"} for row in rows] == [NESTED_ROW] * len(values)
+
+
+def test_a_schema_of_a_connector_is_read_without_regard_to_case() -> None:
+    fields = [{"field": "ID", "type": "int64"}, {"field": "DAY", "type": "int32", "name": "io.debezium.time.Date"}]
+    images = [{"field": name, "type": "struct", "fields": fields} for name in ("before", "after")]
+    value = {"schema": {"fields": images}, "payload": {"op": "c", "before": None, "after": {"ID": 5, "DAY": 1}}}
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32())])
+    for text in (json.dumps(value, separators=(",", ":")), json.dumps(value)):
+        (row,) = FORM.decode(pa.array([text.encode()], pa.large_binary()), schema).to_pylist()
+        assert row == {"id": 5, "day": dt.date(1970, 1, 2), "_row_kind": "+I"}
+
+
+def test_the_exact_name_wins_and_two_other_spellings_are_refused() -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+
+    def row(text: str) -> dict[str, Any]:
+        values = pa.array([f'{{"op":"c","after":{text}}}'.encode()], pa.large_binary())
+        return FORM.decode(values, schema).to_pylist()[0]
+
+    assert row('{"ID":1,"id":2,"V":"x"}') == {"id": 2, "v": "x", "_row_kind": "+I"}
+    assert row('{"id":1,"other":"V"}') == {"id": 1, "v": None, "_row_kind": "+I"}
+    with pytest.raises(Corrupt, match="'Id' and 'ID' of a row are both column 'id'"):
+        row('{"Id":1,"ID":2}')

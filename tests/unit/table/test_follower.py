@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +113,39 @@ def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp
     ]
     assert followed(table) == [1]
     assert content(table.logical) == {7: "plain"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ([(None, {"ID": 1, "V": "a", "N": "1.50"})], [(1, "a", "1.50")]),
+        ([(None, {"id": 1, "v": "a", "n": "1.50"}), ({"id": 1}, None)], []),
+        ([(None, {"ID": 1, "V": "a", "N": "1.50"}), ({"ID": 1}, None)], []),
+        ([({"id": 1}, {"id": 1, "v": "b", "n": "2.50"})], [(1, "b", "2.50")]),
+        ([(None, {"id": 2, "v": "a", "n": "1.50"}), ({"id": 1}, None)], [(2, "a", "1.50")]),
+    ],
+)
+def test_rows_of_a_connector_are_read_by_every_reader(tmp_path, changes, left) -> None:
+    """Names in capitals, and old images of the key alone in a table with columns that are NOT NULL."""
+    lake = connect(tmp_path)
+    lake.sql(
+        "create table t (id bigint, v string not null, n decimal(5,2) not null, primary key (id)) with ("
+        "'bucket' = '1', 'log-store.enabled' = 'true', 'log-store.data-format' = 'debezium-json')"
+    )
+    table = lake.table("t")
+    assert list(table.follow("latest")) == []
+    ops = {(False, True): "c", (True, False): "d", (True, True): "u"}
+    texts = [json.dumps({"before": b, "after": a, "op": ops[bool(b), bool(a)]}).encode() for b, a in changes]
+    append_foreign(table.logical.log, 0, [PlainRecord(n, 0, b"{}", text) for n, text in enumerate(texts)])
+    union = {"read.mode": "union"}
+    kinds = [row["_row_kind"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
+    assert kinds == [kind for b, a in changes for kind in (["-U", "+U"] if b and a else ["-D"] if b else ["+I"])]
+    want = [(key, text, Decimal(number)) for key, text, number in left]
+    assert table.scan(options=union).to_polars().rows() == want
+    list(table.follow("latest"))
+    for _ in range(2):
+        assert table.scan().to_polars().rows() == want == table.scan(options=union).to_polars().rows()
+        table.compact()
 
 
 @pytest.mark.parametrize("bad", ["fail", "keep"])

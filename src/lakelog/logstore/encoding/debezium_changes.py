@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from lakelog.errors import Corrupt
 from lakelog.logstore.encoding.connect_columns import Encodings, Meaning, converted, from_objects, json_type
 from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, read_lines, read_type
+from lakelog.logstore.encoding.names_by_case import in_own_spelling, of_name
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 _OPS: Final = pa.array(["c", "u", "d", "r", "m"])
@@ -62,6 +63,18 @@ def read_changes(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Enco
     if not len(values):
         nothing = pa.nulls(0, pa.struct(list(schema)))
         return Changes(nothing, nothing, np.zeros(0, np.int8))
+    found = _read_all(values, schema, encodings)
+    renamed = in_own_spelling(values, schema) if _has_null(found.before) or _has_null(found.after) else None
+    return found if renamed is None else _read_all(renamed, schema, encodings)
+
+
+def _has_null(images: pa.StructArray) -> bool:
+    """Whether a column may be NULL in an image; a nested one always may."""
+    parts = [images.field(at) for at in range(images.type.num_fields)]
+    return any(pa.types.is_nested(part.type) or part.null_count > images.null_count for part in parts)
+
+
+def _read_all(values: pa.LargeBinaryArray, schema: pa.Schema, encodings: Encodings) -> Changes:
     if not (values[0].as_py().startswith(_START)) and not _has_bytes(schema, encodings):
         own = _own(values, schema)
         if own is not None:
@@ -196,7 +209,7 @@ def _canonical(value: bytes) -> bytes:
 
 def _read(group: _Group, schema: pa.Schema, encodings: Encodings) -> Changes:
     meanings = [
-        encodings.meaning(f.type) if group.fields is None else group.fields.get(f.name, Meaning()) for f in schema
+        encodings.meaning(f.type) if group.fields is None else of_name(group.fields, f.name, Meaning()) for f in schema
     ]
     kinds = [json_type(f.type, meaning) for f, meaning in zip(schema, meanings, strict=True)]
     if group.is_empty:

@@ -49,7 +49,7 @@ def _filled(column: pa.Array, kind: pa.DataType) -> pa.Array:
         parts = [_filled(column.field(i), field.type) for i, field in enumerate(kind)]
         if mask is not None:
             parts = [
-                part if field.nullable or not part.null_count else _with_empty(part, mask)
+                part if field.nullable or not part.null_count else with_empty(part, mask)
                 for part, field in zip(parts, kind, strict=True)
             ]
         fields = [field.with_type(part.type) for field, part in zip(kind, parts, strict=True)]
@@ -68,7 +68,8 @@ def _filled(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _with_empty(part: pa.Array, mask: pa.Array) -> pa.Array:
+def with_empty(part: pa.Array, mask: pa.Array) -> pa.Array:
+    """The column with an empty value in place of NULL where ``mask`` is true."""
     # Arrow's own value of a NOT NULL part under a NULL
     empty = pa.array([None], pa.struct([pa.field("", part.type, False)])).field(0)
     under = pc.and_(mask, part.is_null()).to_numpy(zero_copy_only=False)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -28,6 +28,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.open_tables import OpensTables
+from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
@@ -46,6 +47,7 @@ from lakelog.spark.write.update_stream import start_update
 from lakelog.sql.dml.row_changes import text_of, with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
@@ -88,7 +90,7 @@ class SparkEngine:
 
     def update_catalogs(self) -> None:
         """Updates the catalogs that ``format("lakelog")`` knows."""
-        register(self.spark, self._tables.configs, self._catalog)
+        self._source = register(self.spark, self._tables.configs, self._catalog)
         self._planned.cached.keep_catalogs(self._tables.configs)
 
     def is_spark_relation(self, name: str) -> bool:
@@ -138,6 +140,8 @@ class SparkEngine:
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
         found = spark_sql(self.spark, text, frames)
         self._views.made(text)
+        if ROW_KIND_COLUMN not in text.lower():
+            check_retractions(found, self._source)
         return found
 
     def _run_query(self, plan: QueryPlan, is_live: bool) -> DataFrame:
@@ -284,11 +288,15 @@ class SparkEngine:
 
     def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> RowCounts:
         rows = shuffled(frame, table)
-        return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
+        try:
+            return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
+        except PySparkException as failed:
+            raise lakelog_error_in_text(failed) from failed
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
         self._check(table)
+        check_retractions(frame, self._source)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))

@@ -1,10 +1,10 @@
 """Spark's methods that take a table name, in a session with an attached lake.
 
 ``spark.table``, ``read.table``, ``readStream.table``, ``writeStream.toTable``, ``insertInto``, ``saveAsTable``,
-``writeTo``, ``mergeInto``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they do with a catalog's,
-or say in one line what to write instead. The methods are replaced on PySpark's classes once; without an attached lake,
-and for all other names, they are Spark's. Spark Connect's classes do not know their session, so there only
-``spark.sql`` and ``spark.table`` are replaced.
+``writeTo``, ``mergeInto``, ``foreachBatch``, ``spark.catalog`` and ``newSession`` do with a lakelog table what they
+do with a catalog's, or say in one line what to write instead. The methods are replaced on PySpark's classes once;
+without an attached lake, and for all other names, they are Spark's. Spark Connect's classes do not know their
+session, so there only ``spark.sql`` and ``spark.table`` are replaced.
 """
 
 from __future__ import annotations
@@ -193,19 +193,39 @@ def _save_as_table(
     keys = [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or ())
     writer = TableWriterV2(lake.run, self._df, name).partitionedBy(*keys).tableProperties(options)
     exists = lake.has(name)
+    mode = mode or getattr(self, "_lakelog_mode", None)
     if mode == "append" and exists:
         writer.append()
     elif mode == "overwrite":
         writer.createOrReplace()
-    elif mode in ("append", "error", "errorifexists"):
+    elif mode != "ignore" or not exists:
         writer.create()
-    elif mode != "ignore":
-        raise UnsupportedStatement(
-            f"saveAsTable('{name}') needs its mode as an argument for a lakelog table: "
-            f"saveAsTable('{name}', mode='append'), or 'overwrite', 'error', 'ignore'"
-        )
-    elif not exists:
-        writer.create()
+
+
+def _mode(lake: AttachedLake, spark: Callable[..., Any], self: Any, saveMode: str | None) -> Any:
+    made = spark(self, saveMode)
+    made._lakelog_mode = saveMode  # Spark's own is in its JVM
+    return made
+
+
+def _foreach_batch(lake: AttachedLake, spark: Callable[..., Any], self: Any, func: Callable[[Any, int], None]) -> Any:
+    """``func`` gets frames of another session, that of the query, whose first use attaches it."""
+
+    def with_tables(batch: Any, number: int) -> None:
+        session = batch.sparkSession
+        if _lake_of(session) is None:
+            for name in ("sql", "table"):
+                setattr(session, name, functools.partial(_attached_first, lake, session, name))
+        func(batch, number)
+
+    return spark(self, with_tables)
+
+
+def _attached_first(lake: AttachedLake, session: SparkSession, name: str, *arguments: Any, **more: Any) -> Any:
+    for replaced in ("sql", "table"):
+        vars(session).pop(replaced, None)
+    lake.attach_to(session)
+    return getattr(session, name)(*arguments, **more)
 
 
 def _write_to(lake: AttachedLake, spark: Callable[..., Any], self: Any, table: str) -> Any:
@@ -350,11 +370,16 @@ def _run(text: str) -> Callable[..., Any]:
     return method
 
 
+_WRITES: Final[Mapping[str, Callable[..., Any]]] = {
+    "insertInto": _insert_into,
+    "saveAsTable": _save_as_table,
+    "mode": _mode,
+}
 _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable[..., Any]]]]] = (
     (DataFrameReader, lambda reader: reader._spark, {"table": _read_table}),
     (DataStreamReader, lambda reader: reader._spark, {"table": _read_stream}),
-    (DataStreamWriter, lambda writer: writer._spark, {"toTable": _to_table}),
-    (DataFrameWriter, lambda writer: writer._spark, {"insertInto": _insert_into, "saveAsTable": _save_as_table}),
+    (DataStreamWriter, lambda writer: writer._spark, {"toTable": _to_table, "foreachBatch": _foreach_batch}),
+    (DataFrameWriter, lambda writer: writer._spark, _WRITES),
     (ClassicFrame, lambda frame: frame.sparkSession, {"writeTo": _write_to, "mergeInto": _merge_into}),
     (
         Catalog,

@@ -59,7 +59,8 @@ class LakelogDataSource(DataSource):
     def name(cls) -> str:
         return "lakelog"
 
-    def _table(self, scope: str) -> DynamicTable:
+    def opened(self, scope: str) -> DynamicTable:
+        """The table that the options name; ``scope`` is that of its options. Raises InvalidOption, NotFound."""
         given = {k.lower(): v for k, v in self.options.items()}
         table, number = self._newest_table(given, scope), given.get(SCHEMA_OPTION, "")
         if not number.isdigit() or int(number) >= table.schema.id:
@@ -101,27 +102,27 @@ class LakelogDataSource(DataSource):
         return self.catalogs.get(max(around, key=lambda c: len(self.catalogs[c].warehouse), default=FIRST))
 
     def schema(self) -> StructType:
-        table = self._table("read")
+        table = self.opened("read")
         if table.reads_log:
             return spark_schema(LogScan(table).schema)
         return spark_schema(scan_of(table).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         splits = next((v for k, v in self.options.items() if k.lower() == SPLITS_OPTION), None)
-        return LakelogReader(self._table("read"), schema, splits)
+        return LakelogReader(self.opened("read"), schema, splits)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        table = self._table("read")
+        table = self.opened("read")
         if not table.reads_log:
             return LakelogFileStreamReader(table, schema)
         return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
-        table = self._table("write")
+        table = self.opened("write")
         table.check_writable()
         return LakelogWriter(table, arrow_for_spark(schema), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
-        table = self._table("write")
+        table = self.opened("write")
         table.check_writable()
         return LakelogStreamWriter(table, arrow_for_spark(schema), overwrite)

@@ -116,13 +116,13 @@ def any_session(settings: Mapping[str, str], with_connector: bool) -> SparkSessi
         ) from failed
 
 
-def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: str) -> None:
+def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: str) -> type[LakelogDataSource]:
     """Registers ``format("lakelog")`` with a session, and the catalogs that resolve ``db.table``.
 
     ``first`` is the name of the catalog ``FIRST`` of identifiers. Called again for each new catalog. Storage options
     are sent inside the data source: no plan and no option of a DataFrame shows them. The registry of table names is not
     sent, because tables are found by their directories, unless a server commits to them. Works on classic sessions and
-    on Spark Connect (lakelog must be installed on the server).
+    on Spark Connect (lakelog must be installed on the server). Returns the registered class.
     """
     _take_own_python(spark)
     configs = {name: config.of_tables() for name, config in catalogs.items()}
@@ -131,6 +131,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     with _active(spark):
         spark.dataSource.register(named)
+    return named
 
 
 @contextmanager

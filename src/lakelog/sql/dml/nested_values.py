@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.row_changes import Clause
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 
 
 def cast_nested(
-    session: SessionContext, schema: TableSchema, table: str, relation: str, clauses: Sequence[Clause]
+    session: SessionContext,
+    schema: TableSchema,
+    table: str,
+    relation: str,
+    clauses: Sequence[Clause],
+    match: FieldMatch = FieldMatch.SAME_NAMES,
+    kept: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Clause]:
     """The clauses with new values of nested columns in the table's types, fields of structs by name.
 
+    ``kept`` names the target in those clauses, by position, that keep the fields which a new value lacks.
     ``relation`` is the FROM of a query in which all values have a meaning; it is only analysed.
     """
     types = {field.name: field.type for field in schema.fields if has_struct(field.type)}
@@ -33,5 +42,6 @@ def cast_nested(
     new: list[dict[str, str]] = [dict(c.values) for c in clauses]
     for (at, name, value), kind in zip(found, have, strict=True):
         if has_struct(kind):
-            new[at][name] = cast_text(value, kind, types[name], FieldMatch.SAME_NAMES, name, table, checks)
+            now = f"{kept[at]}.{quoted_name(name)}" if at in kept else None
+            new[at][name] = cast_text(value, kind, types[name], match, name, table, checks, now)
     return [replace(c, values=values) for c, values in zip(clauses, new, strict=True)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.paimon.schema.changes import AddColumn
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, RowType
+from lakelog.sql.dml.assignments import Path
 from lakelog.sql.dml.explained import ExplainingEngine
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import ChangesRows, RowChange, Target
@@ -54,17 +56,36 @@ def with_schema_evolution(
 ) -> tuple[TableSchema, tuple[str, ...]]:
     """WITH SCHEMA EVOLUTION: the schema with the new columns of a query, and all columns of the query.
 
-    It adds the columns to the table, as by ALTER TABLE ADD COLUMN; only the ``named`` ones (lower case), if given.
-    They stay if the statement fails.
+    It adds the columns, and the new fields of structs, as ALTER TABLE ADD COLUMN does; only of the ``named`` columns
+    (lower case), if given. They stay if the statement fails.
     """
     given = session.engine.columns_of(_planned(session, query))
     own = {name.lower(): name for name in schema.field_names}
     wanted = [(name, kind) for name, kind in given if named is None or name.lower() in named]
-    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in wanted if name.lower() not in own]
+    added = [change for name, kind in wanted for change in _new_fields((), schema.fields, name, kind)]
     if added:
         session.tables.alter_table(identifier, added)
         schema = session.tables.load_schema(identifier) or schema
     return schema, tuple(own.get(name.lower(), name) for name, _ in given)
+
+
+def _new_fields(path: Path, fields: Sequence[DataField], name: str, kind: DataType) -> Iterator[AddColumn]:
+    """The fields of a column of a query that the columns ``fields`` lack, also in its structs, arrays and maps."""
+    own = next((field for field in fields if field.name.lower() == name.lower()), None)
+    if own is None:
+        yield AddColumn((*path, name), kind.with_nullable(True))
+    else:
+        yield from _new_parts((*path, own.name), own.type, kind)
+
+
+def _new_parts(path: Path, own: DataType, given: DataType) -> Iterator[AddColumn]:
+    if isinstance(own, RowType) and isinstance(given, RowType):
+        for field in given.fields:
+            yield from _new_fields(path, own.fields, field.name, field.type)
+    elif isinstance(own, ArrayType) and isinstance(given, ArrayType):
+        yield from _new_parts((*path, "element"), own.element, given.element)
+    elif isinstance(own, MapType) and isinstance(given, MapType):
+        yield from _new_parts((*path, "value"), own.value, given.value)
 
 
 def change_rows(session: SessionContext, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:

@@ -148,6 +148,12 @@ def signed_aggregates(
     for aggregates that cannot be signed.
     """
     node = reference.node
+    if node is not None and (asked := _asking(node)):
+        raise query.source.error(
+            reference.name.start,
+            f"{asked} asks for the rows of table {table}, and its changes are a stream: read its current rows "
+            "('read.mode'='union' or 'file'), or write a join",
+        )
     if query.tree is None or node is None or _names_kinds(query):
         return None
     wrong = next((found for select in _selects_of(node) if (found := _aggregation_in(select))), None)
@@ -161,13 +167,17 @@ def signed_aggregates(
     select = only_select_of(reference)
     calls = None if select is None or select is not query.tree else _calls(query, select)
     if select is None or calls is None:
-        raise query.source.error(
-            reference.name.start,
-            f"{wrong} over the changes of table {table} would count retractions (-U, -D) as rows: read its current "
-            f"rows ('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case "
-            f"when {_ADDED} then v else -v end)",
-        )
+        raise query.source.error(reference.name.start, retractions_refused(wrong, table))
     return SignedAggregates(query, select, calls, _clauses(query, select, deletes), deletes)
+
+
+def retractions_refused(what: str, table: str) -> str:
+    """The message for an aggregate that cannot be signed."""
+    return (
+        f"{what} over the changes of table {table} would count retractions (-U, -D) as rows: read its current rows "
+        f"('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case when {_ADDED} "
+        "then v else -v end)"
+    )
 
 
 def keeps_rows_of_keys(reference: Reference, keys: Sequence[str]) -> bool:
@@ -185,6 +195,23 @@ def keeps_rows_of_keys(reference: Reference, keys: Sequence[str]) -> bool:
 
 def _names_kinds(query: QueryText) -> bool:
     return any(t.kind in (Kind.WORD, Kind.QUOTED) and part_value(t).lower() == ROW_KIND_COLUMN for t in query.tokens)
+
+
+def _asking(node: exp.Expr) -> str | None:
+    """The expression that asks a table in a subquery, also by way of common table expressions; None without one."""
+    below = node.parent
+    while below is not None:
+        if isinstance(below, exp.In):
+            return "IN"
+        if isinstance(below, exp.Exists):
+            return "EXISTS"
+        if isinstance(below, exp.CTE):
+            readers = [t for t in below.root().find_all(exp.Table) if cte_of(t) is below]
+            return next((found for reader in readers if (found := _asking(reader))), None)
+        if isinstance(below, exp.Subquery) and not isinstance(below.parent, exp.From | exp.Join | exp.Query | exp.In):
+            return "a subquery"
+        below = below.parent
+    return None
 
 
 def _selects_of(node: exp.Expr) -> list[exp.Select]:

@@ -30,6 +30,8 @@ class FieldMatch(enum.Enum):
     """By name if both structs have the same names, else by position; as in UPDATE and MERGE."""
     NAME = "name"
     """By name, as in INSERT … BY NAME."""
+    EVOLVED = "evolved"
+    """By name, and a missing one is NULL or stays, as in a statement WITH SCHEMA EVOLUTION."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class _Caster:
     table: str
     checked: bool
 
-    def text(self, value: str, have: DataType, want: DataType, path: str, depth: int = 0) -> str:
-        """The cast of a value; Spark evaluates ``value`` once."""
+    def text(
+        self, value: str, have: DataType, want: DataType, path: str, depth: int = 0, now: str | None = None
+    ) -> str:
+        """The cast of a value; Spark evaluates ``value`` once. Fields that it lacks are those of ``now``, or NULL."""
         differs = self.checked and have.with_nullable(True) != want.with_nullable(True)
         if not differs and not self._reorders(have, want, path):
             return f"CAST(({value}) AS {spark_text(want)})"
@@ -50,20 +54,33 @@ class _Caster:
             key = self.text(f"{item}.key", have.key, want.key, path, depth + 1)
             found = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
             return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
-        if not isinstance(have, RowType) or not isinstance(want, RowType) or len(have.fields) != len(want.fields):
+        if not isinstance(have, RowType) or not isinstance(want, RowType) or not self._fits(have, want):
             return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
         for own, field in zip(self._sources(have, want), want.fields, strict=True):
+            old = None if now is None else f"{now}.{quoted_name(field.name)}"
+            if own is None:
+                missing = old or f"CAST(NULL AS {spark_text(field.type)})"
+                parts.append(f"{quoted_text(field.name)}, {missing}")
+                continue
             inner = f"{item}.{quoted_name(own.name)}"
-            cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1)
+            cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1, old)
             parts.append(f"{quoted_text(field.name)}, {cast}")
         struct = f"if({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
 
-    def _sources(self, have: RowType, want: RowType) -> Sequence[DataField]:
-        """The field of a struct for each wanted one."""
+    def _fits(self, have: RowType, want: RowType) -> bool:
+        """True if each field of a struct has a place in the wanted one."""
+        if self.match is FieldMatch.EVOLVED:
+            return {f.name.lower() for f in have.fields} <= {f.name.lower() for f in want.fields}
+        return len(have.fields) == len(want.fields)
+
+    def _sources(self, have: RowType, want: RowType) -> Sequence[DataField | None]:
+        """The field of a struct for each wanted one; None for one that it lacks."""
         by_name = {field.name.lower(): field for field in have.fields}
         names = [field.name.lower() for field in want.fields]
+        if self.match is FieldMatch.EVOLVED:
+            return [by_name.get(name) for name in names]
         if self.match is FieldMatch.POSITION or set(by_name) != set(names):
             return have.fields
         return [by_name[name] for name in names]
@@ -78,7 +95,9 @@ class _Caster:
             return False
         given = [field.name.lower() for field in have.fields]
         own = [field.name.lower() for field in want.fields]
-        if sorted(given) != sorted(own):
+        if self.match is FieldMatch.EVOLVED and not set(given) <= set(own):
+            return False
+        if self.match is not FieldMatch.EVOLVED and sorted(given) != sorted(own):
             if self.match is FieldMatch.NAME:
                 raise InvalidSchema(
                     f"struct '{path}' of table {self.table} has the fields {', '.join(f.name for f in want.fields)}, "
@@ -87,18 +106,27 @@ class _Caster:
                 )
             return False
         by_name = {field.name.lower(): field.type for field in have.fields}
-        inner = [self._reorders(by_name[f.name.lower()], f.type, f"{path}.{f.name}") for f in want.fields]
+        both = [field for field in want.fields if field.name.lower() in by_name]
+        inner = [self._reorders(by_name[f.name.lower()], f.type, f"{path}.{f.name}") for f in both]
         return given != own or any(inner)
 
 
 def cast_text(
-    value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str, checked: bool = False
+    value: str,
+    have: DataType,
+    want: DataType,
+    match: FieldMatch,
+    column: str,
+    table: str,
+    checked: bool = False,
+    now: str | None = None,
 ) -> str:
     """A value of type ``have`` as the type of a column, in Spark SQL; ``checked`` as the field of ``cast_sql``.
 
-    Raises InvalidSchema for structs with other fields, if they are matched by name.
+    With EVOLVED, fields that the value lacks come from ``now``, the column's own value, or are NULL without it. Raises
+    InvalidSchema for structs with other fields, if they are matched by name.
     """
-    return _Caster(match, table, checked).text(value, have, want, column)
+    return _Caster(match, table, checked).text(value, have, want, column, now=now)
 
 
 def cast_sql(value: str, kind: str, checked: str | None) -> str:

@@ -1,4 +1,6 @@
-"""``table_changes('db.t', begin[, end])`` in FROM: a read of what changed, as the users of Delta write it."""
+"""Functions in FROM that read what changed: ``table_changes('db.t', begin[, end])`` as the users of Delta write it, and
+``paimon_incremental_query`` and ``paimon_incremental_between_timestamp`` as those of Apache Paimon do.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Final
 
 from lakelog.errors import InvalidRequest, UnsupportedStatement
 from lakelog.io import clock
+from lakelog.options.option import Option
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
@@ -21,7 +24,12 @@ from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.table.read.time_travel import millis_of
 
-_FUNCTION: Final = "TABLE_CHANGES"
+_DELTA: Final = "TABLE_CHANGES"
+_PAIMON: Final[dict[str, Option[str]]] = {
+    "PAIMON_INCREMENTAL_QUERY": INCREMENTAL_BETWEEN,
+    "PAIMON_INCREMENTAL_BETWEEN_TIMESTAMP": INCREMENTAL_BETWEEN_TIMESTAMP,
+}
+"""Functions whose two ends are those of an option: the range begins after the first one."""
 _CLAUSES: Final = ("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "VALUES")
 _USAGE: Final = "write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text"
 
@@ -30,13 +38,15 @@ _USAGE: Final = "write table_changes('db.t', 3) or ('db.t', 3, 5), or two times 
 class ChangesCall:
     """A call in the text: ``last`` is the index of its closing parenthesis, ``begin`` and ``end`` are its literals.
 
-    ``name`` is the table's; its place is that of the whole call.
+    ``name`` is the table's; its place is that of the whole call. ``option`` has the meaning of the ends, None for those
+    of ``table_changes``.
     """
 
     name: Name
     last: int
     begin: Token
     end: Token | None
+    option: Option[str] | None = None
 
     def options(self, source: SourceText, newest: Callable[[], int], zone: tzinfo | None) -> dict[str, str]:
         """The equivalent read options; both ends are part of the range, which without a last one ends with the newest.
@@ -44,6 +54,9 @@ class ChangesCall:
         ``newest`` returns the id of the newest snapshot, 0 without one; ``zone`` is that of the session. Raises
         UnsupportedStatement for a start after it or after the end.
         """
+        if self.option is not None and self.end is not None:
+            points = (self.begin, self.end)
+            return {self.option.key: ",".join(string_value(p) if p.kind is Kind.STRING else p.text for p in points)}
         if self.begin.kind is Kind.NUMBER:
             first = int(self.begin.text)
             known = newest()
@@ -79,7 +92,7 @@ def change_calls(source: SourceText, tokens: Sequence[Token]) -> list[ChangesCal
     return [
         _read_call(source, tokens, at)
         for at in positions
-        if tokens[at].is_word(_FUNCTION)
+        if tokens[at].is_word(_DELTA, *_PAIMON)
         and tokens[at + 1].is_symbol("(")
         and _is_relation(tokens, at)
         and at + 2 < len(tokens)
@@ -111,6 +124,9 @@ def _read_call(source: SourceText, tokens: Sequence[Token], at: int) -> ChangesC
         if point.kind not in (Kind.NUMBER, Kind.STRING) or (point.kind is Kind.NUMBER and not point.text.isdecimal()):
             cursor.fail(f"'{point.text}' is neither a snapshot nor a time: {_USAGE}", point)
         points.append(point)
+    option = _PAIMON.get(tokens[at].text.upper())
+    if option is not None and (not cursor.at_symbol(")") or len(points) != 2):
+        cursor.fail(f"write {tokens[at].text}('db.t', begin, end)")
     if not cursor.at_symbol(")") or not 1 <= len(points) <= 2:
         cursor.fail(_USAGE)
     if len({point.kind for point in points}) > 1:
@@ -123,7 +139,7 @@ def _read_call(source: SourceText, tokens: Sequence[Token], at: int) -> ChangesC
     except UnsupportedStatement:
         cursor.fail(f"'{text}' is not a table name", named)
     name = Name(parts, tokens[at].start, tokens[cursor.at].end)
-    return ChangesCall(name, cursor.at, points[0], points[1] if len(points) > 1 else None)
+    return ChangesCall(name, cursor.at, points[0], points[1] if len(points) > 1 else None, option)
 
 
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from lakelog.options.log import (
 )
 from lakelog.paimon.rows.row_kind import INSERT, KIND_FIELD, NAMES, ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.null_rows import with_empty
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
 from lakelog.table.log.committed_reader import CommittedReader, VisibleBatch, only_control_records_expired
@@ -294,14 +295,27 @@ class LogScan:
         return pa.Table.from_arrays(rows.columns, schema=self.schema)
 
     def _checked(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:
-        """The rows; raises InvalidSchema for NULL in one of these columns if it is NOT NULL: ALTER TABLE dropped it."""
-        for field in (self.schema.field(name) for name in names):
-            if not field.nullable and rows.column(field.name).null_count:
+        """The rows; raises InvalidSchema for NULL in one of these columns if it is NOT NULL: ALTER TABLE dropped it.
+
+        A retraction of another producer may have the key alone: its other columns are NULL, or empty if NOT NULL.
+        """
+        retracted = pc.invert(pc.is_in(rows.column(ROW_KIND_COLUMN).combine_chunks(), _ADDED))
+        for at, field in ((rows.schema.get_field_index(name), self.schema.field(name)) for name in names):
+            if field.nullable or not rows.column(at).null_count:
+                continue
+            column = rows.column(at).combine_chunks()
+            if self.table.schema.is_keyed and field.name not in self.table.schema.primary_keys:
+                column = with_empty(column, retracted)
+                rows = rows.set_column(at, rows.schema.field(at), column)
+            if column.null_count:
                 raise InvalidSchema(
                     f"column '{field.name}' of table {self.table.name} is NOT NULL, but newer messages of its log do "
                     "not have it: it was dropped concurrently. Open the table again, or restart the query"
                 )
         return rows
+
+
+_ADDED: Final = pa.array(["+I", "+U"])
 
 
 def retraction_refused(table_name: str, kind: str) -> str:

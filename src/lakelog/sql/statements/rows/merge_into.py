@@ -24,6 +24,7 @@ from lakelog.sql.syntax.fragments import (
     relation_name,
 )
 from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.token_stream import TokenStream
 
 MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
@@ -98,7 +99,10 @@ class MergeInto(ParsedStatement):
 
         plain = [self._clause(when, schema, whole) for when in self.clauses]
         both = f"{target.relation} CROSS JOIN (SELECT * FROM {self.source_text}) AS {quoted_name(self.alias)}"
-        cast = cast_nested(session, schema, str(self.table.name), both, plain)
+        match = FieldMatch.EVOLVED if self.evolves else FieldMatch.SAME_NAMES
+        whole_rows = [at for at, w in enumerate(self.clauses) if w.action == UPDATE and w.values is None]
+        kept = dict.fromkeys(whole_rows, quoted_name(self.table.alias))
+        cast = cast_nested(session, schema, str(self.table.name), both, plain, match, kept)
 
         def clauses(kind: str) -> list[Clause]:
             return [clause for when, clause in zip(self.clauses, cast, strict=True) if when.kind == kind]
