@@ -129,14 +129,9 @@ class Insert(ParsedStatement):
                 )
                 self._check_free(columns, values)
             if self.condition is not None:
-<<<<<<< HEAD
                 return self._replace(session, identifier, schema, self.condition, columns, query)
-            match = FieldMatch.NAME if self.by_name else FieldMatch.POSITION
-=======
-                return self._replace(session, identifier, schema, self.condition, columns)
             by_name = FieldMatch.EVOLVED if self.evolves else FieldMatch.NAME
             match = by_name if self.by_name else FieldMatch.POSITION
->>>>>>> sql
             done = session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
             return insert_result(done)
 
