@@ -14,7 +14,7 @@ insert into other.p partition (day = null) select 1, 2, 'a'
 -->   select id, name from sourceTable
 --> insert overwrite other.p partition {'day': '2024-01-31'} (name, hour, id):
 -->   values ('a', 1, 2)
---> insert into other.p partition {'day': None} (id, hour, name):
+--> insert into other.p partition {'day': None} (id, name, hour):
 -->   select 1, 2, 'a'
 
 --# PARTITION of a column that is none

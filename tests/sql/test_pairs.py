@@ -22,6 +22,7 @@ from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.lookup import LOOKUP_ASYNC
 from lakelog.options.option import Declared, Option
 from lakelog.options.scan import SCAN_OPTIONS
+from lakelog.options.table import MERGE_ON_READ
 from lakelog.paimon.schema.changes import Position, SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
@@ -38,6 +39,7 @@ OPTIONS = Declared(
         Option("read.mode", str, "file", "", ("read",), choices=("file", "log"), aliases=("arctic.read.mode",)),
         Option("scan.limit", int, None, "", ("read",)),
         SCAN_DATA_FILES,
+        MERGE_ON_READ,
         LOOKUP_ASYNC,
         Option("emit.mode", str, "auto", "", ("write",), aliases=("arctic.emit.mode",)),
         Option("bucket", int, 1, ""),
@@ -289,7 +291,8 @@ def _in(catalog: str) -> str:
 
 
 def _options(options: Mapping[str, str]) -> str:
-    return "".join(f" {key}={value}" for key, value in options.items())
+    """Options as the pairs write them: that a statement reads every row of its target goes without saying."""
+    return "".join(f" {key}={value}" for key, value in options.items() if key != MERGE_ON_READ.key)
 
 
 def _fields_text(change: SchemaChange) -> str:
