@@ -1,0 +1,3 @@
+"""Actions of histories, by what they change."""
+
+from model.actions import rows  # noqa: F401

@@ -1,0 +1,159 @@
+"""The model of one table: what a user was promised, in dicts and lists. It knows no file, no snapshot's layout, no log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from merge_reference import NoResult, Row
+from model.kinds import converted, plain
+from model.tables import Column, Table, hides_new
+
+Values = dict[str, Any]
+"""A row by the ids of its columns."""
+Rows = dict[tuple[Any, ...], tuple[Row, ...]] | tuple[Values, ...]
+"""The rows of each key, as they were written; without a key all rows."""
+
+
+class NotPossible(Exception):
+    """The step means nothing in this state: it was taken out of its history."""
+
+
+class Refused(Exception):
+    """The statement has to be refused, and to change nothing."""
+
+
+@dataclass
+class World:
+    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` and ``branches`` those they name."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    options: dict[str, str]
+    rows: Rows
+    seen: Rows
+    number: int = 0
+    made: int = 10
+    marks: dict[int, Rows] = field(default_factory=dict)
+    tags: dict[str, Rows] = field(default_factory=dict)
+    branches: dict[str, Rows] = field(default_factory=dict)
+    handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    has_snapshot: bool = False
+    is_partitioned_otherwise: bool = False
+
+    @staticmethod
+    def of(table: Table) -> World:
+        """A new table."""
+        empty: Rows = {} if table.key else ()
+        return World(table, table.columns, dict(table.options), empty, empty)
+
+    def twin(self) -> World:
+        """A copy that may change."""
+        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "branches", "handles")}
+        return replace(self, **own)
+
+    # columns
+
+    def column(self, name: str, handle: str = "t") -> Column:
+        """A column by name, as a handle knows it."""
+        for column in self.handles.get(handle, self.columns):
+            if column.name == name:
+                return column
+        raise NotPossible(name)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Id → name."""
+        return {column.id: column.name for column in self.columns}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The ids of the key."""
+        return tuple(column.id for column in self.table.columns if column.name in self.table.key)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The ids of the partition columns."""
+        return tuple(column.id for column in self.table.columns if column.name in self.table.partitions)
+
+    @property
+    def hides_new(self) -> bool:
+        return hides_new(self.table, self.options)
+
+    # changes
+
+    def put(self, values: Values, kind: int = 0) -> None:
+        """Writes a row of a kind."""
+        self.number += 1
+        if not isinstance(self.rows, dict):
+            self.rows = (*self.rows, values)
+            return
+        key = self.key_of(values)
+        if None in key:
+            raise Refused("a key is NULL")
+        if self.table.is_plain:
+            rows = {name: held for name, held in self.rows.items() if name != key}
+            if kind in (0, 2):
+                rows[key] = (Row(self.number, kind, values),)
+        else:
+            rows = dict(self.rows)
+            rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
+        self.rows = rows
+
+    def retract(self, values: Values) -> None:
+        """Takes a row back."""
+        self.put(values, 3)
+
+    def key_of(self, values: Values) -> tuple[Any, ...]:
+        """The key of a row."""
+        return tuple(plain(values[name]) for name in self.keys)
+
+    def keep(self, wanted: Callable[[Values], bool]) -> None:
+        """Replaces the table by those of its rows that are wanted: the history of the others ends."""
+        if isinstance(self.rows, dict):
+            shown = {self.key_of(values) for values in self.live() if not wanted(values)}
+            hidden = {
+                key for key, rows in self.rows.items() if key not in shown and not wanted(rows[-1].values) and shown is not None
+            }
+            self.rows = {key: rows for key, rows in self.rows.items() if key not in shown | hidden}
+        else:
+            self.rows = tuple(values for values in self.rows if wanted(values))
+
+    # what is there
+
+    def live(self, rows: Rows | None = None) -> list[Values]:
+        """The rows of a state (None: the newest), each with its current columns."""
+        held = self.rows if rows is None else rows
+        if not isinstance(held, dict):
+            return [self._shown(values) for values in held]
+        merge = replace(self.table.merge, columns={c.id: c.kind.upper() for c in self.columns})
+        found = []
+        for written in held.values():
+            own = [replace(row, values={c.id: row.values.get(c.id) for c in self.columns}) for row in written]
+            try:
+                folded = merge.fold(own)
+            except NoResult as why:
+                raise Refused(str(why)) from None
+            if folded is not None and not folded.is_retract:
+                found.append(self._shown(folded.values))
+        return found
+
+    def _shown(self, values: Values) -> Values:
+        return {column.id: converted(values.get(column.id), column.kind) for column in self.columns}
+
+    def tuples(self, rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+        """Rows as readings show them: in a fixed order."""
+        return sorted((tuple(plain(row[c.id]) for c in self.columns) for row in rows), key=repr)
+
+    def visible(self) -> list[tuple[Any, ...]]:
+        """What a batch read shows."""
+        return self.tuples(self.live(self.seen if self.hides_new else None))
+
+    def everything(self) -> list[tuple[Any, ...]]:
+        """What both stores together show."""
+        return self.tuples(self.live())
+
+    def partition_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The partition of a row."""
+        return tuple(plain(values[name]) for name in self.partitions)
