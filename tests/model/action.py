@@ -19,13 +19,16 @@ class Action:
     """A step. ``covers`` names the entries of registries that it runs, ``weight`` how often it is drawn.
 
     ``may_refuse``: words of the errors with which it may be refused; a refusal changes nothing. ``forgets``: whether
-    snapshots may go.
+    snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if writers
+    compact, or in any case.
     """
 
     covers: ClassVar[Sequence[str]] = ()
     weight: ClassVar[float] = 1.0
     may_refuse: ClassVar[str] = ""
     forgets: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
+    merges: ClassVar[bool] = False
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

@@ -14,10 +14,11 @@ from typing import Any
 
 import model.actions  # noqa: F401 - registers the actions
 from model.action import ACTIONS, Action
+from model.actions.actors import Failing
 from model.known import avoided
 from model.readings import READINGS, Reading
-from model.script import CLOCK, HEADER, HELPERS, MADE, script
-from model.tables import Table, draw_table
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
+from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, World
 
 from lakelog.errors import InvalidOption, InvalidSchema, LakelogError, NotInstalled, UnsupportedFeature, UnsupportedStatement
@@ -66,7 +67,7 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + HELPERS + CLOCK, self.names)
+        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + HELPERS + CLOCK + OPTIMIZE + FAILING, self.names)
         self.names["_now"] = _NOW
         try:
             exec(MADE.format(create=self.history.table.code), self.names)
@@ -105,8 +106,12 @@ class Runner:
         self.executed.append(code)
         if must_refuse:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
-        self.world = after
-        if not after.hides_new:
+        before = self.world.seen
+        self.world = self._outcome(after) if isinstance(action, Failing) else after
+        after = self.world
+        is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
+        waits = may_hide(after.table) and before is not after.rows and not action.writes
+        if action.merges or not (is_lazy or waits):
             after.seen = after.rows
         self.forgets |= action.forgets
         return self._note(number)
@@ -133,6 +138,18 @@ class Runner:
                     self.shown[found] = self.evaluate(f"rows(t.scan(snapshot_id={found}))")
             self.shown[ids[-1]] = newest
         return None
+
+    def _outcome(self, after: World) -> World:
+        """The state before or after a step in which the storage failed, once the table is healed: its rows say it."""
+        heal = "later(0.1); t = lake.table('db.t'); optimize(t)"
+        self.executed[-1] += f"\n{heal}"
+        try:
+            exec(heal, self.names)
+            found = self.evaluate("rows(t.scan())")
+        except Exception:
+            return after
+        self.world.seen, after.seen = self.world.rows, after.rows
+        return after if found == after.visible() or found != self.world.visible() else self.world
 
     def evaluate(self, code: str) -> Any:
         """The value of an expression of a user."""

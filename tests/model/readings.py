@@ -85,6 +85,20 @@ def fold(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("latest-full", "Fold(t, 'latest-full').catch_up(t)", wanted)
 
 
+@reading("Table.tail")
+def resumed(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A reader that has been there for long, and reads on from its position."""
+    if world.follows:
+        yield Reading("resumed", "running.catch_up(t)", world.everything())
+
+
+@reading("system table:tags")
+def tagged(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The state that a tag names."""
+    for name, rows in world.tags.items():
+        yield Reading("tagged", f"rows(t.scan(tag={name!r}))", sorted(world.tuples(world.live(rows)), key=repr))
+
+
 @reading("system table:audit_log")
 def audit(world: World, rng: random.Random) -> Iterator[Reading]:
     """The rows with their kinds: those that are not taken back are the newest state."""

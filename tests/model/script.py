@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-HEADER = '''import datetime, os, tempfile, time
+HEADER = '''import datetime, gc, os, tempfile, time
 from decimal import Decimal
 os.environ["JAVA_HOME"] = "/nonexistent"  # no Spark
 import lakelog, pyarrow as pa
 nan, inf = float("nan"), float("inf")
-lake = lakelog.connect(tempfile.mkdtemp())
+place = tempfile.mkdtemp()
+lake = lakelog.connect(place)
 '''
 HELPERS = '''
 def plain(value):
@@ -45,20 +47,63 @@ class Fold:
         return sorted((tuple(row.values()) for row in self.held), key=repr)
 '''
 CLOCK = '''
-_now = time.time_ns
+_now, _ahead = time.time_ns, 0.0
 def clock(days):
     """The clock of this machine is so many days ahead."""
-    time.time_ns = lambda: _now() + int(days * 86_400_000_000_000)
+    global _ahead
+    _ahead = days
+    time.time_ns = lambda: _now() + int(_ahead * 86_400_000_000_000)
+
+def later(days):
+    """So many days pass."""
+    clock(_ahead + days)
+'''
+OPTIMIZE = '''
+def optimize(t):
+    """All that `lakelog optimize` may do for a table."""
+    from lakelog.service.optimizer.runner import RunContext, run_action
+    from lakelog.table.health.actions import KINDS
+    for kind in KINDS:
+        run = run_action(t.logical, kind, RunContext(lambda: False))
+        assert run.outcome != "failed", f"{kind}: {run.detail}"
+'''
+FAILING = '''
+import contextlib
+from lakelog.io.storage.local import LocalFileIO
+class Died(BaseException): pass
+
+@contextlib.contextmanager
+def failing(number, kind):
+    """Call so many of this storage fails before it has happened, or after it; or the process dies in it."""
+    calls, own = [], {name: getattr(LocalFileIO, name) for name in ("write", "create", "open_output", "delete")}
+    def around(name):
+        def call(self, path, *more):
+            calls.append(name)
+            if kind == "dies" and len(calls) >= number: raise Died
+            if len(calls) == number and kind == "before": raise lakelog.errors.Unavailable(f"{name} {path} failed")
+            done = own[name](self, path, *more)
+            if len(calls) == number: raise lakelog.errors.Unavailable(f"{name} {path} failed afterwards")
+            return done
+        return call
+    for name in own: setattr(LocalFileIO, name, around(name))
+    try:
+        yield
+    except (Died, lakelog.errors.Unavailable, lakelog.errors.CommitUnknown):
+        pass
+    finally:
+        for name, method in own.items(): setattr(LocalFileIO, name, method)
 '''
 MADE = 'lake.sql("create database db")\nlake.sql({create!r})\nt = lake.table("db.t")\n'
 
 
 def script(create: str, steps: Iterable[str], last: str) -> str:
-    """The whole script of a history whose last line shows what is wrong."""
+    """The whole script of a history whose last line shows what is wrong. A snapshot has a name only if it is used."""
     body = "\n".join([*steps, last])
+    for name in set(re.findall(r"\bs\d+\b", body)):
+        if len(re.findall(rf"\b{name}\b", body)) == 1:
+            body = re.sub(rf"(; |\n){name} = t.latest_snapshot\(\).id", "", body)
     needed = HEADER
-    if any(word in body for word in ("rows(", "Fold(")):
-        needed += HELPERS
-    if "clock(" in body:
-        needed += CLOCK
-    return needed + "\n" + MADE.format(create=create) + body
+    for words, text in (("rows(|Fold(", HELPERS), ("clock(|later(", CLOCK), ("optimize(", OPTIMIZE), ("failing(", FAILING)):
+        if any(word in body for word in words.split("|")):
+            needed += text
+    return needed + "\n" + MADE.format(create=create) + body + "\n"

@@ -158,6 +158,7 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
         options[LOG_TYPE.key] = log or rng.choice(local_logs())
         options |= _pick(rng, DATA_FORMAT, 0.5) | _pick(rng, LOG_CONTENT, 0.3) | _pick(rng, CHANGELOG_MODE, 0.3)
         options[WRITER_TIMEOUT.key] = "10 s"
+        options["log-store.retention"] = "400 d"  # longer than any clock is wrong
     if rng.random() < 0.1:
         options["metadata.iceberg.storage"] = "table-location"
     if options.get(FILE_FORMAT.key) == "orc":  # it refuses times outside of 1677 to 2262, and some fractions
@@ -166,10 +167,9 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
     return Table(tuple(columns), tuple(c.name for c in columns[: 1 + len(partitions)]) if has_key else (), partitions, options)
 
 
-def hides_new(table: Table, options: Mapping[str, str]) -> bool:
-    """Whether readers see rows only once they are compacted, and no writer compacts."""
-    lazy = options.get("write-only") == "true"
-    return lazy and (options.get(DELETION_VECTORS.key) == "true" or table.engine == "first-row")
+def may_hide(table: Table) -> bool:
+    """Whether readers see rows only once they are compacted."""
+    return table.options.get(DELETION_VECTORS.key) == "true" or table.engine == "first-row"
 
 
 def is_log_of_changes(options: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from merge_reference import NoResult, Row
 from model.kinds import converted, plain
-from model.tables import Column, Table, hides_new
+from model.tables import Column, Table, may_hide
 
 Values = dict[str, Any]
 """A row by the ids of its columns."""
@@ -40,7 +40,7 @@ class World:
     branches: dict[str, Rows] = field(default_factory=dict)
     handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     has_snapshot: bool = False
-    is_partitioned_otherwise: bool = False
+    follows: bool = False
 
     @staticmethod
     def of(table: Table) -> World:
@@ -79,7 +79,8 @@ class World:
 
     @property
     def hides_new(self) -> bool:
-        return hides_new(self.table, self.options)
+        """Whether some rows wait for a compaction."""
+        return may_hide(self.table) and self.seen is not self.rows
 
     # changes
 
@@ -98,6 +99,10 @@ class World:
                 rows[key] = (Row(self.number, kind, values),)
         else:
             rows = dict(self.rows)
+            if kind in (1, 3) and self.table.engine in ("aggregation", "partial-update"):
+                rows.pop(key, None)  # a later row begins anew
+                self.rows = rows
+                return
             rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
         self.rows = rows
 
@@ -112,11 +117,10 @@ class World:
     def keep(self, wanted: Callable[[Values], bool]) -> None:
         """Replaces the table by those of its rows that are wanted: the history of the others ends."""
         if isinstance(self.rows, dict):
-            shown = {self.key_of(values) for values in self.live() if not wanted(values)}
-            hidden = {
-                key for key, rows in self.rows.items() if key not in shown and not wanted(rows[-1].values) and shown is not None
-            }
-            self.rows = {key: rows for key, rows in self.rows.items() if key not in shown | hidden}
+            gone = {self.key_of(values) for values in self.live() if not wanted(values)}
+            there = {self.key_of(values) for values in self.live()}
+            gone |= {key for key, rows in self.rows.items() if key not in there and not wanted(rows[-1].values)}
+            self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
             self.rows = tuple(values for values in self.rows if wanted(values))
 

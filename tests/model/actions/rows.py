@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import ClassVar
 
 from model.action import Action, NamedRows, drawn_rows, drawn_value, resolved, table_code
 from model.predicates import Condition, draw_condition
@@ -22,6 +21,7 @@ class Write(Action):
     handle: str = "t"
     covers = ("Lake.write", "Table.writer", "TableWriter.write", "TableWriter.commit", "TableWriter.close", "TableWriter.flush")
     weight = 4.0
+    writes = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -53,6 +53,7 @@ class Insert(Action):
     columns: tuple[Column, ...]
     covers = ("statement:INSERT", "Lake.sql", "statement:VALUES")
     weight = 2.0
+    writes = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -89,10 +90,11 @@ class Update(Action):
     as_sql: bool
     covers = ("statement:UPDATE", "Table.update")
     weight = 2.0
+    writes = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.table.is_plain:
+        if not world.table.is_plain or world.seen is not world.rows:
             return None
         fixed = (*world.keys, *world.partitions)
         columns = [c for c in world.columns if c.id not in fixed and c.of.is_simple]
@@ -130,10 +132,11 @@ class Delete(Action):
     as_sql: bool
     covers = ("statement:DELETE FROM", "Table.delete")
     weight = 2.0
+    writes = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        where = None if rng.random() < 0.1 else draw_condition(rng, world.columns)
+        where = None if rng.random() < 0.1 or world.seen is not world.rows else draw_condition(rng, world.columns)
         return cls(where, tuple(world.names.items()), rng.random() < 0.5)
 
     @property
@@ -145,7 +148,7 @@ class Delete(Action):
 
     def apply(self, world: World) -> None:
         _check_names(world, self.names, self.where)
-        if not world.table.can_delete:
+        if not world.table.can_delete and self.where is not None and any(map(self.where.holds, world.live())):
             raise Refused("its merge engine removes no keys")
         if not world.table.key:
             world.keep(lambda values: self.where is not None and not self.where.holds(values))
