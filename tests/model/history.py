@@ -19,7 +19,7 @@ from model.known import avoided
 from model.readings import READINGS, Reading
 from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
 from model.tables import Table, draw_table, may_hide
-from model.world import NotPossible, Refused, World
+from model.world import NotPossible, Refused, State, World
 
 from lakelog.errors import InvalidOption, InvalidSchema, LakelogError, NotInstalled, UnsupportedFeature, UnsupportedStatement
 
@@ -106,17 +106,17 @@ class Runner:
         self.executed.append(code)
         if must_refuse:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
-        before = self.world.seen
+        did_wait = self.world.seen is not self.world.rows
         self.world = self._outcome(after) if isinstance(action, Failing) else after
         after = self.world
         is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
-        waits = may_hide(after.table) and before is not after.rows and not action.writes
+        waits = may_hide(after.table) and did_wait and not action.writes
         if action.merges or not (is_lazy or waits):
             after.seen = after.rows
         self.forgets |= action.forgets
-        return self._note(number)
+        return self._note(number, getattr(action, 'handle', 't'))
 
-    def _note(self, number: int) -> Failure | None:
+    def _note(self, number: int, handle: str) -> Failure | None:
         """Notes what the new snapshots show, which has to stay."""
         try:
             ids = [snapshot.id for snapshot in self.names["t"].snapshots()]
@@ -127,16 +127,20 @@ class Runner:
             return self.failure("snapshots", "print([s.id for s in t.snapshots()])", f"snapshots {gone} are gone, nobody expired them")
         self.shown = {found: rows for found, rows in self.shown.items() if found in ids}
         if ids:
-            self.world.has_snapshot = True
-            self.world.marks[number] = self.world.rows
             line = f"s{number} = t.latest_snapshot().id"
             exec(line, self.names)
             self.executed[-1] += f"; {line}" if "\n" not in self.executed[-1] else f"\n{line}"
-            newest = self.world.visible()
             for found in ids:
                 if found not in self.shown and found != ids[-1]:
                     self.shown[found] = self.evaluate(f"rows(t.scan(snapshot_id={found}))")
-            self.shown[ids[-1]] = newest
+            if ids[-1] not in self.shown:
+                seen = self.world.seen if self.world.hides_new else self.world.rows
+                self.world.newest = State(seen, self.world.handles.get(handle, self.world.columns))
+                self.shown[ids[-1]] = self.world.earlier(self.world.newest)
+            assert self.world.newest is not None
+            self.world.marks[number] = self.world.newest
+            there = {n for n in self.world.marks if self.names[f"s{n}"] in ids}
+            self.world.marks = {n: state for n, state in self.world.marks.items() if n in there}
         return None
 
     def _outcome(self, after: World) -> World:
@@ -227,15 +231,17 @@ def drawn(seed: int, length: int, log: str | None = None) -> Failure | Runner:
             return runner.check(list(runner.readings(True))) or runner
 
 
-def replayed(history: History) -> Failure | None:
-    """Runs the steps of a history again, with all readings after each."""
+def replayed(history: History, kind: str | None = None) -> Failure | None:
+    """Runs the steps of a history again, with all readings after each; ``kind``: with one kind alone, after the last."""
     runner = Runner(history, random.Random(history.seed))
     with runner.warehouse():
         if not runner.begin():
             return None
         for number, action in enumerate(history.steps):
-            is_last = number > len(history.steps) - 2
-            failure = runner.step(action) or runner.check([r for _ in range(3 if is_last else 1) for r in runner.readings(True)])
+            failure = runner.step(action)
+            if failure is None and (kind is None or number == len(history.steps) - 1):
+                found = [one for _ in range(1 if kind is None else 5) for one in runner.readings(True)]
+                failure = runner.check([one for one in found if kind in (None, one.name)])
             if failure is not None:
                 return failure
     return None

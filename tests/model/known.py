@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from model.action import Action
+from model.actions.changes import FailedBatch, Merge
+from model.actions.maintenance import Maintain
+from model.actions.schema import ChangeType
+from model.tables import is_log_of_changes
 from model.world import World
 
 Avoids = Callable[[World, Action], bool]
@@ -30,6 +34,31 @@ def avoided(world: World, action: Action) -> bool:
 
 def _has(action: Action, name: str) -> Any:
     return getattr(action, name, None)
+
+
+@known("chaos.md B4: a block with a batch that failed ends without a word, and without its rows")
+def _failed_batch(world: World, action: Action) -> bool:
+    return isinstance(action, FailedBatch)
+
+
+@known("bugs.md 13 (class): replay of rejected rows is refused by a table whose log follows its files")
+def _replay(world: World, action: Action) -> bool:
+    return isinstance(action, Maintain) and "replay" in action.way and is_log_of_changes(world.options)
+
+
+@known("newcomer.md 11: MERGE of nested rows without Java names an internal view")
+def _nested_merge(world: World, action: Action) -> bool:
+    return isinstance(action, Merge)
+
+
+@known("sql.md S1-2, S2-2: CHAR means something else without Java")
+def _char(world: World, action: Action) -> bool:
+    return any(column.kind.startswith("char") for column in world.columns)
+
+
+@known("newcomer.md 1: a type becomes narrower")
+def _narrow(world: World, action: Action) -> bool:
+    return isinstance(action, ChangeType) and action.kind in world.column(action.name).of.narrower
 
 
 @known("sql.md S1-3: a default replaces NULL")

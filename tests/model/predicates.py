@@ -101,7 +101,7 @@ def draw_condition(rng: random.Random, columns: tuple[Column, ...], depth: int =
         count = 1 if op == "not" else 2
         return Condition(op, parts=tuple(draw_condition(rng, columns, depth - 1) for _ in range(count)))
     column = rng.choice([column for column in columns if column.of.is_simple and column.kind != "binary"])
-    values = column.of.values
+    values = tuple(v for v in column.of.values if not isinstance(v, float) or abs(v) < 1e9)
     if column.kind == "boolean":
         return Condition(rng.choice(["=", "<>", "is null", "is not null"]), column, (rng.choice(values),))
     ops = ["=", "<", "<=", ">", ">=", "<>", "in", "not in", "between", "is null", "is not null"]

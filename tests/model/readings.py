@@ -95,8 +95,8 @@ def resumed(world: World, rng: random.Random) -> Iterator[Reading]:
 @reading("system table:tags")
 def tagged(world: World, rng: random.Random) -> Iterator[Reading]:
     """The state that a tag names."""
-    for name, rows in world.tags.items():
-        yield Reading("tagged", f"rows(t.scan(tag={name!r}))", sorted(world.tuples(world.live(rows)), key=repr))
+    for name, state in world.tags.items():
+        yield Reading("tagged", f"rows(t.scan(tag={name!r}))", world.earlier(state))
 
 
 @reading("system table:audit_log")

@@ -62,10 +62,9 @@ OPTIMIZE = '''
 def optimize(t):
     """All that `lakelog optimize` may do for a table."""
     from lakelog.service.optimizer.runner import RunContext, run_action
-    from lakelog.table.health.actions import KINDS
-    for kind in KINDS:
-        run = run_action(t.logical, kind, RunContext(lambda: False))
-        assert run.outcome != "failed", f"{kind}: {run.detail}"
+    for need in t.health().needs:
+        run = run_action(t.logical, need.kind, RunContext(lambda: False))
+        assert run.outcome != "failed", f"{need.kind}: {run.detail}"
 '''
 FAILING = '''
 import contextlib

@@ -33,7 +33,7 @@ def shrunk(failure: Failure, seconds: float = 30.0) -> Failure:
 
 def _same(failure: Failure, history: History) -> Failure | None:
     try:
-        found = replayed(history)
+        found = replayed(history, failure.kind)
     except Exception:  # the model cannot say what this means
         return None
     return found if found is not None and (found.kind, _what(found)) == (failure.kind, _what(failure)) else None

@@ -130,7 +130,7 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
     for number in range(2, rng.choice([4, 5, 6])):
         kind = rng.choice(kinds if number > 2 else ["int", "string"])
         column = Column(f"c{number}", "vwxyz"[number - 2], kind)
-        if column.of.is_simple and engine == "deduplicate" and rng.random() < 0.15:
+        if column.of.is_simple and column.kind != "binary" and engine == "deduplicate" and rng.random() < 0.15:
             column = replace(column, default=rng.choice(column.of.values))
         elif engine == "deduplicate" and rng.random() < 0.1:
             column = replace(column, is_nullable=False)
@@ -173,5 +173,5 @@ def may_hide(table: Table) -> bool:
 
 
 def is_log_of_changes(options: Mapping[str, str]) -> bool:
-    """Whether the log follows the files."""
-    return options.get(LOG_CONTENT.key) == CHANGES
+    """Whether the log follows the files, or may."""
+    return options.get(LOG_ENABLED.key) == "true" and options.get(LOG_CONTENT.key, CHANGES) == CHANGES

@@ -24,6 +24,14 @@ class Refused(Exception):
     """The statement has to be refused, and to change nothing."""
 
 
+@dataclass(frozen=True)
+class State:
+    """Rows, with the columns that they have to those who look back at them."""
+
+    rows: Rows
+    columns: tuple[Column, ...]
+
+
 @dataclass
 class World:
     """The state after a step. ``marks`` are the states after earlier steps, ``tags`` and ``branches`` those they name."""
@@ -35,11 +43,11 @@ class World:
     seen: Rows
     number: int = 0
     made: int = 10
-    marks: dict[int, Rows] = field(default_factory=dict)
-    tags: dict[str, Rows] = field(default_factory=dict)
-    branches: dict[str, Rows] = field(default_factory=dict)
+    marks: dict[int, State] = field(default_factory=dict)
+    tags: dict[str, State] = field(default_factory=dict)
+    branches: dict[str, State] = field(default_factory=dict)
     handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
-    has_snapshot: bool = False
+    newest: State | None = None
     follows: bool = False
 
     @staticmethod
@@ -116,13 +124,18 @@ class World:
 
     def keep(self, wanted: Callable[[Values], bool]) -> None:
         """Replaces the table by those of its rows that are wanted: the history of the others ends."""
+        if self.seen is not self.rows:
+            shown = replace(self, rows=self.seen)
+            shown.seen = shown.rows
+            shown.keep(wanted)
+            self.seen = shown.rows
         if isinstance(self.rows, dict):
             gone = {self.key_of(values) for values in self.live() if not wanted(values)}
             there = {self.key_of(values) for values in self.live()}
-            gone |= {key for key, rows in self.rows.items() if key not in there and not wanted(rows[-1].values)}
+            gone |= {key for key, rows in self.rows.items() if key not in there and not wanted(self._shown(rows[-1].values))}
             self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
-            self.rows = tuple(values for values in self.rows if wanted(values))
+            self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))
 
     # what is there
 
@@ -149,6 +162,11 @@ class World:
     def tuples(self, rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
         """Rows as readings show them: in a fixed order."""
         return sorted((tuple(plain(row[c.id]) for c in self.columns) for row in rows), key=repr)
+
+    def earlier(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of an earlier state."""
+        then = replace(self, columns=state.columns)
+        return then.tuples(then.live(state.rows))
 
     def visible(self) -> list[tuple[Any, ...]]:
         """What a batch read shows."""

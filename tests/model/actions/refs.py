@@ -39,9 +39,11 @@ class Tag(Action):
         return f'lake.sql(f"alter table db.t create tag {self.name} as of version {{{number}}}")'
 
     def apply(self, world: World) -> None:
-        if self.mark is not None and self.mark not in world.marks or not world.has_snapshot or self.name in world.tags:
+        if self.mark is not None and self.mark not in world.marks or world.newest is None or self.name in world.tags:
             raise NotPossible("no such state")
-        world.tags[self.name] = world.rows if self.mark is None else world.marks[self.mark]
+        state = world.newest if self.mark is None else world.marks[self.mark]
+        assert state is not None
+        world.tags[self.name] = state
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,7 @@ class Rollback(Action):
         "procedure:rollback_to_timestamp",
     )
     forgets = True
-    may_refuse = _GONE
-    merges_alone = True
+    may_refuse = _GONE + "|cannot be rolled back"
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -110,10 +111,10 @@ class Rollback(Action):
         }[self.how]
 
     def apply(self, world: World) -> None:
-        named, held = (world.tags, self.tag) if self.tag is not None else (world.marks, self.mark)
-        if held not in named:
+        state = world.tags.get(self.tag) if self.tag is not None else world.marks.get(self.mark)
+        if state is None:
             raise NotPossible("no such state")
-        world.rows = named[held]  # type: ignore[index]
+        world.rows = state.rows
         world.seen = world.rows
 
 
@@ -155,6 +156,6 @@ class Branch(Action):
         if self.mark not in world.marks:
             raise NotPossible("no such state")
         if self.takes_over:
-            world.rows = world.marks[self.mark]
+            world.rows = world.marks[self.mark].rows
             for values in resolved(world, self.rows):
                 world.put(values)

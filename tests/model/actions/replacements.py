@@ -100,6 +100,7 @@ class DropPartition(Action):
     partition: Any
     covers = ("statement:ALTER TABLE DROP PARTITION", "statement:ALTER TABLE ADD PARTITION")
     weight = 0.5
+    may_refuse = "has no partition"
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:

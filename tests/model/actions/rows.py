@@ -131,6 +131,7 @@ class Delete(Action):
     names: tuple[tuple[str, str], ...]
     as_sql: bool
     covers = ("statement:DELETE FROM", "Table.delete")
+    may_refuse = "removes no keys"
     weight = 2.0
     writes = True
 

@@ -150,7 +150,7 @@ class SetOption(Action):
         "file.format": ("parquet", "avro"),
         "file.compression": ("zstd", "none", "snappy"),
         "num-sorted-run.compaction-trigger": ("2", "5"),
-        "snapshot.num-retained.max": ("5", "100"),
+        "snapshot.num-retained.max": ("10", "100"),
         "target-file-size": ("1 kb", "1 mb"),
         "manifest.merge-min-count": ("2", "30"),
     }
