@@ -14,7 +14,8 @@ from typing import Any
 
 import model.actions  # noqa: F401 - registers the actions
 from model.action import ACTIONS, Action
-from model.actions.actors import Failing
+from model.actions.actors import Failing, Follow
+from model.actions.refs import Branch, Rollback
 from model.known import avoided
 from model.readings import READINGS, Reading
 from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
@@ -62,6 +63,7 @@ class Runner:
     executed: list[str] = field(default_factory=list)
     done: list[Action] = field(default_factory=list)
     shown: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+    states: dict[int, State] = field(default_factory=dict)
     forgets: bool = False
 
     def begin(self) -> bool:
@@ -106,6 +108,7 @@ class Runner:
         self.executed.append(code)
         if must_refuse:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
+        columns = [c.name for c in self.world.columns]
         did_wait = self.world.seen is not self.world.rows
         self.world = self._outcome(after) if isinstance(action, Failing) else after
         after = self.world
@@ -114,6 +117,10 @@ class Runner:
         if action.merges or not (is_lazy or waits):
             after.seen = after.rows
         self.forgets |= action.forgets
+        self.world.follows &= [c.name for c in self.world.columns] == columns or isinstance(action, Follow)
+        if isinstance(action, Rollback | Branch):
+            there = {tag.name for tag in self.names["t"].tags()}
+            self.world.tags = {name: state for name, state in self.world.tags.items() if name in there}
         return self._note(number, getattr(action, 'handle', 't'))
 
     def _note(self, number: int, handle: str) -> Failure | None:
@@ -134,14 +141,20 @@ class Runner:
                 if found not in self.shown and found != ids[-1]:
                     self.shown[found] = self.evaluate(f"rows(t.scan(snapshot_id={found}))")
             if ids[-1] not in self.shown:
-                seen = self.world.seen if self.world.hides_new else self.world.rows
-                self.world.newest = State(seen, self.world.handles.get(handle, self.world.columns))
-                self.shown[ids[-1]] = self.world.earlier(self.world.newest)
-            assert self.world.newest is not None
-            self.world.marks[number] = self.world.newest
+                self.states[ids[-1]] = state = self._state(ids[-1], handle)
+                self.shown[ids[-1]] = self.world.earlier(state)
+            self.world.marks[number] = self.world.newest = self.states[ids[-1]]
             there = {n for n in self.world.marks if self.names[f"s{n}"] in ids}
             self.world.marks = {n: state for n, state in self.world.marks.items() if n in there}
         return None
+
+    def _state(self, number: int, handle: str) -> State:
+        """The state of a new snapshot. A job with an old handle writes with the columns that it knows, or with all."""
+        rows = self.world.seen if self.world.hides_new else self.world.rows
+        state = State(rows, self.world.columns)
+        older = State(rows, self.world.handles.get(handle, self.world.columns))
+        is_older = older != state and self.evaluate(f"t.scan(snapshot_id={number}).to_arrow().num_columns") == len(older.columns)
+        return older if is_older else state
 
     def _outcome(self, after: World) -> World:
         """The state before or after a step in which the storage failed, once the table is healed: its rows say it."""

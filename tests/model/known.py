@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from model.action import Action
-from model.actions.changes import FailedBatch, Merge
-from model.actions.maintenance import Maintain
+from model.actions.changes import Changes, FailedBatch, Merge
+from model.actions.maintenance import Maintain, Rescale
+from model.actions.rows import Delete
 from model.actions.schema import ChangeType
-from model.tables import is_log_of_changes
+from model.tables import is_log_of_changes, may_hide
 from model.world import World
 
 Avoids = Callable[[World, Action], bool]
@@ -44,6 +45,33 @@ def _failed_batch(world: World, action: Action) -> bool:
 @known("bugs.md 13 (class): replay of rejected rows is refused by a table whose log follows its files")
 def _replay(world: World, action: Action) -> bool:
     return isinstance(action, Maintain) and "replay" in action.way and is_log_of_changes(world.options)
+
+
+@known("sql.md S1-1: RESCALE loses rows that no compaction has merged")
+def _rescale(world: World, action: Action) -> bool:
+    return isinstance(action, Rescale) and may_hide(world.table)
+
+
+@known("mission.md 1: a late -U is thrown away")
+def _late_retraction(world: World, action: Action) -> bool:
+    kinds = getattr(action, "kinds", ())
+    return any(kind == "-U" and kinds[at + 1 : at + 2] != ("+U",) for at, kind in enumerate(kinds))
+
+
+@known("mission.md 4: an aggregation takes rows that it cannot fold")
+def _poison(world: World, action: Action) -> bool:
+    return isinstance(action, Changes) and world.table.engine == "aggregation" and set(action.kinds) != {"+I"}
+
+
+@known("bugs.md 07: deleted values come back")
+def _comes_back(world: World, action: Action) -> bool:
+    deletes = isinstance(action, Delete) or "-D" in getattr(action, "kinds", ())
+    return deletes and world.table.engine in ("aggregation", "partial-update")
+
+
+@known("bugs.md 18: first_value depends on when a compaction ran")
+def _first_value(world: World, action: Action) -> bool:
+    return "sequence.field" in world.options and world.table.engine == "aggregation"
 
 
 @known("newcomer.md 11: MERGE of nested rows without Java names an internal view")

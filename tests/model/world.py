@@ -8,7 +8,7 @@ from typing import Any
 
 from merge_reference import NoResult, Row
 from model.kinds import converted, plain
-from model.tables import Column, Table, may_hide
+from model.tables import Column, Table, is_log_of_changes, may_hide
 
 Values = dict[str, Any]
 """A row by the ids of its columns."""
@@ -124,7 +124,8 @@ class World:
 
     def keep(self, wanted: Callable[[Values], bool]) -> None:
         """Replaces the table by those of its rows that are wanted: the history of the others ends."""
-        if self.seen is not self.rows:
+        is_seen = self.seen is self.rows
+        if not is_seen:
             shown = replace(self, rows=self.seen)
             shown.seen = shown.rows
             shown.keep(wanted)
@@ -136,6 +137,8 @@ class World:
             self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
             self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))
+        if is_seen:
+            self.seen = self.rows
 
     # what is there
 
@@ -173,8 +176,8 @@ class World:
         return self.tuples(self.live(self.seen if self.hides_new else None))
 
     def everything(self) -> list[tuple[Any, ...]]:
-        """What both stores together show."""
-        return self.tuples(self.live())
+        """What both stores together show; a log that follows the files knows no more than they."""
+        return self.visible() if is_log_of_changes(self.options) else self.tuples(self.live())
 
     def partition_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The partition of a row."""

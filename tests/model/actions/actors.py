@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from model.action import ACTIONS, Action, NamedRows, drawn_rows, table_code
+from model.actions.maintenance import Rescale
 from model.tables import Column
 from model.world import World
 
@@ -124,7 +125,8 @@ class Failing(Action):
         names = ("Write", "Insert", "Update", "Delete", "Overwrite", "Truncate", "Maintain", "Rescale", "Merge", "Changes", "Rollback")
         (kind,) = rng.choices([one for one in ACTIONS if one.__name__ in names])
         inner = kind.draw(rng, world)
-        if inner is None or world.seen is not world.rows or ("handle" in vars(inner) and vars(inner)["handle"] != "t"):
+        is_whole = getattr(inner, "how", "") != "commits" and not isinstance(inner, Rescale)  # they are two steps
+        if inner is None or not is_whole or world.seen is not world.rows or ("handle" in vars(inner) and vars(inner)["handle"] != "t"):
             return None
         return cls(inner, rng.randrange(1, 25), rng.choice(["before", "after", "dies"]))
 
