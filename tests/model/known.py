@@ -30,7 +30,8 @@ def known(finding: str) -> Callable[[Avoids], Avoids]:
 
 def avoided(world: World, action: Action) -> bool:
     """Whether a step would meet a known fault."""
-    return any(avoids(world, action) for avoids in KNOWN.values())
+    inner = getattr(action, "action", action)
+    return any(avoids(world, inner) for avoids in KNOWN.values())
 
 
 def _has(action: Action, name: str) -> Any:

@@ -135,5 +135,9 @@ class Failing(Action):
         inner = "\n    ".join(self.action.code.split("\n"))
         return f"with failing({self.number}, {self.kind!r}):\n    {inner}"
 
+    @property
+    def may_refuse(self) -> str:  # type: ignore[override]
+        return self.action.may_refuse
+
     def apply(self, world: World) -> None:
         self.action.apply(world)

@@ -61,6 +61,7 @@ class Insert(Action):
         left = {c.name for c in columns if c.id not in (*world.keys, *world.partitions) and c.is_nullable and rng.random() < 0.3}
         kept = [c for c in columns if c.name not in left]
         rows = drawn_rows(rng, world, rng.choice([1, 3]))
+        kept = kept or columns
         names = {c.name for c in kept}
         return cls(tuple(tuple(pair for pair in row if pair[0] in names) for row in rows), tuple(kept))
 
