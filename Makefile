@@ -16,8 +16,8 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
-        .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
+.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs docs-site \
+        .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
         test-docs test-lowest test-on-connect test-single
 
 help: ## this list
@@ -29,17 +29,21 @@ setup: .venv need-java .venv/spark-classes.jsa ## make .venv with lakelog and it
 demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
 	.venv/bin/lakelog demo $(ARGS)
 
+# What CI and a developer have time for is drawn: a share of the cases of each test, and of the tests of slow lanes. The
+# seed comes from the commit; WHOLE=1 runs all.
+draw = $(if $(WHOLE),,$(1))
+
 # The archive of classes costs more than two JVMs gain by it: used if `make setup` or another verb has made it.
-test: .venv need-java ## a few minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
-	$(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
+test: .venv need-java ## four minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
+	LAKELOG_LANE=test $(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3) -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --tests 2/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
-test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
-	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
+test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3 --tests 1/2) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
 	.venv/bin/ruff format --check .
@@ -51,13 +55,13 @@ check: .venv ## format, lint, types, imports, spelling, the picture of the packa
 	.venv/bin/python scripts/check_words.py
 	$(PYTEST) tests/test_house.py
 
-test-all: test test-more test-long ## test, test-more and test-long
-
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
-SINGLE := test-chaos test-catalogs test-on-connect
-LANES := test-kafka test-pulsar test-storage test-docs test-browser test-lowest
-test-more test-single $(LANES) $(SINGLE): export LAKELOG_NO_SKIPS := 1
-test-more: test-spark test-deep $(LANES) test-single ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
+SINGLE := test-chaos test-on-connect
+LANES := test-servers test-docs test-browser test-lowest
+VERBS := test-spark test-deep $(LANES) test-single
+test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
+$(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)
+test-more: $(VERBS) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, the lowest versions
 
 $(LANES) $(SINGLE): .venv/spark-classes.jsa
 
@@ -65,39 +69,36 @@ test-single: .venv/spark-classes.jsa
 	$(MAKE) --keep-going --jobs 2 --output-sync=recurse $(SINGLE)
 
 test-chaos:
-	$(PYTEST) $(CHAOS) -m "not pulsar"
+	$(PYTEST) $(CHAOS) $(call draw,--cases 1/2) -m "not pulsar"
 
-test-kafka:
-	$(PYTEST) $(SPREAD) -m kafka tests/contract tests/integration --ignore=$(CHAOS)
-
-test-pulsar:
-	$(PYTEST) $(SPREAD) -m pulsar tests/contract tests/integration tests/spark --ignore=$(CHAOS)
-
-test-storage:
+test-servers: ## tests on real Kafka, Pulsar, S3, HDFS and PostgreSQL, and on Paimon's REST catalog (ARGS="-m kafka": on one of them)
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(SPREAD) -m "s3 or hdfs" tests/contract tests/storage
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --tests 1/2) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
 
-test-catalogs:
-	$(PYTEST) -m "postgres or rest" tests/contract
-
-test-docs:
-	$(PYTEST) -n 2 --dist worksteal tests/docs
+test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--tests 2/5) tests/docs $(ARGS)
 
 # Without PySpark, of which test-long has the lowest version.
 test-lowest: .venv-lowest
-	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
+	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(call draw,--cases 1/8 --tests 1/2) -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
 
 test-on-connect:
-	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
+	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--tests 1/3) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
-test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user ## what .ci/run has no time for: other engines, dbt, chaos on Pulsar, the oldest PySpark
+test-long: export WHOLE := 1
+test-long: export LAKELOG_DEPTH ?= full
+test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user ## everything once, before an issue is called resolved: all lanes whole, other engines, dbt, the oldest PySpark
+	$(MAKE) --keep-going test test-more
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
+affected: .venv need-java ## what the change of the working tree touches: checks, and tests of a few minutes (ARGS="--base REV")
+	.venv/bin/python scripts/ci.py affected $(ARGS)
+
 test-browser: ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
-	$(PYTEST) tests/browser $(ARGS)
+	$(PYTEST) $(call draw,--tests 1/2) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
 	.venv/bin/python scripts/screenshots.py $(ARGS)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import hypothesis
 import pytest
-from hypothesis import is_hypothesis_test, settings
 
 from depth import DEPTH, Depth
 from lakelog.logstore.clients import close_clients
-from lakelog.service.servers.server_process import QUICK_START
+from lakelog.service.servers.server_process import QUICK_START, KafkaBroker, ServerProcess
+from lane_report import LaneReport, Measure
 from lanes import COLLECTED
-from smoke import LONG, MANY_CASES, SMOKE
+from sampling import Sampling, add_options
+from servers.shared import SharedServer, jvm_starts
+from smoke import LONG, SMOKE
 
 if TYPE_CHECKING:
     from servers.hdfs_cluster import HdfsCluster
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from servers.pulsar_server import PulsarServer
     from servers.rest_catalog import RestServers
     from servers.s3_server import S3Server
+
+S = TypeVar("S", bound=ServerProcess)
 
 _EVERY_PYSPARK = frozenset(
     f"test_{part}.py"
@@ -42,9 +46,10 @@ def _java_options() -> str:
     find most of their classes in an archive (scripts/class_archive.py), whose complaints about other jars go nowhere.
     """
     archive = Path(sys.prefix) / "spark-classes.jsa"
+    log = f'-Xlog:safepoint=error:file="{jvm_starts()}/%p"'  # an empty file for each JVM: so they are counted
     if not archive.exists() or not archive.stat().st_size:
-        return QUICK_START
-    return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" -Xlog:disable -Xlog:all=error:stderr'
+        return f"{QUICK_START} {log}"
+    return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" -Xlog:disable -Xlog:all=error:stderr {log}'
 
 
 # Set for all of them at once, servers and jobs in processes of their own too.
@@ -67,14 +72,31 @@ def _no_disk_flush() -> Iterator[None]:
         yield
 
 
-settings.register_profile(
+hypothesis.settings.register_profile(
     "lakelog",
     deadline=None,
-    derandomize=DEPTH.is_repeatable,
-    max_examples=DEPTH.cases(settings.default.max_examples),
+    database=None,
+    max_examples=DEPTH.cases(hypothesis.settings.default.max_examples),
     print_blob=True,
 )
-settings.load_profile("lakelog")
+hypothesis.settings.load_profile("lakelog")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Measure(), "measure")
+    config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("tests")), "sampling")
+    hypothesis.core.global_force_seed = DEPTH.seed
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(LaneReport(), "lane-report")
+
+
+def pytest_report_header() -> str:
+    """What repeats the draws of this run."""
+    return f"drawn with {DEPTH}"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -82,14 +104,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Gives every test of a folder that needs something heavy the marker of that folder."""
     here = Path(__file__).parent
     config.stash[COLLECTED] = list(items)
-    cases: Counter[tuple[Path, str]] = Counter()
     for item in items:
         folder = item.path.relative_to(here).parts[0]
-        if item.path.relative_to(here).as_posix() in MANY_CASES:
-            test = (item.path, getattr(item, "originalname", item.name))
-            if cases[test] % 4:
-                item.add_marker("slow")
-            cases[test] += 1
         if not LONG.isdisjoint(
             f"{item.path.parent.name}/{item.path.name}::{name}"
             for name in (item.name, getattr(item, "originalname", item.name))
@@ -105,9 +121,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         function = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
         if folder == "spark" and not SMOKE.isdisjoint({function, f"{item.path.name}::{item.name}"}):
             item.add_marker("smoke")
-        if is_hypothesis_test(getattr(item, "obj", None)) or "depth" in getattr(item, "fixturenames", ()):
+        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)) or "depth" in getattr(item, "fixturenames", ()):
             item.add_marker("deep")
-            if not DEPTH.is_repeatable:
+            if DEPTH.is_exhaustive:
                 item.add_marker(pytest.mark.timeout(0), append=False)
 
 
@@ -133,22 +149,50 @@ def new_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+_SHARED: dict[str, SharedServer[Any]] = {}
+"""The servers of the run that this process uses."""
+
+
+def _shared(name: str, make: Callable[[Path], S], address: Callable[[S], str]) -> S:
+    server: SharedServer[S] = _SHARED.setdefault(name, SharedServer(name, make, address))
+    return server.get()
+
+
+@pytest.fixture(autouse=True)
+def _running_servers() -> None:
+    """A server of the run that has died is started again; the end of the run names it."""
+    for server in _SHARED.values():
+        server.revive()
+
+
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def kafka() -> KafkaBroker:
+    """One broker for all tests that ask for it; each takes topics of its own."""
+    return _shared("kafka", KafkaBroker, lambda broker: broker.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> S3Server:
     """One S3-compatible store for all tests that ask for it; each takes a bucket of its own."""
     from servers.s3_server import S3Server  # finding jars needs PySpark, which most tests do not
 
-    with S3Server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
+    return _shared("s3", S3Server, lambda server: server.endpoint)
 
 
 @pytest.fixture(scope="session")
-def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+def hdfs_cluster() -> HdfsCluster:
     """One HDFS cluster for all tests that ask for it; each takes a directory of its own."""
     from servers.hdfs_cluster import HdfsCluster
 
-    with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
-        yield cluster
+    return _shared("hdfs", HdfsCluster, lambda cluster: cluster.uri)
+
+
+@pytest.fixture(scope="session")
+def pulsar_server() -> PulsarServer:
+    """One Pulsar for all tests that ask for it; each takes topics of its own."""
+    from servers.pulsar_server import PulsarServer
+
+    return _shared("pulsar", PulsarServer, lambda server: server.service_url)
 
 
 @pytest.fixture(scope="session")
@@ -167,12 +211,3 @@ def rest_servers() -> Iterator[RestServers]:
 
     with RestServers() as servers:
         yield servers
-
-
-@pytest.fixture(scope="session")
-def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
-    """One Pulsar for all tests that ask for it; each takes topics of its own."""
-    from servers.pulsar_server import PulsarServer
-
-    with PulsarServer(tmp_path_factory.mktemp("pulsar")) as server:
-        yield server

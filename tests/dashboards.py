@@ -69,9 +69,9 @@ def running_dashboard(warehouse: Path, **more: Any) -> Iterator[RunningDashboard
     thread = threading.Thread(target=server.run, args=(lambda _: up.set(),), daemon=True)
     thread.start()
     try:
-        assert up.wait(30), "the dashboard does not come up"
+        assert up.wait(120), "the dashboard does not come up"
         yield RunningDashboard(server, server.address.rstrip("/").replace("localhost", "127.0.0.1"))
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()

@@ -44,14 +44,15 @@ def lanes_of(*verbs: str) -> list[Lane]:
         ["make", "--dry-run", *verbs], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     calls = [shlex.split(line) for line in printed.stdout.splitlines() if " -m pytest " in line]
+    calls = [call[call[0].startswith("LAKELOG_LANE=") :] for call in calls]
     return [_lane(call[len(_PYTEST) :]) for call in calls if call[: len(_PYTEST)] == _PYTEST]
 
 
 def _lane(arguments: list[str]) -> Lane:
     parser = argparse.ArgumentParser()
     parser.add_argument("-m", dest="expression", default="")
-    parser.add_argument("-n")
-    parser.add_argument("--dist")
+    for option in ("-n", "--dist", "--cases", "--tests"):
+        parser.add_argument(option)
     parser.add_argument("--ignore", dest="ignored", action="append", default=[])
     parser.add_argument("paths", nargs="*")
     given = parser.parse_intermixed_args(arguments)

@@ -21,7 +21,7 @@ class NoResult(Exception):
 
 
 class TooLarge(NoResult):
-    """An intermediate number overflows; reset when the accumulator is set."""
+    """A number does not fit, or does not exist: the result is NULL until the accumulator is set."""
 
 
 class Accumulator:
@@ -42,9 +42,15 @@ class Accumulator:
             self.is_broken = True
 
     def result(self) -> Any:
-        if self.is_broken:
-            raise NoResult(self.function)
+        if self.is_broken or (self.function in ("sum", "product") and self.value is not None and not self._fits()):
+            return None
         return self.value
+
+    def _fits(self) -> bool:
+        if self.kind in RANGES:
+            return -(1 << RANGES[self.kind]) <= self.value < 1 << RANGES[self.kind]
+        precision = int(self.kind[8:-1].split(",")[0]) if isinstance(self.value, Decimal) else None
+        return precision is None or len(self.value.as_tuple().digits) <= precision
 
     def _step(self, op: int, value: Any) -> None:
         if op == SET:
@@ -118,15 +124,11 @@ class Accumulator:
         return whole if (held < 0) == (value < 0) else -whole
 
     def _number(self, value: Any) -> Any:
-        if self.kind in RANGES:
+        if self.function == "product" and self.kind in RANGES:
             if not -(1 << RANGES[self.kind]) <= value < 1 << RANGES[self.kind]:
                 raise TooLarge("overflow")
         elif isinstance(value, Decimal):
-            precision, scale = (int(part) for part in self.kind[8:-1].split(","))
-            value = WIDE.quantize(value, Decimal(1).scaleb(-scale))
-            digits = len(value.as_tuple().digits)
-            if digits > precision and (self.function == "product" or precision > 18):
-                return None
+            value = WIDE.quantize(value, Decimal(1).scaleb(-int(self.kind[8:-1].split(",")[1])))
         return value
 
 
@@ -287,17 +289,29 @@ class Table:
 
     def _aggregated(self, rows: Sequence[Row]) -> Row:
         held = self._accumulators()
-        for row in rows:
-            op = RETRACT if row.is_retract else ADD
-            if "remove" in self.flags and row.kind == 3:
-                op = SET
+        lives = self._lives(rows) if "remove" in self.flags else rows
+        if not lives:
+            return Row(rows[-1].number, 3, rows[-1].values)
+        for row in lives:
             for name, accumulator in held.items():
-                accumulator.step(op, row.values[name])
-        deleted = "remove" in self.flags and rows[-1].kind == 3
-        return Row(rows[-1].number, 3 if deleted else 0, {name: a.result() for name, a in held.items()})
+                accumulator.step(RETRACT if row.is_retract else ADD, row.values[name])
+        return Row(rows[-1].number, 0, {name: a.result() for name, a in held.items()})
+
+    @staticmethod
+    def _lives(rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows since the first insertion after the last -D."""
+        last = max((at for at, row in enumerate(rows) if row.kind == 3), default=-1)
+        first = (at for at, row in enumerate(rows) if at > last and not row.is_retract)
+        return rows[next(first, len(rows)) :]
 
     def _updated(self, rows: Sequence[Row]) -> Row:
         held = self._accumulators()
+        if "remove" in self.flags:
+            lives = self._lives(rows)
+            for row in [r for r in lives if not r.is_retract]:
+                self._update(held, row)
+            values = {name: a.result() for name, a in held.items()} if lives else rows[-1].values
+            return Row(rows[-1].number, 0 if lives else 3, values)
         number, deleted, has_insert, begun = 0, False, False, False
         for row in rows:
             deleted = False
@@ -308,12 +322,7 @@ class Table:
                 continue
             number = row.number
             if row.is_retract and not self.groups:
-                if "remove" not in self.flags:
-                    raise NoResult("partial-update takes no deletes")
-                if row.kind == 3:
-                    deleted = True
-                    self._set(held, row)
-                continue
+                raise NoResult("partial-update takes no deletes")
             if row.is_retract and row.kind == 3 and self._removes(held, row):
                 deleted = True
                 self._set(held, row)

@@ -29,7 +29,7 @@ def committed(kafka: KafkaBroker, topic: str) -> Iterator[tuple[int, bytes | Non
         }
     )
     try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         left = len(partitions)
         while left:
@@ -88,5 +88,5 @@ def mirrored_beside(tmp_path: Path, to: str) -> tuple[threading.Thread, list[Exc
 
     thread = threading.Thread(target=follow)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(120)
     return thread, failed

@@ -1,4 +1,4 @@
-"""What `make test` runs: on Spark a few tests of each capability, elsewhere all but long ones and some of many cases.
+"""What `make test` runs: on Spark a few tests of each capability, elsewhere all but long ones.
 
 A test of tests/spark is named by file and function, and by its parameters where some of them are enough.
 """
@@ -97,36 +97,6 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
 }
 
 SMOKE: Final = frozenset(test for tests in BY_CAPABILITY.values() for test in tests)
-
-MANY_CASES: Final = frozenset(
-    {
-        *(
-            f"unit/table/test_{name}.py"
-            for name in (
-                "chain",
-                "commit_markers",
-                "judged_rows",
-                "late_retractions",
-                "log_switch",
-                "lookup_index",
-                "one_order",
-                "replays",
-                "tail_position",
-                "take_over",
-                "transactional",
-                "union_scan",
-            )
-        ),
-        *(f"property/test_{name}crash_points.py" for name in ("", "history_", "overwrite_", "table_")),
-        "property/test_published_changes.py",
-        "unit/filestore/test_compaction_changelog.py",
-        "unit/service/dashboard/test_access.py",
-        "unit/service/dashboard/test_logins.py",
-        "unit/sql/test_masking.py",
-    }
-)
-"""Files whose tests cross many parameters: of each test ``make test`` runs every fourth case, ``make test-deep`` all
-others (they are marked ``slow``)."""
 
 LONG: Final = frozenset(
     {

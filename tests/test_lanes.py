@@ -5,13 +5,13 @@ The checked tests are those of this run: all but three folders in ``make test``.
 
 from __future__ import annotations
 
-import shlex
+import re
 
 import pytest
 
 from depth import SHARES, Depth
 from lanes import COLLECTED, ROOT, Lane, lanes_of
-from smoke import LONG, MANY_CASES, SMOKE
+from smoke import LONG, SMOKE
 
 WHOLE = ("browser", "docs", "interop")
 """Folders that ``make test`` does not collect: a lane runs all of each."""
@@ -38,9 +38,8 @@ def test_every_test_is_in_a_lane(collected: list[pytest.Item]) -> None:
 def test_continuous_integration_leaves_out_chaos_on_pulsar_and_other_engines_alone(
     collected: list[pytest.Item],
 ) -> None:
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    steps = [shlex.split(line, comments=True) for line in script.splitlines() if line.startswith("step make ")]
-    verbs = [word for _, _, *words in steps for word in words]
+    verbs = re.findall(r'Lane\("([a-z-]+)"', (ROOT / "scripts" / "ci.py").read_text(encoding="utf-8"))
+    assert verbs[:2] == ["check", "test"]
     left_out = missing(lanes_of(*verbs), [item for item in collected if item.path.parent.name != "interop"])
     assert [name for name in left_out if "test_chaos.py" not in name or "pulsar" not in name] == []
 
@@ -53,19 +52,11 @@ def test_every_test_of_the_short_selection_exists(collected: list[pytest.Item]) 
 
 
 def test_a_depth_says_how_many_cases_are_tried() -> None:
-    assert [Depth(name).cases(40) for name in SHARES] == [8, 40, 400]
+    assert [Depth(name).cases(40) for name in SHARES] == [4, 8, 40, 400]
     assert Depth("quick").cases(1) == 1
-    assert [list(Depth(name).some(range(12))) for name in SHARES] == [[0, 5, 10], [*range(12)], [*range(12)]]
-    with pytest.raises(ValueError, match="LAKELOG_DEPTH = 'deep': give one of quick, ci, night"):
+    assert [list(Depth(name).some(range(12))) for name in SHARES] == [[0, 10], [0, 5, 10], [*range(12)], [*range(12)]]
+    with pytest.raises(ValueError, match="LAKELOG_DEPTH = 'deep': give one of quick, ci, full, night"):
         Depth("deep")
-
-
-def test_every_file_with_many_cases_exists_and_runs_some_of_them(collected: list[pytest.Item]) -> None:
-    for name in MANY_CASES:
-        file = ROOT / "tests" / name
-        assert file.exists(), name
-        items = [item for item in collected if item.path == file]
-        assert not items or any(item.get_closest_marker("slow") is None for item in items), name
 
 
 def test_every_long_test_exists(collected: list[pytest.Item]) -> None:

@@ -169,7 +169,7 @@ def writing(warehouse: Path, table: str) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        writer.join(60)
+        writer.join(120)
     assert failures == []
 
 

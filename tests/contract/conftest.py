@@ -13,7 +13,6 @@ from lakelog import Lake, connect
 from lakelog.catalog import CATALOGS
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
-from lakelog.service.servers.server_process import KafkaBroker
 from log_records import NewLocation
 from servers.postgres_server import PostgresServer
 from servers.pulsar_server import PulsarServer
@@ -62,12 +61,6 @@ def catalog_options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str,
     return {"catalog.type": kind, "catalog.uri": url, "catalog.key": uuid.uuid4().hex}
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as started:
-        yield started
-
-
 @pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(_LOGS[name][0], [])) for name in sorted(_LOGS)])
 def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
     """Locations of logs that do not exist yet; ``journal`` is registered while the tests run."""
@@ -76,7 +69,7 @@ def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
     if name == "journal":
         request.getfixturevalue("new_parts")
     if name == "kafka":
-        address = request.getfixturevalue("broker").bootstrap
+        address = request.getfixturevalue("kafka").bootstrap
     elif name == "pulsar":
         server: PulsarServer = request.getfixturevalue("pulsar_server")
         address, properties = server.service_url, {**properties, **server.properties}

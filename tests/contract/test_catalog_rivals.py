@@ -35,7 +35,7 @@ def rivals(catalog_options: dict[str, str], tmp_path: Path) -> Iterator[list[sub
     for process in started:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
-        process.wait(30)
+        process.wait(120)
         process.stdout.close()
 
 

@@ -90,7 +90,7 @@ def test_changes_follow_the_snapshot_without_a_gap(database, lake, log) -> None:
 def test_random_transactions_end_with_the_same_tables(database, lake, log, depth) -> None:
     database.run(*TABLES)
     ingested(lake, database, *NAMES, options=LOGS[log])
-    for seed in range(depth.cases(10)):
+    for seed in depth.seeds(10):
         load = RandomLoad(seed)
         load.next_id, load.columns = 1 + 1000 * seed, 100 * seed
         with database.connect() as connection:
@@ -286,7 +286,7 @@ def test_the_server_may_restart(postgres_server, database, lake) -> None:
             postgres_server.start()
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(120)
     assert failed == []
     ingested(lake, database, *NAMES)
     for name in NAMES:

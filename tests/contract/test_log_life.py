@@ -108,7 +108,7 @@ def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch:
     offsets = append(appender, [b"a", b"b", b"c"])
     admin = AdminClient({"bootstrap.servers": location.address})
     partition = TopicPartition(location.topic, 0, 2)
-    admin.delete_records([partition])[partition].result(10)
+    admin.delete_records([partition])[partition].result(120)
     return offsets[0], offsets[2]
 
 
@@ -177,12 +177,12 @@ def kept_ms(location: LogLocation) -> int | None:
     if location.system == "kafka":
         resource = ConfigResource("topic", location.topic)
         admin = AdminClient({"bootstrap.servers": location.address})
-        return int(admin.describe_configs([resource])[resource].result(10)["retention.ms"].value)
+        return int(admin.describe_configs([resource])[resource].result(120)["retention.ms"].value)
     return None
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)

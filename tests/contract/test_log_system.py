@@ -193,7 +193,7 @@ def test_records_that_are_not_read_yet_hide_no_newer_ones(appender: LogAppender,
     for bucket in (0, 1, 0, 1):  # read nothing between
         append(appender, [b"more"], bucket)
         ends = reader.end_offsets([0, 1])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while (ready := reader.ready_offsets(positions)) != ends and time.monotonic() < deadline:
             reader.wait(positions, 0.05)
         assert ready == ends

@@ -136,7 +136,7 @@ def test_first_users_make_the_tables_together(postgres_server: PostgresServer) -
         assert user.stdin is not None
         user.stdin.write(b"\n")
         user.stdin.flush()
-    said = [user.communicate(timeout=60)[1] for user in users]
+    said = [user.communicate(timeout=120)[1] for user in users]
     assert [user.returncode for user in users] == [0] * 5, said
     postgres_server.run(f"drop database {name} with (force)")
 
@@ -193,5 +193,5 @@ def test_the_lock_lets_one_in_and_is_free_when_its_holder_dies(postgres_server: 
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    assert entered.wait(20)
+    assert entered.wait(120)
     waiting.join()

@@ -83,7 +83,7 @@ def told(server: RestServer, what: str, body: Any = None) -> Any:
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {server.token}"},
     )
-    with urllib.request.urlopen(asked, timeout=20) as answer:
+    with urllib.request.urlopen(asked, timeout=120) as answer:
         return json.loads(answer.read() or b"null")
 
 

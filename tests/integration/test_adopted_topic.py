@@ -23,14 +23,14 @@ Pairs = list[tuple[bytes | None, bytes | None]]
 
 def make_topic(broker: KafkaBroker, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, partitions)])[TOPIC].result(20)
+    admin.create_topics([NewTopic(TOPIC, partitions)])[TOPIC].result(120)
 
 
 def make_anew(broker: KafkaBroker) -> None:
     """Deletes the topic and creates it again with one partition; the deletion may take a moment."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([TOPIC])[TOPIC].result(20)
-    end = time.monotonic() + 20
+    admin.delete_topics([TOPIC])[TOPIC].result(120)
+    end = time.monotonic() + 120
     while True:
         try:
             make_topic(broker)

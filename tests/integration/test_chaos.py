@@ -12,19 +12,20 @@ from chaos.crowd import ACTIONS, Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import ServerBroken
+from depth import Depth
 
-SEEDS = (11, 12, 13)
-"""The second one is for a server that has lost its own data, so that the first run says nothing."""
+TRIES = 3
+"""More than one for a server that has lost its own data, so that the run says nothing."""
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("log", "kind"), [("kafka", "changes"), pytest.param("pulsar", "append", marks=pytest.mark.pulsar)]
 )
-def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path, log: str, kind: str) -> None:
+def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path, log: str, kind: str, depth: Depth) -> None:
     said: list[str] = []
     found = None
-    for seed in SEEDS:
+    for seed in range(depth.seed, depth.seed + TRIES):
         chaos = Chaos(
             directory=tmp_path / str(seed),
             kind=kind,
@@ -45,29 +46,30 @@ def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path, log
     assert found is not None, "\n".join(said)
     assert found["equal"], "\n".join(said)
     assert set(found["kills"]) == set(VICTIMS)
-    assert found["redundant"] == found["compensated"] > 0, "rows were written twice, and taken back"
+    assert found["redundant"] == found["compensated"], "rows that were written twice were taken back"
+    assert not depth.is_whole or found["redundant"] > 0
     assert found["net"] == found["sent"]
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("log", "kind"), [("embedded", "changes"), ("kafka", "append")])
 def test_one_order_explains_all_answers_when_writers_are_killed_and_stopped(
-    tmp_path: Path, log: str, kind: str
+    tmp_path: Path, log: str, kind: str, depth: Depth
 ) -> None:
     said: list[str] = []
     crowd = Crowd(
         directory=tmp_path,
         log=log,
         kind=kind,
-        seconds=60,
+        seconds=60 if depth.is_whole else 25,
         writers=3,
         keys=8,
-        seed=1,
+        seed=depth.seed,
         every_s=1,
         server_every_s=20,
         report=said.append,
     )
     found = crowd.run()
     assert found["equal"], "\n".join(said)
-    assert set(ACTIONS) <= set(found["done"]), "each of them was done"
+    assert not depth.is_whole or set(ACTIONS) <= set(found["done"]), "each of them was done"
     assert found["ok"] > 0

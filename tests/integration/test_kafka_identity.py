@@ -52,18 +52,18 @@ def stores(table: Table) -> list[tuple[int, str]]:
 def make_anew(broker: KafkaBroker, topic: str) -> None:
     """Somebody deletes a topic and makes another one of its name."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([topic])[topic].result(20)
-    end = time.monotonic() + 20
+    admin.delete_topics([topic])[topic].result(120)
+    end = time.monotonic() + 120
     while True:
         try:
-            admin.create_topics([NewTopic(topic, 1)])[topic].result(20)
+            admin.create_topics([NewTopic(topic, 1)])[topic].result(120)
             break
         except KafkaException:  # its deletion may take a moment
             assert time.monotonic() < end
             time.sleep(0.1)
     while True:
         try:
-            admin.describe_topics(TopicCollection([topic]))[topic].result(20)
+            admin.describe_topics(TopicCollection([topic]))[topic].result(120)
             return
         except KafkaException:  # the broker may not know of it at once
             assert time.monotonic() < end
@@ -130,12 +130,12 @@ def test_open_clients_do_not_read_or_write_a_recreated_topic(lakes, kafka, monke
 def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:
     owner = lakes[1]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic("once_used", 1)])["once_used"].result(20)
+    admin.create_topics([NewTopic("once_used", 1)])["once_used"].result(120)
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce("once_used", b"row")
     assert producer.flush(20) == 0
     expired = TopicPartition("once_used", 0, 1)
-    admin.delete_records([expired])[expired].result(20)
+    admin.delete_records([expired])[expired].result(120)
     with pytest.raises(AlreadyExists, match="held records"):
         owner.sql(CREATE.format(f"{kafka.bootstrap}', 'log-store.topic' = 'once_used").replace("db.x", "db.y"))
     assert not owner.table_exists("db.y")

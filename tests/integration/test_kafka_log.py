@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,20 +28,14 @@ def records(values: list[bytes]) -> Records:
     return Records(pa.nulls(len(values), pa.large_binary()), pa.array(values, pa.large_binary()), b"1|d|w|0|a")
 
 
-@pytest.fixture
-def own_broker(tmp_path) -> Iterator[KafkaBroker]:
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        yield broker
-
-
 def test_a_topic_is_made_as_the_table_says(kafka) -> None:
     location = SYSTEM.create(new_location(kafka, retention_ms=7_200_000))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     resource = ConfigResource("topic", location.topic)
-    settings = admin.describe_configs([resource])[resource].result(10)
+    settings = admin.describe_configs([resource])[resource].result(120)
     assert settings["retention.ms"].value == "7200000"
     assert settings["cleanup.policy"].value == "delete"
-    assert len(admin.list_topics(location.topic, timeout=10).topics[location.topic].partitions) == 2
+    assert len(admin.list_topics(location.topic, timeout=120).topics[location.topic].partitions) == 2
 
 
 def test_what_was_acknowledged_survives_a_killed_broker(own_broker) -> None:
@@ -123,7 +116,7 @@ class soon:
         self.start = time.monotonic()
 
     def __exit__(self, *exc: object) -> None:
-        assert time.monotonic() - self.start < 25
+        assert time.monotonic() - self.start < 100
 
 
 def test_properties_go_to_the_client_and_secrets_stay_out_of_errors(kafka) -> None:
@@ -171,7 +164,7 @@ def test_a_changed_retention_reaches_the_topic(kafka, tmp_path) -> None:
     admin, resource = AdminClient({"bootstrap.servers": kafka.bootstrap}), ConfigResource("topic", log.topic)
 
     def kept() -> str:
-        return admin.describe_configs([resource])[resource].result(10)["retention.ms"].value
+        return admin.describe_configs([resource])[resource].result(120)["retention.ms"].value
 
     own = kept()
     lake.sql("alter table db.t set tblproperties ('log-store.retention' = '2 h')")
@@ -185,7 +178,7 @@ def test_a_changed_retention_reaches_the_topic(kafka, tmp_path) -> None:
 
 
 def wait_for(holds) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)

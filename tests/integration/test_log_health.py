@@ -42,12 +42,12 @@ def test_a_log_on_pulsar_is_checked(pulsar_server: PulsarServer, tmp_path: Path)
     check_health(on(pulsar_server, tmp_path))
 
 
-def test_an_unreachable_broker_is_reported(tmp_path: Path) -> None:
-    with KafkaBroker(tmp_path / "kafka") as broker:
-        away = ", 'properties.socket.timeout.ms' = '2000', 'properties.request.timeout.ms' = '2000'"
-        table = make(tmp_path, f", 'log-store.address' = '{broker.bootstrap}', 'log-store.topic' = 'gone'{away}")
-        with table.writer() as writer:
-            writer.write(rows(1))
+def test_an_unreachable_broker_is_reported(own_broker: KafkaBroker, tmp_path: Path) -> None:
+    away = ", 'properties.socket.timeout.ms' = '2000', 'properties.request.timeout.ms' = '2000'"
+    table = make(tmp_path, f", 'log-store.address' = '{own_broker.bootstrap}', 'log-store.topic' = 'gone'{away}")
+    with table.writer() as writer:
+        writer.write(rows(1))
+    own_broker.kill()
     found = table.health()
     assert found.figures.log is not None and "Kafka" in found.figures.log.trouble
     assert found.figures.files == 1

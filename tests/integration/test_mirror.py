@@ -191,7 +191,7 @@ def test_a_second_mirror_fences_the_first_and_repeats_nothing(kafka, tmp_path, t
     thread, failed = mirrored_beside(tmp_path, to)
     assert run(table, to) == 0
     write(table, 2, 3)
-    thread.join(60)
+    thread.join(120)
     assert isinstance(failed[0], Fenced) and topic in str(failed[0])
     assert run(table, to) == 2
     assert ids(kafka, topic) == [1, 2, 3]
@@ -210,7 +210,7 @@ def test_new_columns_are_in_all_rows_that_have_them(kafka, tmp_path, topic) -> N
 
     thread = threading.Thread(target=following)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(120)
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         lake.sql("alter table db.t add column price bigint")
         lake.sql("alter table db.t rename column name to title")
@@ -219,6 +219,6 @@ def test_new_columns_are_in_all_rows_that_have_them(kafka, tmp_path, topic) -> N
             thread.join(0.1)
             assert thread.is_alive()
     stopped.set()
-    thread.join(60)
+    thread.join(120)
     changes = [change["after"] for _, _, change in committed(kafka, topic)]
     assert {"id": 1, "name": "a"} in changes and {"id": 2, "title": "b", "price": 7} in changes and len(changes) == 2

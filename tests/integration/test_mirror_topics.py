@@ -47,7 +47,7 @@ def test_topics_that_an_administrator_has_made(kafka, tmp_path, topic, monkeypat
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     position = NewTopic(f"{topic}.position", 1, config={"cleanup.policy": "compact"})
     for made in admin.create_topics([NewTopic(topic, 2), position]).values():
-        made.result(30)
+        made.result(120)
     monkeypatch.setattr(kafka_mirror, "NewTopic", None)  # creates none
     monkeypatch.setattr(AdminClient, "create_topics", None, raising=False)
     assert run(table, address(kafka, topic)) == 1
@@ -59,7 +59,7 @@ def test_a_topic_from_which_the_position_would_expire_is_refused(kafka, tmp_path
     write(table, 1)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     position = NewTopic(f"{topic}.position", 1, config={"cleanup.policy": policy})
-    admin.create_topics([position])[position.topic].result(30)
+    admin.create_topics([position])[position.topic].result(120)
     with pytest.raises(InvalidOption, match=f"{topic}.position.*'cleanup.policy' = '{policy}'.*compact"):
         run(table, to)
     assert ids(kafka, topic) == []
@@ -93,7 +93,7 @@ def test_a_topic_of_another_producer_or_shape_is_refused(kafka, tmp_path, topic)
     write(table, 1)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     for made in admin.create_topics([NewTopic(topic, 3), NewTopic(f"{topic}-used", 2)]).values():
-        made.result(30)
+        made.result(120)
     with pytest.raises(AlreadyExists, match="3 partitions.*needs 2"):
         run(table, address(kafka, topic))
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
@@ -108,7 +108,7 @@ def test_a_deleted_topic_is_not_continued(kafka, tmp_path, topic) -> None:
     write(table, 1)
     run(table, to)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-    admin.delete_topics([topic])[topic].result(30)
+    admin.delete_topics([topic])[topic].result(120)
     with pytest.raises(InvalidRequest, match=f"was deleted.*{topic}.position"):
         run(table, to)
 
@@ -148,7 +148,7 @@ def test_an_idle_mirror_commits_before_the_broker_forgets_its_transactional_id(
     while sum(1 for _ in committed(kafka, f"{topic}.position")) < before + 2:
         assert thread.is_alive()
     stopped.set()
-    thread.join(60)
+    thread.join(120)
     assert ids(kafka, topic) == [1]
 
 
@@ -173,7 +173,7 @@ def test_a_table_that_is_dropped_ends_its_mirror(kafka, tmp_path, topic) -> None
     thread, failed = mirrored_beside(tmp_path, to)
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         lake.sql("drop table db.t")
-        thread.join(60)
+        thread.join(120)
         assert isinstance(failed[0], TableReplaced), failed
         lake.sql("create table db.t (id int, name string, primary key (id)) tblproperties "
                  "('log-store.enabled' = 'true', 'bucket' = '2')")  # fmt: skip

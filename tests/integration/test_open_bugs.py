@@ -119,7 +119,7 @@ class Reader:
 
         A task of a failed query may still append, also after ``at_rest``: maintenance takes that back.
         """
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             self._query.processAllAvailable()
             wrong = Counter(before or {})
@@ -210,7 +210,7 @@ def at_rest(
 
     A task of a failed query may append behind the next run, whenever it is suspended: maintenance takes that back.
     """
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         found = Counter(before)
         found.update(net(table, place))

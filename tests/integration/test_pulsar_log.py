@@ -70,7 +70,7 @@ def test_a_reader_that_follows_misses_nothing_when_the_broker_is_killed(own_serv
             except Unavailable:
                 continue
         eventually(read_on)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while len([v for v in got if v in set(acknowledged)]) < len(acknowledged) and time.monotonic() < end:
         eventually(read_on)
     assert [v for v in got if v in set(acknowledged)] == acknowledged
@@ -235,7 +235,7 @@ def test_a_process_of_its_own_opens_clients_of_its_own(pulsar_server) -> None:
     for method in ("spawn", "fork"):
         child = multiprocessing.get_context(method).Process(target=append_in_a_child, args=(location,))
         child.start()
-        child.join(60)
+        child.join(120)
         assert child.exitcode == 0
     assert everything(SYSTEM.reader(location)) == [b"parent", b"child", b"child"]
 

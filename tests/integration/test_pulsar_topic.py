@@ -130,7 +130,7 @@ def test_a_changed_retention_reaches_the_topic_or_the_table_stays_as_it_is(own_s
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     topic = PulsarTopic(table.logical.log)
     lake.sql("alter table db.t set tblproperties ('log-store.retention' = '90 min')")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while topic.admin.get(f"{topic.path}/retention")["retentionTimeInMinutes"] != 90:
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -61,7 +61,7 @@ def topic(kafka) -> str:
     name = f"realtime-{uuid.uuid4()}"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for made in admin.create_topics([NewTopic(f"{name}-{t}", num_partitions=1) for t in ("in", "out")]).values():
-        made.result(10)
+        made.result(120)
     return name
 
 

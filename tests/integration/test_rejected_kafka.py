@@ -33,7 +33,7 @@ def is_bad(number: int) -> bool:
 
 def test_a_follower_that_is_killed_rejects_each_bad_record_once(tmp_path: Path, kafka: KafkaBroker) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(20)
+    admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(120)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         f"create table db.t (id bigint, name string) using lakelog tblproperties ('bucket' = '1', 'bucket-key' = 'id', "

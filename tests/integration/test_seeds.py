@@ -33,7 +33,7 @@ def lake(tmp_path, kafka):
         yield opened
         for name in opened.list_tables():
             opened.sql(f"drop table {name} purge")
-    left = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics
+    left = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=120).topics
     assert "topic_log_test" not in left, "PURGE drops the topic"
 
 
@@ -45,7 +45,7 @@ def test_create_table_makes_the_table_and_its_topic(lake, kafka, dialect) -> Non
     described = lake.table("db.log_table").describe()
     assert [(n, t) for n, t, _ in described][:2] == [("id", "int"), ("name", "string")]
     assert lake.table("db.log_table").primary_keys == ("id",)
-    topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics
+    topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=120).topics
     assert len(topics["topic_log_test"].partitions) == 1
     with pytest.raises(AlreadyExists):
         lake.sql(statements(kafka)[f"create {dialect}"])

@@ -93,7 +93,7 @@ def test_a_tail_that_goes_on_gets_each_commit(table) -> None:
         for number in range(20):
             writer.write(rows(*range(number * 10, number * 10 + 10)))
             writer.commit()
-    assert done.wait(60)
+    assert done.wait(120)
     assert sorted(found) == list(range(200))
 
 
@@ -119,7 +119,7 @@ def test_an_epoch_that_has_expired_in_part(kafka, table) -> None:
     assert log is not None
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for done in admin.delete_records([TopicPartition(log.topic, bucket, 1) for bucket in start]).values():
-        done.result(30)
+        done.result(120)
     with pytest.raises(OffsetExpired, match="latest-full"):
         list(table.tail(start, stop="latest", options=TRANSACTIONAL))
     full = {**TRANSACTIONAL, "scan.expired-offsets": "latest-full"}

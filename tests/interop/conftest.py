@@ -66,4 +66,4 @@ def pypaimon_rows() -> Iterator[ReadRows]:
         return rows
 
     yield read
-    process.communicate("", timeout=60)
+    process.communicate("", timeout=120)

@@ -74,7 +74,7 @@ def reader(command: list[str], out: Path) -> Iterator[Ask]:
 
     yield read
     process.stdin.close()  # type: ignore[union-attr]
-    process.wait(60)
+    process.wait(120)
 
 
 @pytest.mark.parametrize("engine", ["pyiceberg", "Iceberg in Spark"])

@@ -52,7 +52,7 @@ def step(world: World, dice: random.Random) -> None:
 
 
 def test_all_that_must_stay_is_readable_after_every_step(depth: Depth) -> None:
-    for seed in (50, *range(depth.cases(20))):
+    for seed in (50, *depth.seeds(20)):
         dice = random.Random(seed)
         world = World.make(num_sorted_run__compaction_trigger="2")
         for _ in range(STEPS):

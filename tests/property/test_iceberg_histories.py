@@ -122,7 +122,7 @@ class History:
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
 def test_each_snapshot_has_the_rows_of_a_scan(keyed: bool, depth: Depth, tmp_path: Path) -> None:
-    for seed in range(depth.cases(SEEDS)):
+    for seed in depth.seeds(SEEDS):
         history = History(tmp_path / str(seed), keyed, random.Random(seed))
         steps = [f"seed {seed}"]
         for _ in range(STEPS):

@@ -291,7 +291,7 @@ class World:
 def test_the_log_of_every_merge_engine_adds_up_to_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: Depth, name: str, mode: str
 ) -> None:
-    for seed in range(depth.cases(10)):
+    for seed in depth.seeds(10):
         form = FORMATS[seed % len(FORMATS)]
         options = f"{ENGINES[name]}, 'log.changelog-mode' = '{mode}', 'log-store.data-format' = '{form}'"
         if name in ("partial", "first"):
@@ -303,7 +303,7 @@ def test_the_log_of_every_merge_engine_adds_up_to_its_files(
 def test_the_log_of_a_table_without_a_key_adds_up_to_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: Depth, buckets: str
 ) -> None:
-    for seed in range(depth.cases(10)):
+    for seed in depth.seeds(10):
         form = FORMATS[seed % len(FORMATS)]
         options = f"'log.content' = 'changes', 'log-store.data-format' = '{form}'"
         run(monkeypatch, make(tmp_path / str(seed), options, key="", buckets=buckets), seed, "", "all")

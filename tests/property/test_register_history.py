@@ -59,7 +59,7 @@ def _places(left: list[tuple[Value, float, float, bool]], value: Value) -> bool:
 
 def test_the_judge_finds_an_order_where_there_is_one_and_only_there(depth: Depth) -> None:
     found = {True: 0, False: 0}
-    for seed in range(depth.cases(3_000)):
+    for seed in depth.seeds(3_000):
         history = random_history(random.Random(seed))
         expected = has_order(history)
         assert (not history.wrong()) == expected, (seed, history.wrong(), history.writes, history.reads)

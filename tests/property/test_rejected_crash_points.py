@@ -103,7 +103,7 @@ def every_fault(tmp_path: Path, depth: Depth, work: Work, check: Callable[[Table
     assert any("/lakelog/rejected/" in call.path for call in counting.calls)
     for call in depth.some(counting.calls):
         kinds = (DIE_AFTER, OTHERS[call.number // 2 % len(OTHERS)])
-        for kind in (kinds[call.number % 2],) if depth.is_repeatable else kinds:
+        for kind in kinds if depth.is_exhaustive else (kinds[call.number % 2],):
             place = tmp_path / f"{kind} {call.number}"
             check(meet(tmp_path / "made", place, work, FaultPlan({call.number: kind})), place)
             shutil.rmtree(place)

@@ -177,7 +177,7 @@ def run(seed: int, key: str, mode: str, path: Path, form: str = "debezium-json")
 def test_reads_of_both_stores_are_exact_at_every_moment(
     key: str, mode: str, form: str, tmp_path: Path, depth: Depth
 ) -> None:
-    for seed in range(depth.cases(4)):
+    for seed in depth.seeds(4):
         run(seed, key, mode, tmp_path / str(seed), form)
 
 

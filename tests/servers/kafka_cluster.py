@@ -73,16 +73,16 @@ class KafkaCluster:
 
     def create_topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        admin.create_topics([NewTopic(name, partitions, 3)], operation_timeout=30)[name].result(60)
+        admin.create_topics([NewTopic(name, partitions, 3)], operation_timeout=30)[name].result(120)
         for node in self.nodes.values():
-            one, end = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}), time.monotonic() + 60
-            while name not in one.list_topics(timeout=10).topics:
+            one, end = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}), time.monotonic() + 120
+            while name not in one.list_topics(timeout=120).topics:
                 assert time.monotonic() < end, f"node {node.number} does not hear of the topic"
                 time.sleep(0.05)
 
     def leader(self, topic: str, partition: int) -> int:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        return admin.list_topics(topic, timeout=10).topics[topic].partitions[partition].leader
+        return admin.list_topics(topic, timeout=120).topics[topic].partitions[partition].leader
 
 
 class SecureKafka(KafkaBroker):

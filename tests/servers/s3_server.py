@@ -61,7 +61,7 @@ class S3Server(ServerProcess):
         """Makes a bucket and returns its name."""
         name = name or f"b-{new_attempt()}"
         if self._binary is not None:
-            (self.directory / "data" / name).mkdir()  # a folder is a bucket
+            (self.directory / "data" / name).mkdir(exist_ok=True)  # a folder is a bucket
         else:
             urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=5).close()
         return name

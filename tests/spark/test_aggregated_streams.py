@@ -96,7 +96,7 @@ def check(lake: Lake, want: dict[str, tuple[int, int | None]]) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_table_is_the_aggregate_of_the_rows_that_are_left(lake, depth, target) -> None:
-    for seed in range(depth.cases(5)):
+    for seed in depth.seeds(5):
         source = Source(lake, seed)
         make(lake, TARGETS[target])
         having, has = ("", lambda _: True) if seed % 2 else (" having count(*) <> 2", lambda n: n != 2)

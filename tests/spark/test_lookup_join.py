@@ -132,7 +132,7 @@ def test_a_stream_finds_the_current_rows_of_the_table(lake, tmp_path, more, is_a
     probes.send((1, "de"), (2, "de"), (50, "de"))
     query.processAllAvailable()
     assert sorted(seen.tuples()[2:], key=repr) == [(1, "new"), (2, None), (50, "late")]
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while sum(lake.lookup_stats("db.dim", "mine")["probes"].to_pylist()) < 5 and time.monotonic() < end:
         time.sleep(0.1)
     query.stop()

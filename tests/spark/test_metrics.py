@@ -44,7 +44,7 @@ def test_rows_of_a_stream_are_counted_at_the_driver_once(counted, spark, tmp_pat
         rows = "".join(f'{{"id": {number * 100 + i}}}\n' for i in range(100))
         (tmp_path / "in" / f"{number}.json").write_text(rows)
         query.processAllAvailable()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while written(counted).get(("rows_written", "db.by_stream", "files")) != 200 and time.monotonic() < end:
         time.sleep(0.2)
     query.stop()
@@ -59,7 +59,7 @@ def test_rows_of_a_stream_are_counted_at_the_driver_once(counted, spark, tmp_pat
 def test_rows_of_a_batch_write_are_counted_once(counted, spark) -> None:
     counted.sql("insert into db.by_batch select id from range(1000)")
     spark.range(1000, 1500).write.format("lakelog").mode("append").save("db.by_batch")
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while written(counted).get(("rows_written", "db.by_batch", "files")) != 1500 and time.monotonic() < end:
         time.sleep(0.2)
     found = written(counted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from lakelog.errors import CommitConflict, InvalidRequest
@@ -25,6 +27,17 @@ def test_files_that_spark_reads_keep_columns_partitions_and_rows(lake: Lake, tmp
     assert lake.sql("select count(*), sum(id), max(part) from db.t").toArrow().to_pylist()[0] == {
         "count(1)": 1000, "sum(id)": 499_500, "max(part)": 2,
     }  # fmt: skip
+
+
+def test_values_of_folders_and_names_are_kept(lake: Lake, tmp_path) -> None:
+    rows = lake.spark.sql("SELECT 1 AS Id, '01234' AS zip, date'2024-01-31' AS day, '1.10' AS v, 7 AS n")
+    rows.write.partitionBy("zip", "day", "v", "n").orc(str(tmp_path / "files"))
+    lake.sql("create table db.u (ID int, ZIP string, day date, v string, n string) partitioned by (ZIP, day, v, n)")
+    for name in ("db.t", "db.u"):
+        source = SparkSource(lake, f"orc.`{tmp_path}/files`")
+        table = run_migration(lake, source, plan_migration(lake, source, name), silent)
+        (row,) = table.scan().to_polars().rows()
+        assert row == (1, "01234", dt.date(2024, 1, 31), "1.10", 7 if name == "db.t" else "7")
 
 
 def test_keys_of_several_rows_and_null_are_found_before_anything_is_written(lake: Lake) -> None:

@@ -46,7 +46,7 @@ def terminal(shared: Terminal) -> Iterator[Terminal]:
     shared.config = config
     for execution in shared.executions():
         execution.cancel()
-        execution.wait(60)
+        execution.wait(120)
 
 
 def write(warehouse: str, table: str, first: int, count: int) -> None:
@@ -134,9 +134,9 @@ def test_long_work_reports_progress_and_ends_when_cancelled(terminal: Terminal) 
     assert progress.data["tasks"] >= 8 and progress.data["done"] == 0
     assert waiting.snapshot().waiting is not None
     execution.cancel()
-    assert execution.wait(60) == "cancelled"
+    assert execution.wait(120) == "cancelled"
     assert [s.state for s in execution.snapshot().statements] == ["cancelled", "skipped"]
-    assert waiting.wait(60) == "done" and waiting.rows() == [[2]]
+    assert waiting.wait(120) == "done" and waiting.rows() == [[2]]
     assert terminal.state().pid == pid
 
 
@@ -168,7 +168,7 @@ def test_a_streaming_select_shows_rows_during_other_statements(terminal: Termina
     assert stream.progress["active"] is True
 
     execution.cancel()
-    assert execution.wait(60) == "cancelled"
+    assert execution.wait(120) == "cancelled"
     assert terminal.streams() == ()
     assert [e.kind for e in execution.events()][-1] == "ended"
 
@@ -182,7 +182,7 @@ def test_a_streaming_insert_is_listed_with_its_progress_and_can_be_stopped(termi
     assert stream.text.startswith("INSERT INTO db.sink")
     assert execution.state == "running"
     terminal.stop_stream(execution.id, 0)
-    assert execution.wait(60) == "cancelled"
+    assert execution.wait(120) == "cancelled"
     assert [s.state for s in execution.snapshot().statements] == ["cancelled", "done"]
 
 
@@ -198,7 +198,7 @@ def test_the_number_of_parallel_streams_is_limited(terminal: Terminal) -> None:
     until(lambda: execution.snapshot().statements[4:] and last(execution).state == "failed", "the fifth is refused")
     assert "run in this terminal" in str(last(execution).error)
     execution.cancel()
-    assert execution.wait(60) == "failed"
+    assert execution.wait(120) == "failed"
 
 
 def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
@@ -206,7 +206,7 @@ def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
     execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     next(e for e in execution.events(wait_s=60) if e.kind == "progress")
     terminal.config = replace(terminal.config, limits=replace(terminal.config.limits, memory_bytes=100 << 20))
-    assert execution.wait(60) == "failed"
+    assert execution.wait(120) == "failed"
     error = execution.snapshot().error
     assert error is not None and error.kind == "MemoryLimit" and "limit of 100 MiB" in error.message
     assert not psutil.pid_exists(before.pid or 0)
@@ -215,11 +215,11 @@ def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
 def test_the_end_of_sparks_process_is_reported_and_the_next_statement_starts_a_new_one(terminal: Terminal) -> None:
     assert rows(terminal, "SELECT 1") == [[1]]
     pid = terminal.state().pid or 0
-    (java,) = [child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java"]
+    java = next(child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java")
     execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     next(e for e in execution.events(wait_s=60) if e.kind == "progress")
     os.kill(java.pid, signal.SIGKILL)
-    assert execution.wait(60) == "failed"
+    assert execution.wait(120) == "failed"
     assert "the process of the terminal ended" in str(execution.snapshot().error)
     assert rows(terminal, "SELECT 2") == [[2]]
     assert terminal.state().pid != pid

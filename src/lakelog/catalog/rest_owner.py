@@ -53,11 +53,6 @@ class RestOwner(SnapshotOwner):
         self._check(answer, "commits to")
         return answer.body.get("success") is True
 
-    def roll_back(self, branch: str, to: int | str) -> None:
-        is_id = isinstance(to, int)
-        instant = {"type": "snapshot", "snapshotId": to} if is_id else {"type": "tag", "tagName": to}
-        self._check(self._change(branch, "rollback", {"instant": instant}), "rolls back")
-
     def create_branch(self, name: str, tag: str | None) -> None:
         answer = self._ask("POST", "branches", body={"branch": name, "fromTag": tag})
         if answer.status == 409:
@@ -66,9 +61,6 @@ class RestOwner(SnapshotOwner):
 
     def drop_branch(self, name: str) -> None:
         self._check(self._ask("DELETE", "branches", name), "deletes a branch of")
-
-    def forward_branch(self, name: str) -> None:
-        self._check(self._ask("POST", "branches", name, "forward", body={}), "fast-forwards")
 
     def _ask(self, method: str, *what: str, body: dict[str, object] | None = None, table: str | None = None) -> Answer:
         return self.api.change(method, "databases", self.database, "tables", table or self.table, *what, body=body)

@@ -15,6 +15,7 @@ import click
 
 from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
+from lakelog.options.boundary import own_error
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
@@ -147,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as failure:
         if process.debug:
             traceback.print_exception(failure)
-        failure = lakelog_error_in_text(failure)
+        failure = own_error(lakelog_error_in_text(failure))
         click.echo(visible(f"error: {one_line(failure)}"), err=True)
         code = exit_code(failure)
     sys.exit(code)

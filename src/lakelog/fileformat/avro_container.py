@@ -146,6 +146,8 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return number, at
+        if shift > 63:
+            raise IndexError("a number has more than 64 bits")
 
 
 def _read_long(data: bytes, at: int) -> tuple[int, int]:

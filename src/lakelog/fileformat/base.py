@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
 from lakelog.io.storage.file_io import FileIO
-from lakelog.paimon.types.arrow import arrow_type
-from lakelog.paimon.types.evolution import fresh_offsets, map_array
+from lakelog.paimon.types.arrow import arrow_type, fresh_offsets, map_array
 from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 from lakelog.paimon.types.variant import VARIANT, has_variant
 

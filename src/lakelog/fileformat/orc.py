@@ -65,11 +65,13 @@ class OrcFormat(FileFormat):
         with _opened(io, path) as file:
             known = file.schema.names
             wanted = select_columns(path, known, columns)
+            # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
+            is_filled = file.writer != "ORC_CPP"
             for number in range(file.nstripes):
                 # a filter may use columns that are not requested
                 read = wanted if wanted and filter is None else known
                 for stripe in _stripe(io, path, file, number, read):
-                    typed = with_types(stripe, fields, blank_padded=True)
+                    typed = with_types(stripe, fields, blank_padded=is_filled)
                     slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
                     yield from matching_rows(slices, filter, wanted)
 

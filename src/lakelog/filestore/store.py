@@ -31,7 +31,7 @@ from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
 from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable, check_row_ids
 from lakelog.filestore.refs.branches import Branches
-from lakelog.filestore.refs.rollback import Rollback
+from lakelog.filestore.refs.restored_state import RestoredState
 from lakelog.filestore.refs.tags import Tags
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
@@ -42,8 +42,8 @@ from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.table_rules import is_evolving
-from lakelog.paimon.metadata.data_file import DataFileMeta
-from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
@@ -313,6 +313,23 @@ class FileStore:
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
 
+    def merged_files(self, made: BucketFiles) -> BucketFiles:
+        """New level-0 files of an empty bucket, merged above level 0: reads of some tables skip that level.
+
+        No snapshot references either of them yet. The changelog is left out.
+        """
+        entries = [ManifestEntry(ADD, made.partition, made.bucket, made.total_buckets, f) for f in made.new_files]
+        task = pick_compaction(entries, self.schema, full=True) if self.schema.is_keyed else None
+        if task is None:
+            return replace(made, changelog_files=())
+        merged = Compactor(self.files).run_compaction(task).files
+        names = {file.file_name for file in merged.new_files}
+        for file in (*made.new_files, *made.changelog_files, *merged.changelog_files):
+            if file.file_name not in names:
+                for path in self.paths.with_extra_files(made.partition, made.bucket, file):
+                    self.io.delete(path)
+        return BucketFiles(made.partition, made.bucket, made.total_buckets, new_files=merged.new_files)
+
     def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
         """The index files with deletion vectors, per bucket with any."""
         out: dict[BucketKey, list[IndexManifestEntry]] = {}
@@ -349,17 +366,20 @@ class FileStore:
     @property
     def branches(self) -> Branches:
         """The branches of the table, with main as the base."""
-        return Branches(self.references.of_branch(MAIN_BRANCH), self._export)
+        return Branches(self.references.of_branch(MAIN_BRANCH))
 
     @property
     def consumers(self) -> Consumers:
         """The positions of named readers of this branch."""
         return Consumers(self.io, self.paths)
 
-    @property
-    def rollback(self) -> Rollback:
-        """The rollback of this branch to an older state."""
-        return Rollback(self.references, self._export)
+    def restore(self, state: Snapshot, unused: frozenset[str] = frozenset()) -> Snapshot:
+        """Makes an older state, or one of a branch, the newest; see ``RestoredState``. For a table without a log."""
+        return self.restored(state, unused).commit(f"rollback-{new_uuid()}", self.latest_snapshot, self.commit)
+
+    def restored(self, state: Snapshot, unused: frozenset[str] = frozenset()) -> RestoredState:
+        """An older state, or one of a branch, for a commit that makes it the newest."""
+        return RestoredState(self.io, self.paths, state, unused)
 
     def open_branch(self, name: str) -> FileStore:
         """The file store of another branch, with its newest schema. Raises NotFound."""

@@ -17,6 +17,8 @@ from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _THREADS: Final = Path("/proc/self/task")
+_POOL_THREAD: Final = re.compile(r"polars-\d+")
+"""A thread of the pool; polars starts others when it is imported, which no write needs."""
 _VERSION: Final = re.compile(r"""^__version__\b[^"']*["'](\d+)\.(\d+)""", re.MULTILINE)
 _INSTALL_JAVA: Final = (
     ("brew", "brew install openjdk@17 && export JAVA_HOME=$(brew --prefix openjdk@17)"),
@@ -85,13 +87,13 @@ def is_running(process: int) -> bool:
 
 class _State:
     has_threads = False
-    """True if polars had threads at the last fork of this process."""
+    """True if polars had a thread pool at the last fork of this process."""
     is_broken = False
     """True if this process is the child of such a fork."""
 
 
 def check_not_forked() -> None:
-    """Raises InvalidRequest in a process that was forked while polars had threads; called by writers."""
+    """Raises InvalidRequest in a process that was forked while polars had a thread pool; called by writers."""
     if _State.is_broken:
         raise InvalidRequest(
             "this process was forked from one that had used lakelog, and cannot write: polars' threads do not survive "
@@ -102,7 +104,7 @@ def check_not_forked() -> None:
 def _before_fork() -> None:
     found = False
     with contextlib.suppress(OSError):
-        found = any((thread / "comm").read_text().startswith("polars") for thread in _THREADS.iterdir())
+        found = any(_POOL_THREAD.fullmatch((thread / "comm").read_text().strip()) for thread in _THREADS.iterdir())
     _State.has_threads = found
 
 

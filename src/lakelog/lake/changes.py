@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.options.boundary import Public
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.row_counts import RowCounts
@@ -27,7 +28,7 @@ class Statements(Protocol):
         """A table's name in these statements."""
 
 
-class TableChanges:
+class TableChanges(Public):
     """The methods of ``Table`` that change existing rows.
 
     They run on Spark. Where there is no PySpark or no Java, this process runs the simple ones (``sql/local``).
@@ -65,7 +66,7 @@ class TableChanges:
 
 
 @dataclass(frozen=True)
-class MergeBuilder:
+class MergeBuilder(Public):
     """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies.
 
     The methods have Delta's names, and the same in snake_case.

@@ -10,11 +10,12 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound, UnsupportedFeature
 from lakelog.io.clock import now_ms
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.table import Table
+from lakelog.options.boundary import Public
 from lakelog.options.parts import INGESTS
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
@@ -26,7 +27,7 @@ from lakelog.table.open import identifier_of
 Columns = Sequence[tuple[str, DataType, str | None]]
 
 
-class LakeDefinitions(ABC):
+class LakeDefinitions(Public, ABC):
     """Definitions of databases and tables."""
 
     _tables: CatalogTables
@@ -117,6 +118,8 @@ class LakeDefinitions(ABC):
             self._tables.open(self._session.identifier(name))
         except NotFound:
             return False
+        except UnsupportedFeature:
+            return True
         except InvalidRequest:
             raise
         except LakelogError:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.gc.orphans import Orphans
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import ViewList
 from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -16,17 +17,16 @@ from lakelog.paimon.metadata.tag import Tag
 from lakelog.table.health.health import TableHealth, table_health
 from lakelog.table.maintenance.retention import (
     expire_snapshots,
-    fast_forward,
     remove_orphan_files,
-    roll_back,
 )
 from lakelog.table.maintenance.run_history import Run, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.system.history.history import snapshot_log
 from lakelog.table.write.partition_expiry import expire_partitions
+from lakelog.table.write.restore import fast_forward, roll_back
 
 
-class TableHistory:
+class TableHistory(Public):
     """The methods of ``Table`` for its history."""
 
     _table: DynamicTable
@@ -82,7 +82,10 @@ class TableHistory:
         self._table.store.branches.delete(name)
 
     def fast_forward(self, branch: str, files_only: bool = False) -> None:
-        """Replaces main with a branch. A table with a log needs ``files_only``, because the log does not change."""
+        """Makes the rows of a branch those of main, in a new snapshot; the branch stays.
+
+        The log gets the difference, unless ``files_only``. Raises NotFound, InvalidRequest, UnsupportedFeature.
+        """
         fast_forward(self._table, branch, files_only)
 
     def rollback_to(
@@ -92,10 +95,11 @@ class TableHistory:
         timestamp_ms: int | None = None,
         files_only: bool = False,
     ) -> Snapshot:
-        """Rolls back to an older state, deletes all later snapshots, and returns its snapshot.
+        """Makes the rows of an older state the newest ones, in a new snapshot; returns the snapshot of that state.
 
-        A table with a log needs ``files_only``, because rows of the log are not taken back. Raises NotFound,
-        InvalidRequest.
+        Later snapshots, tags and the schema stay. The log gets the difference, unless ``files_only``: it then stays
+        ahead of the files. A log of input rows whose merge engine cannot take rows back needs ``files_only``. Raises
+        NotFound, InvalidRequest, CommitConflict.
         """
         return roll_back(self._table, snapshot_id, tag, timestamp_ms, files_only)
 

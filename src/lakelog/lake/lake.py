@@ -19,6 +19,7 @@ from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
+from lakelog.options.table import Missing, with_missing
 from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.health.health import TableHealth, unreadable_health
@@ -149,6 +150,7 @@ class Lake(LakeDefinitions):
         *,
         create: bool = False,
         overwrite: bool | Mapping[str, object] = False,
+        missing: Missing | None = None,
     ) -> RowCounts:
         """Writes the rows of a batch DataFrame into a table, columns by name, as one snapshot; returns their counts.
 
@@ -158,13 +160,14 @@ class Lake(LakeDefinitions):
         InvalidSchema, InvalidRequest for a stream, NotFound, and the errors that Spark raises for failed tasks.
 
         With ``create`` a missing table is created first, with the columns of the rows and no primary key. With
-        ``overwrite`` the rows replace the table, or partitions of it, as in ``Table.writer``.
+        ``overwrite`` the rows replace the table, or partitions of it, as in ``Table.writer``. ``missing`` is that of
+        ``Table.writer``, too.
         """
         is_spark = hasattr(type(frame), "isStreaming")
         if create and not self.table_exists(name):
             rows = arrow_of(frame.limit(0)) if is_spark else frame
             self.create_table(name, rows, if_not_exists=True)
-        table = self._open(name, canonical_options(options or {}, "write"))
+        table = self._open(name, canonical_options(with_missing(options, missing), "write"))
         table.check_writable()
         if is_spark:
             counts: RowCounts = self._engine.started.write(table, frame, overwrite)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import tzinfo
 from typing import Any
 
 from lakelog.catalog.base import Identifier
@@ -123,6 +124,11 @@ class LazyEngine:
     cache_table = _forwarded("cache_table")
     pass_through = _forwarded("pass_through")
     is_view = _forwarded("is_view")
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of a running session; a session that has not started has that of this machine."""
+        return None if self._engine is None else self._engine.zone
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Releases cached rows; a session that has not started has none."""

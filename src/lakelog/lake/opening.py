@@ -9,6 +9,7 @@ from typing import Any, overload
 from lakelog.errors import InvalidRequest
 from lakelog.lake.lake import Lake, Place, warehouse_text
 from lakelog.lake.table import Table
+from lakelog.options.boundary import guarded
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.open import split_path
 
@@ -40,6 +41,7 @@ def connect(
 ) -> Lake: ...
 
 
+@guarded
 def connect(
     first: Any = None,
     second: Any = None,
@@ -74,6 +76,7 @@ def connect(
     return Lake(place, spark, settings, catalog, storage_options, catalog_options, catalogs)
 
 
+@guarded
 def attach(spark: Any, warehouse: Place = "./warehouse", **more: Any) -> Lake:
     """Opens a warehouse and makes the methods of this session object know its tables.
 
@@ -88,6 +91,7 @@ def attach(spark: Any, warehouse: Place = "./warehouse", **more: Any) -> Lake:
     return lake
 
 
+@guarded
 def open_table(path: Place, *, storage_options: Mapping[str, str] | None = None) -> Table:
     """Opens one table by its directory: ``lakelog.open_table("./warehouse/db.db/t")``.
 

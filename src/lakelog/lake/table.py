@@ -19,6 +19,7 @@ from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.history import TableHistory
 from lakelog.lake.output.describe import describe, table_html
 from lakelog.logstore.base import LogLocation
+from lakelog.options.table import Missing, with_missing
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
@@ -235,24 +236,41 @@ class Table(TableHistory, TableChanges):
         return LogScan(self._table).records(start)
 
     @overload
-    def writer(self, overwrite: Literal[False] = False, options: Mapping[str, str] | None = None) -> TableWriter: ...
+    def writer(
+        self,
+        overwrite: Literal[False] = False,
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
+    ) -> TableWriter: ...
 
     @overload
     def writer(
-        self, overwrite: Literal[True] | Mapping[str, object], options: Mapping[str, str] | None = None
+        self,
+        overwrite: Literal[True] | Mapping[str, object],
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
     ) -> OverwriteWriter: ...
 
     def writer(
-        self, overwrite: bool | Mapping[str, object] = False, options: Mapping[str, str] | None = None
+        self,
+        overwrite: bool | Mapping[str, object] = False,
+        options: Mapping[str, str] | None = None,
+        *,
+        missing: Missing | None = None,
     ) -> TableWriter | OverwriteWriter:
         """A context manager that takes Arrow rows and commits them when the block ends.
 
         ``overwrite`` replaces partitions. With a map of partition columns and values, it replaces those. With True, it
         replaces the partitions of the new rows. If the table has no partitions, or ``dynamic-partition-overwrite`` is
         false, it replaces the whole table.
+
+        Rows of a ``deduplicate`` table replace whole rows, so they must have all columns. With ``missing="null"`` those
+        that they lack become NULL.
         """
         self._table.check_writable()
-        table = self._with(options)
+        table = self._with(with_missing(options, missing))
         if overwrite is False:
             return TableWriter(table, may_reject=True)
         return overwrite_writer(table, overwrite)

@@ -170,8 +170,8 @@ class LogReader(ABC):
         """The available records with start ≤ offset < end, in order (RECORDS_SCHEMA).
 
         Without ``end`` it returns the available records immediately (possibly none). With ``end`` it waits until all
-        records below ``end`` (which must exist) or ``max_records`` have been read. Raises OffsetExpired if ``start``
-        is before the first retained offset.
+        records below ``end`` (which must exist) or ``max_records`` have been read. Large records may end a read sooner,
+        after at least one. Raises OffsetExpired if ``start`` is before the first retained offset.
         """
 
     def chunks(self, bucket: int, start: int, end: int, max_records: int = 100_000) -> Iterator[pa.Table]:
@@ -230,6 +230,13 @@ class LogReader(ABC):
     @abstractmethod
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         """Bucket → offset of the first record appended at or after the time, or the end offset."""
+
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        """True if ``LogSystem.expire`` would delete records, or files of them, that are due since ``late_ms``.
+
+        False where the server of the log expires records.
+        """
+        return False
 
     @abstractmethod
     def close(self) -> None:
@@ -290,10 +297,11 @@ class LogSystem(ABC):
         """
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:  # noqa: B027
-        """Deletes records that are older than the system's default retention, below these offsets (bucket → offset).
+        """Deletes the records that are older than the retention of the location.
 
-        Called at times by writers. Does nothing for a log with a retention of its own, and where the server of the log
-        expires records. Raises as ``check``.
+        Without one, it deletes those that are older than the system's default and below ``floors`` (bucket → offset).
+        Called at times by writers and by ``lakelog optimize``. Does nothing where the server of the log expires
+        records. Raises as ``check``.
         """
 
     @abstractmethod

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, OffsetExpired
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer, LogSystem, Records
 from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
 
 RETENTION_MS: Final = round(timedelta(days=7).total_seconds() * 1000)
 """Default retention, that of Kafka's brokers."""
 _SLOW_MS = 50.0
+
+
+def expiry_of(
+    location: LogLocation, floors: Mapping[int, int], late_ms: int = 0
+) -> tuple[int, Mapping[int, int] | None]:
+    """The time before which records expire, and the offsets below which; None: a retention given goes by age alone."""
+    if location.retention_ms is not None:
+        return now_ms() - location.retention_ms - late_ms, None
+    return now_ms() - RETENTION_MS - late_ms, floors
 
 
 def no_topic(location: str) -> InvalidOption:

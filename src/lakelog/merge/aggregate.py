@@ -24,11 +24,12 @@ class Aggregate(ABC):
     """An aggregate function of one column; ``name`` is its name in the table's options.
 
     ``roots`` are the types that it accepts; None: all. ``ARRAY`` and ``MAP`` are those of any parts. ``retracts`` is
-    true if values can be taken back.
+    true if values can be taken back, ``retracts_in_parts`` if also from a result to which older values are added later.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = None
     retracts: ClassVar[bool] = True
+    retracts_in_parts: ClassVar[bool] = False
 
     def __init__(self, name: str, field: DataField, options: Mapping[str, str]) -> None:
         self.name, self.field = name, field
@@ -41,30 +42,32 @@ class Aggregate(ABC):
                 f"type {field.type.to_json()}: it takes {', '.join(self.roots)}"
             )
 
+    @property
+    def retraction_fault(self) -> str | None:
+        """Why values cannot be taken back, and what to do; None if they can, or are skipped."""
+        if self.retracts or self.ignore_retract:
+            return None
+        return (
+            f"aggregate function '{self.name}' of column '{self.field.name}' cannot retract values: set "
+            f"'fields.{self.field.name}.ignore-retract' = 'true' to skip them"
+        )
+
     def apply(self, column: pa.Array, steps: Steps) -> pa.Array:
         """One value per key: the accumulator after its steps.
 
-        Raises InvalidSchema for a retraction that the function does not support, and for values that have no result.
+        Raises InvalidSchema for a retraction that the function does not support.
         """
         is_retract = steps.ops == RETRACT
         if is_retract.any():
             if self.ignore_retract:
                 steps = steps.with_ops(np.where(is_retract, SKIP, steps.ops).astype(np.uint8))
             elif not self.retracts:
-                raise InvalidSchema(
-                    f"aggregate function '{self.name}' of column '{self.field.name}' cannot retract values, but "
-                    f"there are rows of kind -U or -D: set 'fields.{self.field.name}.ignore-retract' = 'true' to "
-                    "skip them"
-                )
+                raise InvalidSchema(f"there are rows of kind -U or -D, but {self.retraction_fault}")
         return self.fold(column, steps)
 
     @abstractmethod
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         """Like ``apply``, with retractions only if the function supports them."""
-
-    def no_result(self, what: str) -> InvalidSchema:
-        """The error for values without a result."""
-        return InvalidSchema(f"aggregate function '{self.name}' of column '{self.field.name}': {what}")
 
 
 class SelectingAggregate(Aggregate):
@@ -150,6 +153,11 @@ class ColumnEngine(MergeEngine):
         if column not in self._functions:
             self._functions[column] = self._new_function(column)
         return self._functions[column]
+
+    def _column_fault(self) -> str | None:
+        """The first column whose function cannot take back a value, as ``retraction_fault``; None without one."""
+        faults = (self._function(name).retraction_fault for name in self.schema.field_names)
+        return next((fault for fault in faults if fault is not None), None)
 
     @abstractmethod
     def _new_function(self, column: str) -> Aggregate:

@@ -17,7 +17,7 @@ from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
 from lakelog.options.log import CHANGES, INPUT
 from lakelog.options.option import Option, Options
-from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
+from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.null_rows import cast_column
@@ -103,6 +103,18 @@ class Contested:
         """A mask of the rows of kind -U or -D."""
         return np.isin(self.kinds, (DELETE, UPDATE_BEFORE))
 
+    def lives(self, removed: Mask) -> tuple[Mask, Mask]:
+        """A mask of the rows since the first insertion after the last row that ``removed`` marks; and of keys with any.
+
+        Rows before it belong to a row that is gone, and a retraction in between has nothing to take back.
+        """
+        at = np.arange(len(self.rows))
+        last = np.maximum.reduceat(np.where(removed, at, -1), self.starts)
+        sizes = self.ends - self.starts + 1
+        adds = ~self.is_retract & (at > np.repeat(last, sizes))
+        first = np.minimum.reduceat(np.where(adds, at, len(at)), self.starts)
+        return at >= np.repeat(first, sizes), first < len(at)
+
     def column(self, name: str) -> pa.Array:
         """A column of the piece, addressed by ``rows``."""
         return one_array(self.piece.rows.column(name))
@@ -138,6 +150,8 @@ class MergeEngine(ABC):
 
     UPDATE and MERGE then change rows by rewriting them, and a log may hold the rows as they are written.
     """
+    null_keeps: ClassVar[bool] = False
+    """True if NULL in a column of a row leaves the older value of its key."""
     oldest_wins: ClassVar[bool] = False
     """True if later rows never replace the first row of a key.
 
@@ -167,6 +181,34 @@ class MergeEngine(ABC):
     @property
     def takes_retractions(self) -> bool:
         """True if rows of kind -U and -D may be written, to count or to be ignored."""
+        return True
+
+    def retraction_fault(self, kind: int) -> str | None:
+        """Why a row of kind -U or -D cannot be written, and what to do; None if it can.
+
+        Called before a row is written, since no merge could fold it later.
+        """
+        if self.takes_retractions:
+            return None
+        engine = Options(self.schema.options).need(MERGE_ENGINE)
+        return (
+            f"merge engine '{engine}' accepts only inserts: filter out the retractions, or set '{IGNORE_DELETE.key}' = "
+            "'true'"
+        )
+
+    @property
+    def keeps_deletes(self) -> bool:
+        """True if a later row needs the row of a deleted key, so that no compaction may drop it.
+
+        A row that comes later may be older by ``sequence.field``.
+        """
+        return bool(self.sequence_fields)
+
+    def folds_parts(self, retracts: bool) -> bool:
+        """True if rows of a key may be folded before older ones join them; ``retracts``: with rows of kind -U or -D.
+
+        If not, a write keeps such rows apart, and a compaction takes all older rows along.
+        """
         return True
 
     @property

@@ -37,6 +37,10 @@ class LowestLevel(MergeEngine):
     def takes_retractions(self) -> bool:
         return self.inner.takes_retractions
 
+    @property
+    def keeps_deletes(self) -> bool:
+        return self.inner.keeps_deletes
+
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         return self.inner.needed_columns(wanted)
 

@@ -17,6 +17,9 @@ from lakelog.paimon.types.types import AtomicType
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
+QUERY_AUTH: Final = "query-auth.enabled"
+"""Paimon's flag of a table whose catalog decides, per user, which rows and columns a query returns."""
+
 _OTHER_ORDERS: Final = {
     "primary-key.nullable": "a key may be NULL",
     "sequence.snapshot-ordering": "rows of a key are in the order of snapshots",
@@ -47,6 +50,18 @@ def needs_lookup(options: Options) -> bool:
 def is_evolving(given: Mapping[str, str]) -> bool:
     """True for a table whose rows may be joined from several files (data evolution)."""
     return _is_set(given, "data-evolution.enabled")
+
+
+def check_access(given: Mapping[str, str], table: str) -> None:
+    """Refuses a table whose rows and columns depend on who asks: lakelog does not apply filters and masks of a catalog.
+
+    Called whenever a table is opened, so that no read, copy or statistic shows its rows. Raises UnsupportedFeature.
+    """
+    if _is_set(given, QUERY_AUTH):
+        raise UnsupportedFeature(
+            f"table {table} has '{QUERY_AUTH}' = '{given[QUERY_AUTH]}': its catalog filters and masks rows per user, "
+            "which lakelog cannot do yet; read it with an engine that asks the catalog, such as Apache Paimon's"
+        )
 
 
 def check_mergeable(given: Mapping[str, str]) -> None:
@@ -82,6 +97,8 @@ def check_writable(given: Mapping[str, str]) -> None:
     for key in _UNKNOWN_FLAGS:
         if _is_set(given, key):
             raise _refused(key, given[key], "lakelog writes only tables where it is false")
+    if _is_set(given, QUERY_AUTH):
+        raise _refused(QUERY_AUTH, given[QUERY_AUTH], "lakelog does not filter and mask rows per user")
     check_mergeable(given)
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(

@@ -74,8 +74,11 @@ LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
     None,
-    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention. That of "
-    "an embedded log is 7 d, and longer for rows that no snapshot has or that a reader with a consumer-id still needs.",
+    "Time for which the log keeps rows; the files keep them forever. In an embedded log or a log in files, writers "
+    "remove older rows at most a quarter of this time, or an hour, late, and lakelog optimize does if none writes. "
+    "Segments of a log in files are deleted 10 min after that. Each bucket keeps its newest batch. Default: the log "
+    "system's own retention. That of these two logs is 7 d, and longer for rows that no snapshot has or that a reader "
+    "with a consumer-id still needs.",
     aliases=("log.retention",),
 )
 DROP_WITH_TABLE: Final = Option(
@@ -360,7 +363,7 @@ _OPEN_PROPERTIES: Final = (
 
 
 _SERVER_PROPERTY: Final = re.compile(
-    r"(?i)server|broker|url|uri|address|protocol|endpoint|host|proxy|ssl|tls|plugin|class|jaas"
+    r"(?i)server|broker|url|uri|address|protocol|endpoint|host|dns|proxy|ssl|tls|plugin|class|jaas|sasl|mechanism|auth"
 )
 
 

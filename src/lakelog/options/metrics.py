@@ -102,6 +102,13 @@ LOG_ERRORS: Final = Metric(
 # what is: read from the table when somebody asks
 
 CATALOG_UP: Final = Metric("catalog_up", GAUGE, "1 if the tables of the catalog can be listed, else 0.", ("catalog",))
+WAREHOUSE_FREE: Final = Metric(
+    "warehouse_free",
+    GAUGE,
+    "Free space of the disk of the catalog's tables. Absent if the storage reports no limit.",
+    ("catalog",),
+    "bytes",
+)
 TABLE_UP: Final = Metric("table_up", GAUGE, "1 if the statistics of the table can be read, else 0.")
 LOG_UP: Final = Metric("log_up", GAUGE, "1 if the log of the table responds, else 0. Absent without a log.")
 INSPECTION_DURATION: Final = Metric(
@@ -110,7 +117,7 @@ INSPECTION_DURATION: Final = Metric(
 HEALTH: Final = Metric(
     "health_score",
     GAUGE,
-    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding other than rejected rows.",
+    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding that is no warning.",
 )
 FINDINGS: Final = Metric("finding", GAUGE, "1 for each kind of finding on the table.", ("table", "kind"))
 NEEDS: Final = Metric(

@@ -9,9 +9,12 @@ HIDDEN: Final = "******"
 """The text that is shown instead of a secret."""
 
 _SOUNDS_SECRET: Final = re.compile(
-    r"(?i)secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
+    r"(?i)secret|passw|passphrase|pwd|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key"
+    r"|auth[-._]?params|authorization|bearer|cookie|signature|connection[-._]?string|jaas|(?:^|[-._])(?:sas|sig)(?:$|[-._])"
 )
 USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_PARAMETER: Final = re.compile(r"(?<=[?&;])([\w.\-]{1,100}+)=([^&;#\s'\"`]++)")
+"""A parameter of a URL, and its value."""
 
 
 def looks_secret(key: str) -> bool:
@@ -20,5 +23,20 @@ def looks_secret(key: str) -> bool:
 
 
 def without_password(value: str) -> str:
-    """The value, with user and password in URLs hidden."""
-    return USER_IN_URL.sub(HIDDEN, value)
+    """The value, with user and password in URLs hidden, and parameters with the name of a secret."""
+    return _without_parameters(USER_IN_URL.sub(HIDDEN, value), HIDDEN)
+
+
+def masked_urls(text: str) -> str:
+    """The text with asterisks, as many as characters, in place of what ``without_password`` hides."""
+    shown = USER_IN_URL.sub(lambda user: "*" * len(user[0]), text) if "://" in text and "@" in text else text
+    return _without_parameters(shown, None) if "=" in shown else shown
+
+
+def _without_parameters(text: str, hidden: str | None) -> str:
+    def shown(parameter: re.Match[str]) -> str:
+        if not looks_secret(parameter[1]):
+            return parameter[0]
+        return f"{parameter[1]}={'*' * len(parameter[2]) if hidden is None else hidden}"
+
+    return _PARAMETER.sub(shown, text)

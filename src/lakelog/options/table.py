@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from lakelog.errors import InvalidOption
 from lakelog.options.changelog import CHANGELOG_OPTIONS, CHANGELOG_PRODUCER
@@ -204,7 +204,9 @@ MERGE_ON_READ: Final = Option(
     "deletion-vectors.merge-on-read",
     bool,
     False,
-    "Whether batch reads of a keyed table with deletion vectors also merge level 0. By default they skip it.",
+    "Whether batch reads also merge level 0 in tables where they skip it by default: those with a key and deletion "
+    "vectors, or with the merge engine first-row.",
+    scope=("table", "read"),
 )
 FORCE_LOOKUP: Final = Option(
     "force-lookup",
@@ -238,8 +240,9 @@ NULL_TO_NOT_NULL_DISABLED: Final = Option(
 EXPLICIT_CASTING_DISABLED: Final = Option(
     "disable-explicit-type-casting",
     bool,
-    False,
-    "Whether to reject lossy changes of a column's type, such as BIGINT to INT.",
+    True,
+    "Whether to reject changes to a type that does not have all values of the former one, such as BIGINT to INT. With "
+    "false, such a change is accepted, and a read fails at a value that does not fit.",
 )
 ADD_COLUMN_BEFORE_PARTITION: Final = Option(
     "add-column-before-partition",
@@ -303,6 +306,18 @@ WRITE_SHUFFLE: Final = Option(
     words={"hash": "bucket"},
 )
 
+MISSING_NULL: Final = "null"
+MISSING_COLUMNS: Final = Option(
+    "write.missing-columns",
+    str,
+    "error",
+    "Meaning of a column that the rows of a write lack, where a row replaces the whole row of its key (merge engine "
+    "deduplicate), and of a field that a struct lacks. error refuses the write. null writes NULL in its place. The "
+    "columns that INSERT (columns) does not name are NULL in any case. Defaults of columns take precedence.",
+    _WRITE,
+    choices=("error", MISSING_NULL),
+)
+
 PARTITION_DEFAULT_NAME: Final = Option(
     "partition.default-name",
     str,
@@ -336,6 +351,17 @@ _ALL: Final[tuple[Option[Any], ...]] = (
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))
 """Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are."""
+
+
+Missing = Literal["error", "null"]
+"""Values of ``write.missing-columns``."""
+MISSING_AS_NULL: Final[Mapping[str, str]] = {MISSING_COLUMNS.key: MISSING_NULL}
+"""Option of a write whose rows may lack columns."""
+
+
+def with_missing(options: Mapping[str, str] | None, missing: Missing | None) -> dict[str, str]:
+    """Options of a write with ``write.missing-columns``, if it is given."""
+    return {**(options or {}), **({} if missing is None else {MISSING_COLUMNS.key: missing})}
 
 
 def levels_of(option: Option[str], options: Options) -> dict[int, str]:

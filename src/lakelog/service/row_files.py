@@ -16,7 +16,9 @@ import pyarrow.csv as pcsv
 import pyarrow.json as pjson
 import pyarrow.parquet as pq
 
-from lakelog.errors import InvalidRequest, InvalidSchema
+from lakelog.errors import Corrupt, InvalidRequest, InvalidSchema
+from lakelog.logstore.encoding.json_rows import has_long_decimals, parsed_object, plain_rows
+from lakelog.paimon.types.text_decimals import cast_text
 
 _BLOCK: Final = 8 << 20
 
@@ -122,10 +124,18 @@ def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from _read(path, schema)
     except FileNotFoundError:
         raise InvalidRequest(f"'{path}' does not exist") from None
-    except pa.ArrowInvalid as why:
+    except (pa.ArrowInvalid, Corrupt) as why:
         raise InvalidSchema(f"'{path}' does not fit the table: {why}") from why
     except OSError as why:
         raise InvalidRequest(f"cannot read '{path}': {why}") from why
+
+
+def _with_decimals(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of text with the decimals of a table."""
+    for at, field in enumerate(batch.schema):
+        if (known := schema.get_field_index(field.name)) >= 0 and pa.types.is_decimal(kind := schema.field(known).type):
+            batch = batch.set_column(at, schema.field(known), cast_text(batch.column(at), kind))
+    return batch
 
 
 def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -137,12 +147,16 @@ def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
             yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
     elif suffix == ".csv":
-        types = {field.name: field.type for field in schema}
+        types = {field.name: pa.string() if pa.types.is_decimal(field.type) else field.type for field in schema}
         convert = pcsv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
         with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK), convert_options=convert) as reader:
-            yield from reader
+            yield from (_with_decimals(batch, schema) for batch in reader)
     elif suffix == ".jsonl":
-        parse = pjson.ParseOptions(explicit_schema=schema)
-        yield from pjson.read_json(path, parse_options=parse).to_batches(max_chunksize=65_536)
+        data = path.read_bytes()
+        if has_long_decimals(data, schema):  # Arrow's reader would end the process
+            rows = plain_rows([parsed_object(line) for line in data.splitlines() if line.strip()], schema)
+        else:
+            rows = pjson.read_json(pa.BufferReader(data), parse_options=pjson.ParseOptions(explicit_schema=schema))
+        yield from rows.to_batches(max_chunksize=65_536)
     else:
         raise InvalidRequest(f"extension '{suffix}' is not a known format: use one of .parquet, .arrow, .csv, .jsonl")

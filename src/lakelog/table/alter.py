@@ -197,7 +197,8 @@ def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[st
     A user who changes the address must supply the secrets again.
     """
     old, new = by_canonical_key(before.options), by_canonical_key(after.options)
-    moved = next((key for key in sorted({*old, *new}) if names_log_server(key) and old.get(key) != new.get(key)), None)
+    changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    moved = next((key for key in changed if names_log_server(key) and not (looks_secret(key) and key in new)), None)
     if moved is None:
         return
     kept = [key for key, value in sorted(new.items()) if key not in given and shown_value(key, value) == HIDDEN]

@@ -73,7 +73,8 @@ def create_table(
         options[LOG_CONTENT.key] = default_log_content(Options(options))
     check_writable(options)
     options[TABLE_ID] = new_uuid()
-    schema = replace(schema, options=options)
+    schema = replace(schema, options=options).with_padded_keys
+    options = dict(schema.options)
     check_column_options(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)

@@ -24,6 +24,7 @@ from lakelog.options.scan import (
     SCAN_TAG,
     SCAN_TIMESTAMP_MILLIS,
 )
+from lakelog.options.table import MERGE_ON_READ
 from lakelog.table.model.dynamic_table import BRANCH_PREFIX, DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.read.base import TableScan
@@ -149,6 +150,8 @@ def scan_of(table: DynamicTable) -> TableScan:
 
 
 def _plain_scan(table: DynamicTable) -> TableScan:
+    if table.hints.get(MERGE_ON_READ.key) is not None and table.options.need(MERGE_ON_READ):
+        table = table.all_rows
     if table.view is not None:
         return SYSTEM_TABLES.create(table.view, table)
     changes = changes_of_options(table)

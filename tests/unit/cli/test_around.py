@@ -205,7 +205,7 @@ def test_a_real_bash_completes(warehouse: Path) -> None:
         "_LAKELOG_COMPLETE": "bash_complete",
     }
     asked = [sys.executable, "-m", "lakelog"]
-    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.stdout == "plain,db.orders\n", done.stderr
 
 
@@ -246,10 +246,10 @@ def test_metrics_serves_until_it_is_interrupted(warehouse: Path, how: signal.Sig
             assert served.stderr is not None
             url = re.search(r"http://\S+/metrics", served.stderr.readline())
             assert url is not None
-            with urllib.request.urlopen(url[0], timeout=30) as answer:
+            with urllib.request.urlopen(url[0], timeout=120) as answer:
                 assert 'lakelog_files{table="db.orders"} 1.0' in answer.read().decode()
             served.send_signal(how)
-            assert served.wait(60) == 0
+            assert served.wait(120) == 0
         finally:
             served.kill()
 

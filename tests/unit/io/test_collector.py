@@ -40,14 +40,14 @@ def test_the_last_of_several_threads_lets_it_go() -> None:
     def hold() -> None:
         with collector_paused():
             entered.set()
-            assert leave.wait(60)
+            assert leave.wait(120)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert entered.wait(60)
+    assert entered.wait(120)
     with collector_paused():
         pass
     assert not gc.isenabled()
     leave.set()
-    thread.join(60)
+    thread.join(120)
     assert gc.isenabled()

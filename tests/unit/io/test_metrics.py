@@ -112,7 +112,7 @@ METER.observe(COMMIT_DURATION, 0.2, table="db.t", kind="APPEND")
 def test_what_another_process_has_counted_stays_when_it_has_ended(tmp_path: Path) -> None:
     for _ in range(2):
         environment = {**os.environ, "LAKELOG_METRICS_DIR": str(tmp_path)}
-        subprocess.run([sys.executable, "-c", CHILD], env=environment, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", CHILD], env=environment, check=True, timeout=240)
     commits, spread = merged(shared_counts(str(tmp_path)))
     assert commits == Sample(COMMITS, ("db.t", "APPEND"), 6)
     assert (spread.metric, sum(spread.counts), spread.value) == (COMMIT_DURATION, 2, pytest.approx(0.4))

@@ -57,7 +57,7 @@ def test_a_cancelled_task_ends_its_thread(tmp_path, monkeypatch) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        waiting[0].join(5)
+        waiting[0].join(120)
         assert not waiting[0].is_alive()
         assert closed == [waiting[0].ident]
 

@@ -17,10 +17,10 @@ import pytest
 
 from lakelog.errors import Corrupt, OffsetExpired, UnsupportedFeature
 from lakelog.io.machine import machine_identity
+from lakelog.logstore import local_log
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import layout
-from lakelog.logstore.embedded import system as embedded
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
 from log_records import append, everything, records
 
@@ -222,12 +222,12 @@ def test_default_retention_keeps_what_is_young_and_what_is_needed(
         for day in range(10):
             monkeypatch.setattr(appending, "now_ms", lambda day=day: day * DAY)
             append(appender, [b"a", b"b"])
-        monkeypatch.setattr(embedded, "now_ms", lambda: 10 * DAY)
+        monkeypatch.setattr(local_log, "now_ms", lambda: 10 * DAY)
         SYSTEM.expire(location, {})
         assert reader.first_offsets()[0] == 0
         SYSTEM.expire(location, {0: 3})  # the batch of the needed record stays
         assert reader.first_offsets()[0] == 2
-        SYSTEM.expire(replace(location, retention_ms=10 * DAY), {0: 20})
+        SYSTEM.expire(replace(location, retention_ms=9 * DAY), {})  # by age alone
         assert reader.first_offsets()[0] == 2
         SYSTEM.expire(location, {0: 20})
         assert reader.first_offsets()[0] == 6  # three days have passed the seven

@@ -12,27 +12,32 @@ ROW = RowType((DataField(1, "a", INT),))
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("INT", "INT NOT NULL"), ("TINYINT", "SMALLINT"), ("SMALLINT", "INT"), ("INT", "BIGINT"), ("BIGINT", "FLOAT"),
-        ("BIGINT", "DOUBLE"), ("FLOAT", "DOUBLE"), ("DOUBLE", "DECIMAL(10, 2)"), ("DECIMAL(10, 2)", "DECIMAL(12, 2)"),
-        ("DECIMAL(10, 2)", "FLOAT"), ("CHAR(3)", "STRING"), ("VARCHAR(3)", "VARCHAR(2)"), ("BINARY(3)", "BYTES"),
-        ("TIMESTAMP(3)", "TIMESTAMP(6)"), ("TIMESTAMP(3)", "DATE"), ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"),
-        ("BOOLEAN", "BOOLEAN"),
+        ("INT", "INT NOT NULL"), ("TINYINT", "SMALLINT"), ("SMALLINT", "INT"), ("INT", "BIGINT"), ("SMALLINT", "FLOAT"),
+        ("INT", "DOUBLE"), ("FLOAT", "DOUBLE"), ("INT", "DECIMAL(12, 2)"), ("DECIMAL(10, 2)", "DECIMAL(12, 2)"),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 4)"), ("CHAR(3)", "STRING"), ("CHAR(3)", "VARCHAR(3)"),
+        ("VARCHAR(3)", "VARCHAR(4)"), ("BINARY(3)", "BYTES"), ("TIMESTAMP(3)", "TIMESTAMP(6)"),
+        ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"), ("BOOLEAN", "BOOLEAN"), ("INT", "STRING"), ("DATE", "STRING"),
+        ("CHAR(3)", "CHAR(5)"),
     ],
 )  # fmt: skip
-def test_types_widen_without_being_asked_twice(old: str, new: str) -> None:
+def test_a_type_with_all_values_of_the_former_one_needs_no_option(old: str, new: str) -> None:
     assert can_change_type(parse_type(old), parse_type(new), explicit=False)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("BIGINT", "INT"), ("DOUBLE", "FLOAT"), ("STRING", "INT"), ("INT", "STRING"), ("STRING", "DATE"),
+        ("BIGINT", "INT"), ("DOUBLE", "FLOAT"), ("STRING", "INT"), ("INT", "VARCHAR(3)"), ("STRING", "DATE"),
         ("BOOLEAN", "INT"), ("INT", "BOOLEAN"), ("STRING", "CHAR(3)"), ("BYTES", "BINARY(2)"), ("STRING", "BYTES"),
         ("DATE", "TIMESTAMP(3)"), ("TIMESTAMP(3)", "BIGINT"), ("BIGINT", "TIMESTAMP(3)"), ("TIMESTAMP_LTZ(3)", "DATE"),
-        ("DATE", "STRING"), ("BYTES", "STRING"),
+        ("BYTES", "STRING"), ("VARCHAR(3)", "VARCHAR(2)"), ("CHAR(5)", "CHAR(3)"), ("VARCHAR(3)", "CHAR(3)"),
+        ("DECIMAL(10, 2)", "DECIMAL(9, 2)"), ("DECIMAL(10, 2)", "DECIMAL(10, 3)"), ("DECIMAL(10, 2)", "DECIMAL(10, 1)"),
+        ("BIGINT", "DOUBLE"), ("INT", "FLOAT"), ("INT", "DECIMAL(11, 2)"), ("DOUBLE", "DECIMAL(10, 2)"),
+        ("DECIMAL(10, 2)", "DOUBLE"), ("TIMESTAMP(6)", "TIMESTAMP(3)"), ("TIMESTAMP(3)", "DATE"),
+        ("TIMESTAMP(3)", "TIME(3)"), ("STRING", "DOUBLE"), ("STRING", "BOOLEAN"), ("STRING", "TIMESTAMP(3)"),
     ],
 )  # fmt: skip
-def test_what_may_lose_something_is_explicit(old: str, new: str) -> None:
+def test_what_may_not_fit_is_explicit(old: str, new: str) -> None:
     assert can_change_type(parse_type(old), parse_type(new), explicit=True)
     assert not can_change_type(parse_type(old), parse_type(new), explicit=False)
 
@@ -60,5 +65,5 @@ def test_nested_types_become_text_only(kind: DataType) -> None:
 
 
 def test_messages_name_the_types_that_are_possible() -> None:
-    assert types_after(parse_type("DATE"), explicit=False) == ["DATE"]
+    assert types_after(parse_type("DATE"), explicit=False) == ["DATE", "VARCHAR"]
     assert types_after(parse_type("DATE"), explicit=True) == ["DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "VARCHAR"]

@@ -12,17 +12,26 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import lakelog
+from lakelog.cli.tables.health import health
 from lakelog.errors import InvalidRequest
 from lakelog.io import clock
-from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.lake import Lake
+from lakelog.logstore import clients as lakelog_clients
 from lakelog.options import environment
+from lakelog.options import metrics as m
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import CheckContext, Finding
 from lakelog.service.doctor.checks import extras
 from lakelog.service.doctor.run import examine
+from lakelog.service.metrics.table_gauges import health_samples
+from lakelog.table.health import score
+from lakelog.table.health.health import TableHealth
+from lakelog.table.health.score import FINDINGS
 
 ROOT = Path(__file__).parents[3]
 
@@ -248,8 +257,8 @@ class Overwriting(LocalFileIO):
 
 
 class Full(LocalFileIO):
-    def free_bytes(self, path: str) -> int | None:
-        return 1 << 20
+    def space(self, path: str) -> DiskSpace | None:
+        return DiskSpace(1 << 20, 1 << 40)
 
 
 class Behind(LocalFileIO):
@@ -364,6 +373,35 @@ def test_tables_are_reported_with_their_needs(around: CheckContext) -> None:
     assert findings[0].outcome == "warn"
     assert findings[0].found.startswith("table db.ill: ")
     assert "lakelog compact db.ill" in findings[0].what_to_do
+
+
+@pytest.mark.parametrize("broken", ["schema/schema-0", "lakelog/log.sqlite", "snapshot/snapshot-1"])
+def test_a_table_that_cannot_be_read_or_has_lost_its_log_fails_in_every_view(around: CheckContext, broken: str) -> None:
+    with lakelog.connect(warehouse=around.warehouse) as lake:
+        for name in ("good", "ill"):
+            lake.sql(f"create table db.{name} (id int, primary key (id)) with ('log-store.enabled' = 'true')")
+            lake.write(pa.table({"id": pa.array([1], pa.int32())}), f"db.{name}")
+    lakelog_clients.close_clients()
+    Path(around.warehouse, "db.db", "ill", broken).write_bytes(b"{" * 200)
+    *problems, summary = look("tables", around)
+    assert [one.found.startswith("table db.ill: ") and one.outcome == "fail" for one in problems] == [True]
+    assert (summary.found, summary.outcome) == ("1 of 2 tables are healthy", "pass")
+    for table, code in (("db.good", 0), ("db.ill", 1)):
+        assert CliRunner().invoke(health, [table, "--warehouse", around.warehouse]).exit_code == code
+
+
+@pytest.mark.parametrize("kind", FINDINGS)
+def test_every_kind_of_finding_is_a_line_of_the_doctor_and_a_sample_of_the_metrics(
+    around: CheckContext, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    with lakelog.connect(warehouse=around.warehouse) as lake:
+        lake.sql("create table db.a (id int); create table db.b (id int)")
+    found = TableHealth("db.a", 20, (), (), (), None, (score.Finding(kind, "why", "what to do"),))
+    monkeypatch.setattr(Lake, "health", lambda *_: found)
+    *problems, summary = look("tables", around)
+    assert [(one.found.rpartition(": ")[2], one.what_to_do) for one in problems] == [("why", "what to do")], "once"
+    assert summary.found == "0 of 2 tables are healthy"
+    assert [one.labels for one in health_samples(found) if one.metric is m.FINDINGS] == [("db.a", kind)]
 
 
 def test_no_finding_shows_a_secret(around: CheckContext) -> None:

@@ -31,9 +31,9 @@ def test_a_token_is_never_sent_in_the_clear(tmp_path: Path) -> None:
             f"https://localhost:{endpoint.port}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}
         )
         trusted = ssl.create_default_context(cafile=str(certificate))
-        with urllib.request.urlopen(request, context=trusted, timeout=30) as answer:
+        with urllib.request.urlopen(request, context=trusted, timeout=120) as answer:
             assert answer.status == 200
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(request.full_url, context=trusted, timeout=30)
+            urllib.request.urlopen(request.full_url, context=trusted, timeout=120)
     with pytest.raises(InvalidRequest, match="cannot be used"):
         METRICS.serve(host="0.0.0.0", token=TOKEN, tls=(key, key))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -201,6 +204,94 @@ def test_the_columns_are_those_of_all_files(tmp_path: Path, lake: Lake) -> None:
     pq.write_table(pa.table({"id": ["one"]}), tmp_path / "files" / "3.parquet")
     with pytest.raises(InvalidSchema, match="do not have the same columns"):
         ParquetSource(lake, str(tmp_path / "files"))
+
+
+_STRUCTS = (
+    ("struct", [{"a": 1}], [{"a": 1, "b": "x"}]),
+    ("array", [[{"a": 1}], None], [[{"B": "x", "a": 2}, None], []]),
+    ("map", [[("k", {"a": 1})]], [[("k", {"A": 1, "b": None})], None]),
+    ("deep", [{"s": {"a": 1}}, None], [{"s": {"a": 1, "b": [1]}}]),
+)
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), _STRUCTS, ids=[name for name, *_ in _STRUCTS])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_struct_has_the_fields_of_all_files(
+    tmp_path: Path, lake: Lake, kind: str, old: list[Any], new: list[Any], is_reversed: bool
+) -> None:
+    types = [_typed(kind, values) for values in (old, new)]
+    (tmp_path / "files").mkdir()
+    files = [pa.table({"v": pa.array(v, t)}) for v, t in zip((old, new), types, strict=True)]
+    for at, rows in enumerate(reversed(files) if is_reversed else files):
+        pq.write_table(rows, tmp_path / "files" / f"{at}.parquet")
+    assert migrated(tmp_path, str(tmp_path / "files"), "db.t").exit_code == 0
+    got = [_with_all(v) for v in lake.table("db.t").scan().to_arrow()["v"].to_pylist()]
+    assert sorted(map(str, got)) == sorted(str(_with_all(v)) for v in old + new)
+
+
+def _typed(kind: str, values: list[Any]) -> pa.DataType | None:
+    if kind != "map":
+        return None
+    names = next(iter(dict(values[0]).values()))
+    return pa.map_(pa.string(), pa.struct([(n, pa.int64() if n in "aA" else pa.string()) for n in names]))
+
+
+def _with_all(value: Any) -> Any:
+    """A value without the fields that are NULL, its names in lower case: what the files say."""
+    if isinstance(value, dict):
+        return {k.lower(): _with_all(v) for k, v in sorted(value.items(), key=lambda i: i[0].lower()) if v is not None}
+    return [_with_all(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def test_columns_whose_names_differ_by_case_are_one(tmp_path: Path, lake: Lake) -> None:
+    (tmp_path / "files" / "Day=1").mkdir(parents=True)
+    (tmp_path / "files" / "day=2").mkdir()
+    pq.write_table(pa.table({"Id": [1], "state": ["a"]}), tmp_path / "files" / "Day=1" / "1.parquet")
+    pq.write_table(pa.table({"STATE": ["b"], "id": [2], "DAY": [9]}), tmp_path / "files" / "day=2" / "2.parquet")
+    assert migrated(tmp_path, str(tmp_path / "files"), "db.t").exit_code == 0
+    assert lake.table("db.t").scan().to_polars().sort("Id").rows() == [(1, "a", 1), (2, "b", 2)]
+    lake.sql("create table db.u (ID bigint, State string, dAy string) partitioned by (dAy)")
+    assert migrated(tmp_path, str(tmp_path / "files"), "db.u").exit_code == 0
+    assert lake.table("db.u").scan().to_polars().sort("ID").rows() == [(1, "a", "1"), (2, "b", "2")]
+
+
+@pytest.mark.parametrize("columns", [{"id": [1], "ID": [2]}, {"s": pa.array([{"a": 1, "A": 2}])}])
+def test_columns_of_one_file_that_sql_cannot_tell_apart_are_refused(
+    tmp_path: Path, lake: Lake, columns: dict[str, Any]
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "1.parquet")
+    done = migrated(tmp_path, str(tmp_path / "1.parquet"), "db.t")
+    assert isinstance(done.exception, InvalidSchema) and "one in SQL" in str(done.exception)
+    assert not lake.table_exists("db.t")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "typed"),
+    [
+        (["0x10", "0x11"], None, ["0x10", "0x11"]),
+        (["01234", "99950"], None, ["01234", "99950"]),
+        (["7", "-12", "0"], None, [7, -12, 0]),
+        (["7", "2147483648"], None, ["7", "2147483648"]),
+        (["+7", "-0"], None, ["+7", "-0"]),
+        (["7", "__HIVE_DEFAULT_PARTITION__"], None, [7, None]),
+        (["a%2Fb", "1_000"], None, ["a/b", "1_000"]),
+        (["7", "8"], "string", ["7", "8"]),
+        (["01234", "99950"], "string", ["01234", "99950"]),
+        (["01", "12"], "tinyint", [1, 12]),
+        (["2024-01-31"], "date", [dt.date(2024, 1, 31)]),
+        (["1.50"], "decimal(5,2)", [Decimal("1.50")]),
+    ],
+)
+def test_values_of_folders_are_kept(
+    tmp_path: Path, lake: Lake, values: list[str], kind: str | None, typed: list[Any]
+) -> None:
+    for value in values:
+        (tmp_path / "files" / f"k={value}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), tmp_path / "files" / f"k={value}" / "a.parquet")
+    if kind is not None:
+        lake.sql(f"create table db.t (id bigint, k {kind}) partitioned by (k)")
+    assert migrated(tmp_path, str(tmp_path / "files"), "db.t").exit_code == 0
+    assert sorted(lake.table("db.t").scan().to_arrow()["k"].to_pylist(), key=str) == sorted(typed, key=str)
 
 
 def test_a_delta_table_is_read_as_a_data_set_with_its_partitions(tmp_path: Path, lake: Lake) -> None:

@@ -180,7 +180,7 @@ def test_new_tables_are_noticed_and_dropped_ones_forgotten(lake: Lake, tmp_path:
         seen.append(optimizer.state().troubles)
     finally:
         optimizer.stop()
-        thread.join(20)
+        thread.join(120)
     assert not thread.is_alive()
     assert seen == [()]
     assert not (tmp_path / "warehouse" / "db.db" / "first").exists(), "nothing was written for a table that is gone"

@@ -48,7 +48,7 @@ def plain(table: lakelog.Table) -> list[tuple[int, str]]:
 
 
 def wait_for(condition: Callable[[], object], job: subprocess.Popen[str]) -> None:
-    end = monotonic_s() + 60
+    end = monotonic_s() + 120
     while not condition():
         assert job.poll() is None, job.communicate()
         assert monotonic_s() < end, "it did not happen"
@@ -115,7 +115,7 @@ def test_two_optimizers_during_writes_keep_tables_small_and_lose_nothing(tmp_pat
     finally:
         for one in daemons:
             one.send_signal(signal.SIGTERM)
-        ended = [one.communicate(timeout=60) for one in daemons]
+        ended = [one.communicate(timeout=120) for one in daemons]
     assert [one.returncode for one in daemons] == [0, 0], ended
     runs = [json.loads(line) for out, _ in ended for line in out.splitlines()]
     assert {run["outcome"] for run in runs} <= {"done", "stopped", "nothing to do", "waits"}
@@ -140,7 +140,7 @@ def test_a_signal_ends_it_at_a_safe_point_with_0(tmp_path: Path, number: signal.
     job = daemon(tmp_path / "warehouse")
     wait_for(table.runs, job)
     job.send_signal(number)
-    out, err = job.communicate(timeout=60)
+    out, err = job.communicate(timeout=120)
     assert job.returncode == 0, err
     assert "Traceback" not in err
     assert "running" not in {run.outcome for run in table.runs()}

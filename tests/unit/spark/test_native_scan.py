@@ -28,7 +28,7 @@ def test_scans_made_at_once_leave_the_settings_as_they_were(given) -> None:
     spark, start = SimpleNamespace(conf=Settings(given)), Barrier(4)
 
     def scan(_: int) -> list[str]:
-        start.wait(10)
+        start.wait(120)
         found = []
         for _ in range(500):
             with _listing_on_driver(spark):

@@ -126,7 +126,7 @@ def history(seed: int, start: str, form: str, path: Path, patch: pytest.MonkeyPa
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 @pytest.mark.parametrize("start", ["latest-full", "earliest", "latest"])
 def test_any_cut_and_any_restart_give_a_whole_changelog(tmp_path, monkeypatch, start, form, depth) -> None:
-    for seed in range(depth.cases(4)):
+    for seed in depth.seeds(4):
         with monkeypatch.context() as patch:
             history(seed, start, form, tmp_path / str(seed), patch)
 

@@ -36,6 +36,22 @@ SPELLINGS = (
     "SET s3.secret-key = AAA AA/+=",
     "set `password`=AAA",
     "select 1; set\n fs.s3a.token  =  AAA",
+    "'s3.secret-key' => 'AAA'",
+    "map('s3.secret-key', 'AAA')",
+    "map('a', 'b', 'password' : 'AAA')",
+    "'password' = 'AAA' 'AAA'",
+    "'password' = 'AAA' || /* c */ \"AAA\" || 'AAA'",
+    "'password' = N'AAA'",
+    "'password' = U&'AAA'",
+    "password = $$AAA$$",
+    "'password' = $tag$AA$AA$tag$",
+    "password('AAA')",
+    "'my.pwd' = 'AAA'",
+    "'key.passphrase' = 'AAA'",
+    "'fs.azure.sas.container' = 'AAA'",
+    "'header.authorization' = 'AAA'",
+    "options ('url' = 'jdbc:x://host/db?user=u&password=AAA&ssl=true')",
+    "options ('url' = 'jdbc:sqlserver://host;password=AAA;x=y')",
 )
 
 
@@ -89,5 +105,5 @@ def test_no_text_takes_long(work, name: str) -> None:
         work(SHAPES[name])
         return time.thread_time() - start
 
-    # a tenth of a second on a quiet machine, and this one may be four times as slow; quadratic work takes minutes
-    assert min(seconds() for _ in range(3)) < 0.4, "processor seconds of this thread"
+    # a tenth of a second on a quiet machine, and any machine may be forty times as slow; quadratic work takes minutes
+    assert min(seconds() for _ in range(3)) < 4, "processor seconds of this thread"

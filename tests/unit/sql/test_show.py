@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
 
@@ -63,3 +65,33 @@ def test_a_table_like_another_one(lake) -> None:
     assert new.logical.log.log_id != old.logical.log.log_id
     fill(new, [{"id": 1, "v": "y"}])
     assert old.scan().to_arrow().num_rows == 0 and new.scan().to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "column", "value"),
+    [
+        ("show tables in db", "tableName", "t"),
+        ("show databases", "namespace", "db"),
+        ("show create table db.t", "createtab_stmt", "PARTITIONED BY"),
+        ("show partitions db.t", "partition", "p=1"),
+        ("show tblproperties db.t", "key", "bucket"),
+        ("describe db.t", "col_name", "id"),
+        ("describe detail db.t", "name", "db.t"),
+    ],
+)
+def test_the_rows_of_every_statement_are_read_like_those_of_a_query(
+    lake, statement: str, column: str, value: str
+) -> None:
+    lake.sql("create table db.t (id int, p int) partitioned by (p) with ('bucket' = '-1')")
+    lake.write(pa.table({"id": pa.array([1], pa.int32()), "p": pa.array([1], pa.int32())}), "db.t")
+    result = lake.sql(statement)
+    rows = result.collect()
+    assert any(value in str(row[column]) and getattr(row, column) == row.asDict()[column] for row in rows)
+    assert (result.count(), result.take(1), result.first(), result.head()) == (len(rows), rows[:1], rows[0], rows[0])
+    assert (list(result.toLocalIterator()), result.isEmpty(), rows[0]) == (rows, False, tuple(rows[0]))
+    assert pickle.loads(pickle.dumps(rows)) == rows and column in repr(rows[0])
+
+
+def test_a_statement_without_rows_has_none(lake) -> None:
+    done = lake.sql("create table db.t (id int)")
+    assert (done.collect(), done.first(), done.count(), done.isEmpty()) == ([], None, 0, True)

@@ -45,9 +45,9 @@ def test_a_forked_child_of_a_writer_says_that_it_cannot_write(tmp_path) -> None:
     child = fork.Process(target=write_in_child, args=(table, answers))
     child.start()
     try:
-        assert "forked" in answers.get(timeout=60) and table.scan().to_arrow().num_rows == 1
+        assert "forked" in answers.get(timeout=120) and table.scan().to_arrow().num_rows == 1
     finally:
-        child.join(10)
+        child.join(120)
         child.kill()
 
 

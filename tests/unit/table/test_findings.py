@@ -17,6 +17,7 @@ from lakelog import connect
 from lakelog.cli.tables.health import health
 from lakelog.cli.tables.log import log
 from lakelog.io.machine import machine_identity
+from lakelog.io.storage.file_io import DiskSpace
 from lakelog.options import metrics as m
 from lakelog.options.option import Options
 from lakelog.service.dashboard.views.overview import line_of
@@ -84,6 +85,20 @@ def test_records_that_expired_before_they_were_in_files_are_found(tmp_path: Path
         assert [one.kind for one in table.health().findings] == ["stores-differ"]
 
 
+@pytest.mark.parametrize(
+    ("space", "found", "warns"),
+    [
+        (None, [], True),
+        (DiskSpace(1 << 40, 1 << 41), [], True),
+        (DiskSpace(1 << 30, 1 << 40), ["low-space"], True),
+        (DiskSpace(8 << 20, 24 << 20), ["low-space"], False),
+    ],
+)
+def test_a_disk_that_is_nearly_full_is_found_and_one_that_is_full_is_red(space, found, warns) -> None:
+    findings = pick_findings(replace(KEYED, space=space), ())
+    assert ([one.kind for one in findings], all(one.is_warning for one in findings)) == (found, warns)
+
+
 def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -> None:
     dead = SnapshotStats(dead_run=DeadRun("compaction", "host", 7))
     need = Action("compaction", "", "", 50)
@@ -126,9 +141,9 @@ def test_lag_is_the_same_in_health_system_table_commands_metrics_and_dashboard(t
         assert len(set(at_work)) == 1 and at_work[0] >= 10
 
 
-def lines(command: object, arguments: list[str]) -> list[dict[str, object]]:
+def lines(command: object, arguments: list[str], code: int = 0) -> list[dict[str, object]]:
     ended = CliRunner().invoke(command, arguments)  # type: ignore[arg-type]
-    assert ended.exit_code == 0, ended.output
+    assert ended.exit_code == code, ended.output
     return [json.loads(line) for line in ended.output.splitlines()]
 
 
@@ -161,7 +176,7 @@ def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Pa
         MANIFEST_CACHE.clear()
         found = lake.health("db.b")
         assert (found.score, found.findings[0].kind, found.lag) == (0, "unreadable", None)
-    assert [one["table"] for one in lines(health, ["--warehouse", str(tmp_path), "--format", "jsonl"])] == [
+    assert [one["table"] for one in lines(health, ["--warehouse", str(tmp_path), "--format", "jsonl"], 1)] == [
         "db.b",
         "db.a",
     ]

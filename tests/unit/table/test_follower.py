@@ -36,11 +36,11 @@ from log_tables import JSON, append_foreign, expire_records
 from record_batches import PlainRecord
 
 
-def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
+def make(place: Path, more: str = "", key: str = ", primary key (id)", buckets: int = 2) -> Table:
     lake = connect(warehouse=str(place / "warehouse"))
     lake.sql(
         f"create table db.t (id int, name string{key}) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        f"'bucket' = '2', 'write-only' = 'true', 'commit.max-retry-wait' = '1 ms', "
+        f"'bucket' = '{buckets}', 'write-only' = 'true', 'commit.max-retry-wait' = '1 ms', "
         f"'commit.interval' = '1 ms'{more})"
     )
     return lake.table("db.t")
@@ -111,6 +111,24 @@ def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp
     ]
     assert followed(table) == [1]
     assert content(table.logical) == {7: "plain"}
+
+
+@pytest.mark.parametrize("bad", ["fail", "keep"])
+@pytest.mark.parametrize("old", ['{"id":1,"name":"a"}', '{"id":1}'], ids=["whole", "key"])
+def test_an_update_that_moves_the_key_removes_the_old_row(tmp_path, old: str, bad: str) -> None:
+    table = make(tmp_path, f"{JSON}, 'on-bad-record' = '{bad}'", buckets=1)
+    values = [
+        '{"before":null,"after":{"id":1,"name":"a"},"op":"c"}',
+        f'{{"before":{old},"after":{{"id":2,"name":"b"}},"op":"u"}}',
+        '{"before":{"id":2,"name":"b"},"after":{"id":2,"name":"B"},"op":"u"}',
+    ]
+    followed(table)
+    records = [PlainRecord(n, 0, b'{"id":7}', v.encode()) for n, v in enumerate(values)]
+    append_foreign(table.logical.log, 0, records)  # type: ignore[arg-type]
+    union = table.scan(options={"read.mode": "union"}).to_arrow().to_pylist()
+    followed(table)
+    assert union == [{"id": 2, "name": "B"}]
+    assert content(table.logical) == {2: "B"}
 
 
 def test_a_record_of_another_version_stops_the_follower(tmp_path) -> None:
@@ -243,9 +261,9 @@ def test_a_recreated_log_is_an_error_or_read_from_its_start(tmp_path) -> None:
     assert sum(batch.num_rows for batch in table.tail("earliest", stop="latest")) == 3
 
 
-def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
-    old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13)
-    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path).logical.registered)
+def test_its_place_in_the_log_is_never_forgotten() -> None:
+    old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13, once=True)
+    state = LogState({FOLLOWER: old, "closed": new, "new": new}).without_finished(["new"])
     assert set(state.writers) == {FOLLOWER, "new"}
 
 

@@ -259,7 +259,7 @@ def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
 
 
 def test_what_is_taken_for_control_records_is_never_anything_else(tmp_path, monkeypatch, depth) -> None:
-    for seed in range(depth.cases(12)):
+    for seed in depth.seeds(12):
         table = make(tmp_path / str(seed))
         writers = Writers(table, random.Random(seed), monkeypatch)
         for _ in range(25):

@@ -163,11 +163,52 @@ def test_halves_in_the_wrong_order_in_one_batch_are_one_update_in_the_log(tmp_pa
     assert [(r["_row_kind"], r["name"]) for r in rows] == [("+I", "a"), ("-U", "a"), ("+U", "A")]
 
 
+GONE = {
+    "insert": ["+I a", "-U a"],
+    "update": ["-U z", "+U a", "-U a"],
+    "chain": ["+I z", "-U z", "+U a", "-U a"],
+    "delete before": ["-D z", "+I a", "-U a"],
+    "late half, too": ["+U a", "-U z", "-U a"],
+    "two batches": ["+U a", "", "-U a"],
+    "a chain in two batches": ["-U z", "+U a", "", "-U a"],
+}
+"""Changes of a key in one epoch, whose last -U equals the newest insertion; "" starts another batch."""
+
+
+@pytest.mark.parametrize("size", [task_writer._INLINE_BYTES, 0], ids=["inline", "files"])
+@pytest.mark.parametrize("way", ["one task", "tasks", "spilled"])
+@pytest.mark.parametrize("options", LOGS)
+def test_an_old_half_that_equals_the_newest_row_of_its_key_takes_it_back(
+    tmp_path, monkeypatch, options, way, size
+) -> None:
+    spills = ["'write-buffer-size' = '1 b'"] if way == "spilled" else []
+    table = make(tmp_path, ", ".join(filter(None, [options, *spills])))
+    write(table, changes(*(("+I", key, "z") for key in range(len(GONE))), ("+I", 98, "b")))
+    monkeypatch.setattr(task_writer, "_INLINE_BYTES", size)
+    batches: list[list[tuple[str, int, str]]] = [[], [("+I", 99, "n")]]
+    for key, told in enumerate(GONE.values()):
+        at = 0
+        for change in told:
+            at += not change
+            batches[at] += [(change[:2], key, change[3:])] if change else []
+    parts = [changes(*rows) for rows in batches]
+    write_in_tasks(table, *(parts if way == "tasks" else [pa.concat_tables(parts)]))
+    check(table, {98: "b", 99: "n"})
+
+
+def test_by_a_sequence_field_the_newest_row_is_the_one_with_the_largest(tmp_path) -> None:
+    table = make(tmp_path, "'sequence.field' = 'name'")
+    write(
+        table, changes(("+I", 1, "z"), ("+I", 1, "b"), ("-U", 1, "z"), ("+I", 2, "z"), ("+I", 2, "b"), ("-U", 2, "b"))
+    )
+    check(table, {2: "z"})
+
+
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
-def test_a_late_retraction_of_an_inserted_row_deletes_nothing_that_is_not_there(tmp_path, form) -> None:
+def test_a_late_old_half_deletes_nothing_that_is_not_there(tmp_path, form) -> None:
     table = make(tmp_path, f"'log-store.enabled' = 'true', 'log-store.data-format' = '{form}'")
     write(table, changes(("+I", 1, "a")))
-    write(table, changes(("-D", 1, "a"), ("+I", 1, "b"), ("-U", 1, "b")))
+    write(table, changes(("-D", 1, "a"), ("+I", 1, "b"), ("-U", 1, "a")))
     there: set[int] = set()
     for batch in table.tail("earliest", stop="latest", options={"log.consistency": "transactional"}):
         for row in batch.to_pylist():

@@ -13,7 +13,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import DATA, decode_header, encode_header
-from lakelog.paimon.schema.changes import ChangeType, RenameColumn
+from lakelog.paimon.schema.changes import ChangeType, RenameColumn, SetOption
 from lakelog.paimon.types.types import INT, AtomicType
 from lakelog.table.commit.committer import Committer
 from lakelog.table.staging.task_writer import TaskWriter
@@ -118,7 +118,7 @@ def test_a_value_that_the_new_type_does_not_have_is_named_and_can_be_skipped(lak
     with table.writer() as writer:
         for numbers, texts in ([1], ["x"]), ([1, 2], ["10", "20"]):
             writer.write(pa.table({"id": pa.array(numbers, pa.int32()), "s": texts}))
-    table.alter(ChangeType(("s",), INT))
+    table.alter(SetOption("disable-explicit-type-casting", "false"), ChangeType(("s",), INT))
     assert sorted((r["id"], r["s"]) for r in lake.table("db.t").scan().to_arrow().to_pylist()) == [(1, 10), (2, 20)]
     with pytest.raises(Corrupt, match=r"offset \d+ of bucket 0 .*To skip it, read with 'scan.on-bad-record'='skip'"):
         in_log(lake.table("db.t"))

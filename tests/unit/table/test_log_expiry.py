@@ -1,4 +1,4 @@
-"""The default retention of an embedded log: rows go when they are old, in a snapshot, and read by all named readers."""
+"""Retention of logs without a server: by default rows go when they are old, in a snapshot, and read by readers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
+from lakelog.logstore import LOG_SYSTEMS, local_log, log_factory
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded import appender as appending
-from lakelog.logstore.embedded import system as embedded
+from lakelog.logstore.files import appender as segments
+from lakelog.service.optimizer.runner import RunContext, run_action
+from lakelog.table.health.actions import EXPIRY
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_log, log_floors
+from lakelog.table.maintenance.run_history import DONE
+from lakelog.table.read.log_view import capture
 from log_tables import files, make, rows
 
 DAY = 86_400_000
@@ -31,7 +36,7 @@ class Days:
         self.pass_to(0)
 
     def pass_to(self, day: int) -> None:
-        for module in (appending, embedded):
+        for module in (appending, segments, local_log):
             self._patch.setattr(module, "now_ms", lambda: day * DAY)
 
 
@@ -70,7 +75,7 @@ def test_a_write_expires_the_log_at_times(tmp_path: Path, days: Days, monkeypatc
     table = make(tmp_path)
     write(table, *range(10))
     days.pass_to(8)
-    monkeypatch.setattr(retention, "_is_time_to_check", lambda _: True)
+    monkeypatch.setattr(retention, "_is_time_to_check", lambda *_: True)
     write(table, *range(10, 20))
     assert held(table) == list(range(10, 20))
 
@@ -102,7 +107,7 @@ def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: Days) 
     write(table, *range(10, 20))
     expire_log(table.logical)
     assert held(table) == list(range(20))
-    assert log_floors(table.logical) == firsts(table)
+    assert log_floors(capture(table.logical), table.logical) == firsts(table)
     readers.record("slow", reader_for(table.logical.log).end_offsets())  # type: ignore[arg-type]
     expire_log(table.logical)
     assert held(table) == list(range(10, 20))
@@ -117,9 +122,29 @@ def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: Days) -> None:
     assert held(table) == list(range(20))
 
 
-def test_a_retention_of_the_table_is_the_logs_own(tmp_path: Path, days: Days) -> None:
-    table = make(tmp_path, ", 'log-store.retention' = '1 d'")
-    write(table, *range(10))
+@pytest.mark.parametrize("system", [name for name in LOG_SYSTEMS if log_factory(name).is_local])
+@pytest.mark.parametrize("retention_given", ["", ", 'log-store.retention' = '1 d'"])
+def test_what_short_jobs_leave_behind_is_a_need_that_optimize_fulfils(
+    tmp_path: Path, days: Days, system: str, retention_given: str
+) -> None:
+    table = make(tmp_path, f", 'log-store.type' = '{system}'{retention_given}")
+    for number in range(3):
+        write(table, number)
+    assert table.health().needs == ()
     days.pass_to(100)
-    expire_log(table.logical)
-    assert held(table) == list(range(10))  # its next appends expire them
+    assert [need.kind for need in table.health().needs] == [EXPIRY]
+    assert run_action(table.logical, EXPIRY, RunContext(lambda: False)).outcome == DONE
+    assert len(held(table)) <= 1, "the newest batch stays"
+    assert table.health().needs == ()
+    assert len(files(table)) == 3
+
+
+@pytest.mark.parametrize("system", [name for name in LOG_SYSTEMS if log_factory(name).is_local])
+def test_the_first_write_of_a_process_removes_what_a_retention_says(tmp_path: Path, days: Days, system: str) -> None:
+    table = make(tmp_path, f", 'log-store.type' = '{system}', 'log-store.retention' = '1 d'")
+    for number in range(3):
+        write(table, number)
+    days.pass_to(100)
+    retention._CHECKED.clear()  # as another process
+    write(table, 4)
+    assert held(table) == [4]

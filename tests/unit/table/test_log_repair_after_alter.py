@@ -14,7 +14,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.header import DATA, UNOWNED_HEADER, encode_header
-from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn
+from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT, INT, STRING
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import take_over_now
@@ -118,7 +118,7 @@ def test_a_dead_row_that_the_new_type_does_not_have_is_taken_back(lake: Lake, fo
     dead = table.writer()
     dead.write(pa.Table.from_batches([rows(id=[1, 2], n=[1, 2], s=["none", "no number"])]))
     dead.flush()
-    table.alter(ChangeType(("s",), INT))
+    table.alter(SetOption("disable-explicit-type-casting", "false"), ChangeType(("s",), INT))
     take_over(table)
     ends = [header.split(b"|") for part in table.log_records() for header in part.column("header").to_pylist()]
     assert [head[0] for head in ends if head[1] == b"x"] == [b"2", b"2"]

@@ -13,9 +13,9 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidOption, InvalidRequest, NotFound, OffsetExpired, UnsupportedFeature
 from lakelog.lake.table import Table
+from lakelog.logstore import local_log
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded import appender as appending
-from lakelog.logstore.embedded import system as embedded
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
 from lakelog.table.tail.mirror import MirrorAddress, _Collected
@@ -150,7 +150,7 @@ class Paused:
             writer.write(rows(*ids))
 
     def _pass_to(self, day: int) -> None:
-        for module in (appending, embedded):
+        for module in (appending, local_log):
             self._patch.setattr(module, "now_ms", lambda: day * DAY)
 
 

@@ -191,7 +191,7 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
     def beside(*given: Any) -> Any:
         monkeypatch.setattr(overwrite, "replace_rows", replace_rows)
         done.append(threads.submit(second))
-        assert waits.wait(30)
+        assert waits.wait(120)
         return replace_rows(*given)
 
     done: list[Future[None]] = []

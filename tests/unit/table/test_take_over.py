@@ -136,10 +136,10 @@ def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: 
     long_ago = lease_keeper._RENEWED[lease_keeper._key(table.logical, name)]
     long_ago.used_ms = 0  # an hour without a row
     for _ in range(2):
-        assert renewed.acquire(timeout=30)
+        assert renewed.acquire(timeout=120)
     writer.commit()
     for _ in range(2):
-        assert renewed.acquire(timeout=30), "between two commits, too"
+        assert renewed.acquire(timeout=120), "between two commits, too"
     writer.close()
     assert lease_keeper._key(table.logical, name) not in lease_keeper._RENEWED
     assert table.logical.registered.writers() == []

@@ -170,14 +170,13 @@ def test_writes_that_pass_the_log_by_count(tmp_path) -> None:
     assert union(table) == [(1, "a")]
 
 
-def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_path, monkeypatch) -> None:
+def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_path) -> None:
     table = make(tmp_path)
     stream = table.logical
     register_writer(stream, "idle")
     long_lived = table.writer()
     long_lived.write(rows(1))
     long_lived.commit()
-    monkeypatch.setattr("lakelog.table.model.log_state._KEEP_ONCE_MS", -1)
     for number in range(3):
         with table.writer() as writer:
             writer.write(rows(10 + number))

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitConflict, CommitDecided, Unavailable
+from lakelog.errors import CommitConflict, CommitDecided, InvalidRequest, LakelogError, Unavailable
+from lakelog.table.log import lease_keeper
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -135,3 +139,81 @@ def test_a_table_read_whole_has_the_rows_in_the_order_of_its_batches(tmp_path) -
     assert scan.to_arrow().column("id").to_pylist() == [
         i for b in scan.to_batches() for i in b.column("id").to_pylist()
     ]
+
+
+def fails(call: Callable[[], object], error: type[LakelogError]) -> None:
+    """A call whose error the caller handles, to go on."""
+    with pytest.raises(error):
+        call()
+
+
+@pytest.mark.parametrize("log", ["true", "false"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_block_whose_write_failed_does_not_end_in_silence(tmp_path, log, overwrite) -> None:
+    table = make(tmp_path) if log == "true" else without_a_log(tmp_path)
+    writer = table.writer(overwrite=overwrite)
+    with pytest.raises(InvalidRequest, match="not in table db.t: an earlier call failed .*'name'"), writer:
+        writer.write(rows(1))
+        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
+    assert files(table) == {} and table.latest_snapshot() is None
+
+
+def test_a_refused_write_leaves_nothing(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
+        writer.abort()
+    table.seal()
+    assert table.latest_snapshot() is None and table.logical.registered.writers() == []
+
+
+def test_after_an_abort_the_writer_goes_on(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
+        fails(lambda: writer.write(rows(3)), InvalidRequest)
+        writer.abort()
+        writer.write(rows(4))
+    assert files(table) == fold(table) == {4: "a"}
+
+
+def test_a_failed_commit_that_is_handled_fails_the_end_of_the_block(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+
+    def refused(*_: object) -> None:
+        raise Unavailable("the disk is full")
+
+    with pytest.raises(InvalidRequest, match="disk is full"), table.writer() as writer:
+        writer.write(rows(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(TaskWriter, "finish", refused)
+            fails(writer.commit, Unavailable)
+    assert files(table) == fold(table) == {}
+
+
+@pytest.mark.parametrize("log", ["true", "false"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_threads_share_a_writer(tmp_path, log, overwrite) -> None:
+    table = make(tmp_path) if log == "true" else without_a_log(tmp_path)
+    with table.writer(overwrite=overwrite) as writer, ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: writer.write(rows(*range(n, n + 5))), range(0, 400, 5)))
+    assert files(table) == dict.fromkeys(range(400), "a")
+
+
+def test_a_writer_that_is_dropped_gives_its_lease_up(tmp_path) -> None:
+    table = make(tmp_path)
+    writer = table.writer()
+    writer.write(rows(1))
+    writer.flush()
+    (entry,) = (e for e in lease_keeper._RENEWED.values() if e.table.path == table.logical.path)
+    assert not entry.is_unused()
+    del writer
+    gc.collect()
+    assert entry.is_unused(), "no thread renews it, so that another process takes the rows back"
+
+
+def without_a_log(tmp_path):
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("create table db.t (id int, name string, primary key (id)) using lakelog")
+    return lake.table("db.t")

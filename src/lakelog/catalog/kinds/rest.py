@@ -37,6 +37,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.checked_values import checked
 from lakelog.paimon.types.types import nested_fields, parse_field
 
 _ALTER_TRIES = 20
@@ -310,7 +311,7 @@ class RestCatalog(Catalog):
                 return TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
             except NotFound:
                 fields = tuple(parse_field(f) for f in given["fields"])
-                return TableSchema(
+                schema = TableSchema(
                     id=schema_id,
                     fields=fields,
                     highest_field_id=max(f.id for field in fields for f in (field, *nested_fields(field.type))),
@@ -319,6 +320,7 @@ class RestCatalog(Catalog):
                     options={k: v for k, v in (given.get("options") or {}).items() if k != "path"},
                     comment=given.get("comment"),
                 )
+                return checked(schema)
         except (KeyError, TypeError, ValueError, AttributeError) as why:
             raise Corrupt(f"the catalog server sent no valid table for {identifier}: {why!r}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: s
     """Show the health of TABLE (db.table), or of all tables, worst first.
 
     It shows a score from 0 to 100, findings, pending maintenance and blocked operations. With --format jsonl each table
-    is one object with all its statistics.
+    is one object with all its statistics. Exits with 1 if a finding other than a warning is shown.
     """
     lake = connect(warehouse=warehouse)
     try:
@@ -53,13 +54,19 @@ def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: s
         found.sort(key=lambda one: (one.score, one.table))
     finally:
         lake.close()
+    _print(found, bool(tables), format_name)
+    if not all(one.is_healthy for one in found):
+        sys.exit(1)
+
+
+def _print(found: Sequence[TableHealth], with_parts: bool, format_name: str) -> None:
     if format_name == "jsonl":
         for one in found:
             click.echo(orjson.dumps(one.to_json()).decode())
         return
     printer = PRINTERS[format_name]()
     printer.print_result([_table(_SUMMARY, [_summary(one) for one in found])])
-    for one in found if tables else ():
+    for one in found if with_parts else ():
         findings = [(f.kind, f.reason, f.what_to_do) for f in one.findings]
         parts = [(p.name, p.points, p.of, p.why) for p in one.parts]
         needs = [(n.kind, n.urgency, n.reason, n.what_to_do) for n in one.needs]

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, TableReplaced
-from lakelog.filestore.commit.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
+from lakelog.filestore.commit.conflicts import (
+    changelog_of,
+    check_conflicts,
+    check_kept,
+    check_seen,
+    check_vectors,
+    entries_of,
+)
 from lakelog.filestore.commit.renumber import SequenceRewriter, highest_sequences
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.commit.snapshot_builder import NextSnapshot
@@ -141,14 +148,17 @@ class TableCommit:
     ) -> tuple[tuple[BucketFiles, ...], list[ManifestEntry]]:
         """The changes adapted to the newest snapshot, and the entries that delete the overwritten files."""
         live = self._touched(request, changes, latest)
-        covers = (lambda _: False) if request.overwrite is None else request.overwrite.covers
-        replaced = [replace(e, kind=DELETE) for e in live if covers(e.partition)]
-        schema = self.manifests.paths.schema
+        over, schema = request.overwrite, self.manifests.paths.schema
+        covered = () if over is None else (e for e in live if over.replaces(e.partition, e.file.file_name))
+        replaced = [replace(e, kind=DELETE) for e in covered]
+        kept = None if over is None else over.kept
+        if kept:
+            check_kept(kept, live, IndexManifests(self.manifests).entries(latest))
         check_conflicts(live, [*replaced, *entries_of(changes)], request.kind, schema)
         check_vectors(live, [*replaced, *entries_of(changes)], request.index)
         if request.index.seen:
             check_seen(IndexManifests(self.manifests).entries(latest), request.index)
-        if not schema.is_keyed or request.kind == COMPACT:
+        if not schema.is_keyed or request.kind == COMPACT or kept is not None:
             return changes, replaced
         deleted = {e.identifier for e in (*entries_of(changes), *replaced)}
         highest = highest_sequences(e for e in live if e.identifier not in deleted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import IndexChange
@@ -41,6 +41,13 @@ def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
                 f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while its rows "
                 "were deleted: retry on the newest snapshot"
             )
+
+
+def check_kept(kept: Collection[str], live: Iterable[ManifestEntry], index: Iterable[IndexManifestEntry]) -> None:
+    """Raises CommitConflict if a file that a commit keeps is no longer live."""
+    missing = set(kept) - {e.file.file_name for e in live} - {e.file_name for e in index}
+    if missing:
+        raise CommitConflict(f"file '{min(missing)}' was replaced by another commit: retry on the newest snapshot")
 
 
 def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None:

@@ -12,13 +12,22 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Overwrite:
-    """The partitions (serialised rows; None: all) whose files, live at commit time, a commit replaces."""
+    """The partitions (serialised rows; None: all) whose files, live at commit time, a commit replaces.
+
+    ``kept`` are the names of their data and index files that stay; the commit conflicts unless all are live. It then
+    restores a state, so its new files keep their sequence numbers, which may be below those of files that stay.
+    """
 
     partitions: frozenset[bytes] | None = None
+    kept: frozenset[str] | None = None
 
     def covers(self, partition: bytes) -> bool:
-        """Returns whether the overwrite deletes the files of this partition."""
+        """Returns whether the overwrite concerns this partition."""
         return self.partitions is None or partition in self.partitions
+
+    def replaces(self, partition: bytes, name: str) -> bool:
+        """Returns whether the overwrite removes the file with this name in a partition."""
+        return self.covers(partition) and (self.kept is None or name not in self.kept)
 
 
 @dataclass(frozen=True)

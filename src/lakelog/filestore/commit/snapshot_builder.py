@@ -112,7 +112,7 @@ def next_index(
     kept = [
         e
         for e in before
-        if not (overwrite is not None and overwrite.covers(e.partition))
+        if not (overwrite is not None and overwrite.replaces(e.partition, e.file_name))
         and e.file_name not in change.deleted
         and _bucket_of(e) not in once
     ]

@@ -15,6 +15,7 @@ from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import name_fault, visible
+from lakelog.paimon.types.checked_values import metadata_json
 
 _NAME: Final = re.compile(r"consumer-(.+)")
 
@@ -82,7 +83,7 @@ class Consumers:
     def _read(self, name: str) -> int | None:
         path = self.paths.consumer(name)
         try:
-            return int(orjson.loads(self.io.read(path))["nextSnapshot"])
+            return int(metadata_json(self.io.read(path))["nextSnapshot"])
         except NotFound:
             return None
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:

@@ -81,9 +81,9 @@ class Split(NotebookView):
 def skips_level_zero(schema: TableSchema) -> bool:
     """Returns whether a batch read skips level-0 files until a compaction makes them visible (format sheet 7)."""
     options = Options(schema.options)
-    if not schema.is_keyed:
+    if not schema.is_keyed or options.need(MERGE_ON_READ):
         return False
-    return engine_class(options).oldest_wins or (options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ))
+    return engine_class(options).oldest_wins or options.need(DELETION_VECTORS)
 
 
 def plan_splits(

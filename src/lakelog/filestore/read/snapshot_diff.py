@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.levels import Key, KeyRange
 from lakelog.filestore.read.changes import DiffSplit, with_kind_names
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
@@ -31,16 +30,22 @@ _BEFORE: Final = 0
 _AFTER: Final = 1
 
 
-def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int) -> list[DiffSplit]:
+ALL_BUCKETS: Final = -1
+"""The bucket of a split with all buckets of a partition."""
+
+
+def plan_diff(
+    before: Sequence[Split], after: Sequence[Split], snapshot_id: int, moved: Collection[bytes] = ()
+) -> list[DiffSplit]:
     """The buckets in which two states differ; skips buckets with the same files. Pure.
 
-    Raises UnsupportedFeature if the number of buckets of a partition changed in between.
+    ``moved`` are the partitions in which a key may have another bucket than before: each of them is one split.
     """
     by_bucket: dict[BucketKey, tuple[list[Split], list[Split]]] = {}
     for side, splits in enumerate((before, after)):
         for split in splits:
-            by_bucket.setdefault((split.partition, split.bucket), ([], []))[side].append(split)
-    _check_same_buckets(before, after)
+            bucket = ALL_BUCKETS if split.partition in moved else split.bucket
+            by_bucket.setdefault((split.partition, bucket), ([], []))[side].append(split)
     return [
         DiffSplit(partition, bucket, tuple(old), tuple(new), snapshot_id)
         for (partition, bucket), (old, new) in by_bucket.items()
@@ -48,15 +53,10 @@ def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int)
     ]
 
 
-def _check_same_buckets(before: Sequence[Split], after: Sequence[Split]) -> None:
-    totals = {s.partition: s.total_buckets for s in before}
-    for split in after:
-        total = totals.get(split.partition, split.total_buckets)
-        if total != split.total_buckets:
-            raise UnsupportedFeature(
-                f"a partition has {split.total_buckets} buckets and had {total} before, and 'diff' compares bucket "
-                "by bucket: read the changes with 'incremental-between-scan-mode' = 'delta'"
-            )
+def rescaled_partitions(before: Sequence[Split], after: Sequence[Split]) -> set[bytes]:
+    """The partitions whose number of buckets differs between two states. Pure."""
+    totals = {split.partition: split.total_buckets for split in before}
+    return {s.partition for s in after if totals.get(s.partition, s.total_buckets) != s.total_buckets}
 
 
 def _contents(splits: Iterable[Split]) -> set[tuple[object, ...]]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.gc.reachability import SNAPSHOT, GcRoot, ReachableFiles
+from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
+from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.filestore.refs.restored_state import files_added_only
 from lakelog.filestore.refs.tags import Tags
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, visible
@@ -25,11 +26,9 @@ _SCHEMA: Final = re.compile(r"schema-(\d+)")
 
 @dataclass(frozen=True)
 class Branches:
-    """The branches of one table, created from and merged into main."""
+    """The branches of one table, created from main."""
 
     references: ReachableFiles
-    after: Callable[[], None] = lambda: None
-    """Called after main was fast-forwarded."""
 
     @property
     def _io(self) -> FileIO:
@@ -123,75 +122,35 @@ class Branches:
             after=lambda: self._io.delete_dir(branch.paths.branch_root),
         )
 
-    def fast_forward(self, name: str) -> None:
-        """Fast-forwards main to a branch: replaces main's snapshots, tags and schemas from the branch's first one on.
+    def adopt_schemas(self, name: str) -> None:
+        """Copies the schemas of a branch that main does not have yet, so that main can have its files.
 
-        The branch stays. Main is always a complete state, because snapshots are removed newest first and copied oldest
-        first. A repeated call recovers from a crash. A server that commits to the table does it itself. Raises
-        NotFound, InvalidRequest for a branch without snapshots.
+        A repeated call recovers from a crash. Raises UnsupportedFeature if main and the branch were altered
+        differently.
         """
-        self.schema(name)
+        main, branch = (self.schemas_of(b) for b in (MAIN_BRANCH, name))
+        for number in sorted(branch):
+            if number in main and main[number].fields != branch[number].fields:
+                raise UnsupportedFeature(
+                    f"table {self._main.root} cannot be fast-forwarded to branch '{name}': both were altered, and "
+                    f"schema {number} of the branch has other columns than that of main. INSERT OVERWRITE the rows of "
+                    "the branch instead"
+                )
+        for number in sorted(set(branch) - set(main)):
+            data = self._io.read(self._of(name).schema_file(number))
+            if number > max(main) and not self._io.create(self._main.schema_file(number), data):
+                raise CommitConflict(f"table {self._main.root} was altered while it was fast-forwarded: try again")
+
+    def schemas_of(self, name: str) -> dict[int, TableSchema]:
+        """The schemas of a branch by id."""
+        return {schema.id: schema for schema in Schemas(self._io, self._of(name)).newest_first()}
+
+    def unused_files(self, name: str) -> frozenset[str]:
+        """The names of files that the snapshots of a branch have added, and that main has never had."""
         branch = self.references.of_branch(name)
-        chain = branch.chain()
-        if not chain:
-            raise InvalidRequest(f"branch '{name}' has no snapshot: write to it before you fast-forward main")
-        owner = self._io.snapshot_owner
-        if owner is not None:
-            owner.forward_branch(name)
-            self.after()
-            return
-        first = chain[0].snapshot
-        held = self.references.branch_roots()
-        newest = max((r.snapshot.id for r in held if r.kind == SNAPSHOT), default=0)
-        # a history that ends before the branch begins cannot continue in it
-        old = [r for r in held if r.snapshot.id >= first.id or (r.kind == SNAPSHOT and newest < first.id - 1)]
-        expiring = [r for r in sorted(old, key=lambda r: -r.snapshot.id) if not self._is_in(r, chain)]
-        begins = all(r.snapshot.id != first.id for r in old if r.kind == SNAPSHOT)
-        candidates = {path for root in expiring for path in self.references.files_to_delete(root)}
-        removal = Removal(self.references)
-        removal.remove(
-            expiring,
-            candidates,
-            removal.all_roots,
-            # if main has expired it, it is below main's chain and not part of it until all newer ones are removed
-            before=lambda: self._copy_snapshot(chain[0]) if begins else None,
-            after=lambda: self._copy(name, chain),
-        )
-
-    def _is_in(self, root: GcRoot, chain: Sequence[GcRoot]) -> bool:
-        """Returns whether main already has this root of the branch."""
-        return any(
-            root.snapshot.id == r.snapshot.id and root.snapshot.base_manifest_list == r.snapshot.base_manifest_list
-            for r in chain
-        )
-
-    def _copy(self, name: str, chain: Sequence[GcRoot]) -> None:
-        made = self._of(name)
-        numbers = self.schema_ids(name)
-        for number in self.schema_ids(MAIN_BRANCH):
-            if number > numbers[-1]:
-                self._io.delete(self._main.schema_file(number))
-        for number in numbers:
-            if number >= chain[0].snapshot.schema_id:
-                self._io.write(self._main.schema_file(number), self._io.read(made.schema_file(number)))
-        for tag in self.references.of_branch(name).tags():
-            self._io.write(self._main.tag(tag.name), self._io.read(made.tag(tag.name)))
-        for root in chain:
-            self._copy_snapshot(root)
-        snapshots = Snapshots(self._io, self._main)
-        snapshots.write_hint(LATEST, chain[-1].snapshot.id)
-        ids = snapshots.chain_ids()
-        if ids:
-            snapshots.write_hint(EARLIEST, ids[0])
-        self.after()  # before files are deleted that readers of Iceberg metadata may need
-
-    def _copy_snapshot(self, root: GcRoot) -> None:
-        target, data = self._main.snapshot(root.snapshot.id), self._io.read(root.path)
-        if not self._io.create(target, data) and self._io.read(target) != data:
-            raise CommitConflict(
-                f"snapshot {root.snapshot.id} was committed to table {self._main.root} while it was fast-forwarded: "
-                "stop its writers and try again"
-            )
+        own = [root.snapshot for root in branch.chain()[1:]]  # the first one is the state that it began with
+        main = [root.snapshot for root in self.references.chain()]
+        return files_added_only(branch.manifests, own, self.references.manifests, main)
 
     def _is_complete(self, name: str) -> bool:
         """Returns whether a branch is complete, which its oldest schema, written last, indicates."""

@@ -147,12 +147,14 @@ class Not(Predicate):
 class Compare(Predicate):
     """``column op value``; ``op`` is one of ``= != < <= > >=``. A value of None matches no row.
 
-    NaN equals NaN and is above all numbers, as in the format and in SQL engines.
+    NaN equals NaN and is above all numbers, as in the format and in SQL engines. ``width`` is the length of a CHAR
+    column: its texts are compared as if blanks filled them up to it, and the value has that length.
     """
 
     column: str
     op: str
     value: Any
+    width: int | None = None
 
     def __post_init__(self) -> None:
         if self.op not in _OPERATORS:
@@ -166,7 +168,9 @@ class Compare(Predicate):
         known = bounds.get(self.column, _UNKNOWN)
         if self.value is None or known.only_nulls:
             return False
-        low, high = _order(known.low, self.value), _order(known.high, self.value)
+        # a text without its blanks is a lower bound of the text with them
+        high = known.high.ljust(self.width) if self.width and isinstance(known.high, str) else known.high
+        low, high = _order(known.low, self.value), _order(high, self.value)
         if self.op == "=":
             return low not in (1,) and high not in (-1,)
         if self.op == "!=":
@@ -181,7 +185,7 @@ class Compare(Predicate):
         kind = _type_of(self.column, schema)
         if kind is not None and pa.types.is_floating(kind):
             return self._with_nan(literal(self.value, kind))
-        return _OPERATORS[self.op](pc.field(self.column), literal(self.value, kind))
+        return _OPERATORS[self.op](_text_field(self.column, self.width), literal(self.value, kind))
 
     def _with_nan(self, value: pa.Scalar) -> pc.Expression:
         # in Arrow NaN equals nothing, and is missing from the statistics by which it skips parts of a file
@@ -194,7 +198,7 @@ class Compare(Predicate):
         return found | is_nan if self.op in ("!=", ">", ">=") else found
 
     def negated(self) -> Predicate:
-        return Compare(self.column, _OPPOSITES[self.op], self.value)
+        return replace(self, op=_OPPOSITES[self.op])
 
     def renamed(self, names: Mapping[str, str]) -> Predicate:
         return replace(self, column=names.get(self.column, self.column))
@@ -202,10 +206,11 @@ class Compare(Predicate):
 
 @dataclass(frozen=True)
 class In(Predicate):
-    """True if the column has one of the values; a value of None matches no row."""
+    """True if the column has one of the values; a value of None matches no row. ``width`` is that of ``Compare``."""
 
     column: str
     values: tuple[Any, ...]
+    width: int | None = None
 
     @property
     def columns(self) -> frozenset[str]:
@@ -217,7 +222,7 @@ class In(Predicate):
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
         kind = _type_of(self.column, schema)
         if (plain := _plain_values(self.values, kind)) is not None:
-            return pc.field(self.column).isin(plain)
+            return _text_field(self.column, self.width).isin(plain)
         literals = [literal(v, kind) for v in self.values if v is not None]
         if not literals:
             return pc.scalar(False)
@@ -234,7 +239,7 @@ class In(Predicate):
         return replace(self, column=names.get(self.column, self.column))
 
     def _equals(self) -> tuple[Compare, ...]:
-        return tuple(Compare(self.column, "=", v) for v in self.values if v is not None)
+        return tuple(Compare(self.column, "=", v, self.width) for v in self.values if v is not None)
 
 
 @dataclass(frozen=True)
@@ -265,10 +270,11 @@ class IsNull(Predicate):
 
 @dataclass(frozen=True)
 class StartsWith(Predicate):
-    """Text that begins with ``prefix``."""
+    """Text that begins with ``prefix``; ``width`` is that of ``Compare``."""
 
     column: str
     prefix: str
+    width: int | None = None
 
     @property
     def columns(self) -> frozenset[str]:
@@ -279,11 +285,11 @@ class StartsWith(Predicate):
         if known.only_nulls:
             return False
         too_high = isinstance(known.low, str) and known.low[: len(self.prefix)] > self.prefix
-        too_low = isinstance(known.high, str) and known.high < self.prefix
+        too_low = isinstance(known.high, str) and known.high.ljust(self.width or 0) < self.prefix
         return not (too_high or too_low)
 
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
-        return pc.starts_with(pc.field(self.column), pattern=self.prefix)
+        return pc.starts_with(_text_field(self.column, self.width), pattern=self.prefix)
 
     def negated(self) -> Predicate:
         return Not(self)
@@ -314,13 +320,17 @@ def restrict_to(predicate: Predicate | None, columns: Iterable[str]) -> Predicat
 
 
 def equal_values(predicate: Predicate | None, column: str) -> tuple[Any, ...] | None:
-    """The possible values of a column in matching rows; None if unknown."""
+    """The possible values of a column in matching rows; None if unknown, as for texts that may lack their blanks."""
     for part in conjuncts(predicate):
-        if isinstance(part, Compare) and part.column == column and part.op == "=":
+        if isinstance(part, Compare) and part.column == column and part.op == "=" and part.width is None:
             return (part.value,)
-        if isinstance(part, In) and part.column == column:
+        if isinstance(part, In) and part.column == column and part.width is None:
             return part.values
     return None
+
+
+def _text_field(column: str, width: int | None) -> pc.Expression:
+    return pc.field(column) if width is None else pc.utf8_rpad(pc.field(column), width, " ")
 
 
 def _is_nan(value: Any) -> bool:
@@ -343,11 +353,10 @@ def _order(bound: Any, value: Any) -> int | None:
 def _joined(
     join: Callable[[Any, Any], Any], parts: Iterable[Predicate], schema: pa.Schema, empty: bool
 ) -> pc.Expression:
-    out = None
-    for part in parts:
-        expression = part.to_arrow(schema)
-        out = expression if out is None else join(out, expression)
-    return pc.scalar(empty) if out is None else out
+    level = [part.to_arrow(schema) for part in parts]
+    while len(level) > 1:  # a tree of small depth, because Arrow evaluates it by recursion
+        level = [join(*level[at : at + 2]) if at + 1 < len(level) else level[at] for at in range(0, len(level), 2)]
+    return level[0] if level else pc.scalar(empty)
 
 
 def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Self
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, Unavailable
-from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
 
 _SLOTS: Final = 64
@@ -84,8 +84,8 @@ class DelegatingFileIO(FileIO):
         with self.inner.hold(root) as held:
             yield replace(self, inner=held)
 
-    def free_bytes(self, path: str) -> int | None:
-        return self.inner.free_bytes(path)
+    def space(self, path: str) -> DiskSpace | None:
+        return self.inner.space(path)
 
     def delete_empty_dir(self, path: str) -> None:
         self.inner.delete_empty_dir(path)

@@ -6,11 +6,25 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
-from lakelog.errors import TableReplaced, UnsupportedFeature
+from lakelog.errors import Corrupt, TableReplaced, UnsupportedFeature
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
+
+_MOST_READ: Final = 256 << 20
+"""Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
+
+
+def check_whole(path: str, size: int) -> None:
+    """Raises Corrupt for a file that is too large to be read whole; called by ``read`` before it takes memory."""
+    if size > _MOST_READ:
+        raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
+
+
+_FULL_BYTES: Final = 64 << 20
+_LOW_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,24 @@ class FileStatus:
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rstrip("/").rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class DiskSpace:
+    """The free space of a disk, and its size without what only root may use, in bytes."""
+
+    free: int
+    size: int
+
+    @property
+    def is_full(self) -> bool:
+        """True if writes fail now or soon."""
+        return self.free < _FULL_BYTES
+
+    @property
+    def is_low(self) -> bool:
+        """True if little space is left."""
+        return self.is_full or self.free < self.size * _LOW_SHARE
 
 
 class FileIO(ABC):
@@ -59,7 +91,7 @@ class FileIO(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """All bytes of a file. Raises Corrupt for one that is too large (``check_whole``)."""
 
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
@@ -148,8 +180,8 @@ class FileIO(ABC):
         """
         yield self
 
-    def free_bytes(self, path: str) -> int | None:
-        """The free space in bytes at an existing or future path; None if the storage reports no limit."""
+    def space(self, path: str) -> DiskSpace | None:
+        """The space of the disk of an existing or future path; None if the storage reports no limit."""
         return None
 
     def delete_empty_dir(self, path: str) -> None:

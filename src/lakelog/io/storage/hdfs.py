@@ -16,7 +16,7 @@ from hdfs_native import Client, WriteOptions
 from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.file_io import FileIO, FileStatus, moved
+from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
 from lakelog.io.storage.ranged_input import RangedInput
 from lakelog.options.storage import HADOOP_PREFIX, storage_secrets
 
@@ -51,7 +51,9 @@ class HdfsFileIO(FileIO):
     def read(self, path: str) -> bytes:
         client, name = self._client_and_path(path)
         with self._errors(path):
-            return bytes(_open(client, name).read())
+            reader = _open(client, name)
+            check_whole(path, len(reader))
+            return bytes(reader.read())
 
     def open_input(self, path: str) -> pa.NativeFile:
         client, name = self._client_and_path(path)

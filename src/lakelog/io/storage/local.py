@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from lakelog.errors import AlreadyExists, CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.file_io import FileIO, FileStatus, moved
+from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus, check_whole, moved
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_WRITE_TRIES = 3
+"""Maximum attempts to write a file in a directory that another process removes meanwhile."""
 _DELETE_TRIES = 5
 """Maximum attempts to delete a directory to which another process still writes."""
-_MOST_READ = 1 << 30
-"""Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Answers to a link that surely made nothing; any other may have been lost on the way."""
 
@@ -69,9 +69,7 @@ class LocalFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         with _os_errors(path), open(self._name(path), "rb", opener=self._open) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > _MOST_READ:
-                raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
+            check_whole(path, os.fstat(file.fileno()).st_size)
             return file.read()
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -80,9 +78,15 @@ class LocalFileIO(FileIO):
             return pa.OSFile(_local(path), "rb")
 
     def write(self, path: str, data: bytes) -> None:
-        with self._making(path), _temporary_file(_local(path), data) as temporary:
-            os.replace(temporary, _local(path))
-            _sync_directory(os.path.dirname(_local(path)))
+        for left in reversed(range(_WRITE_TRIES)):
+            try:
+                with self._making(path), _temporary_file(_local(path), data) as temporary:
+                    os.replace(temporary, _local(path))
+                    _sync_directory(os.path.dirname(_local(path)))
+                return
+            except NotFound:  # another process has removed the directory meanwhile
+                if not left:
+                    raise
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """As ``FileIO.write_all``; each directory is synchronised once."""
@@ -162,12 +166,13 @@ class LocalFileIO(FileIO):
                 if not os.path.exists(local_path):
                     return
 
-    def free_bytes(self, path: str) -> int | None:
+    def space(self, path: str) -> DiskSpace | None:
         local_path = os.path.abspath(_local(path))
         while not os.path.isdir(local_path):
             local_path = os.path.dirname(local_path)
         with _os_errors(path):
-            return shutil.disk_usage(local_path).free
+            usage = shutil.disk_usage(local_path)
+        return DiskSpace(usage.free, usage.used + usage.free)  # without what only root may use
 
     def delete_empty_dir(self, path: str) -> None:
         # refused by the system when somebody has put a file there meanwhile

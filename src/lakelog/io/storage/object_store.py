@@ -30,7 +30,7 @@ from obstore.store import from_url
 from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole
 from lakelog.io.storage.ranged_input import RangedInput
 from lakelog.options.option import Options
 from lakelog.options.storage import (
@@ -84,7 +84,9 @@ class ObjectStoreFileIO(FileIO):
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
-            return bytes(obstore.get(*self._store_and_key(path)).bytes())
+            found = obstore.get(*self._store_and_key(path))
+            check_whole(path, int(found.meta["size"]))
+            return bytes(found.bytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
         store, key = self._store_and_key(path)

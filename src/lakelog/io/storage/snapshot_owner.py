@@ -35,13 +35,6 @@ class SnapshotOwner(ABC):
         """
 
     @abstractmethod
-    def roll_back(self, branch: str, to: int | str) -> None:
-        """Rolls back to a snapshot (its id) or a tag (its name) and removes everything after it.
-
-        Raises NotFound, CommitUnknown, Unavailable.
-        """
-
-    @abstractmethod
     def create_branch(self, name: str, tag: str | None) -> None:
         """Creates a branch from a tag, or an empty one without a tag.
 
@@ -51,7 +44,3 @@ class SnapshotOwner(ABC):
     @abstractmethod
     def drop_branch(self, name: str) -> None:
         """Deletes a branch; its unshared data files stay. Raises NotFound, CommitUnknown, Unavailable."""
-
-    @abstractmethod
-    def forward_branch(self, name: str) -> None:
-        """Fast-forwards main to a branch. Raises NotFound, CommitUnknown, Unavailable."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.lake.output.plain_rows import plain_rows
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import rows_html
 from lakelog.options.registry import Registry
 from lakelog.table.read.base import pandas_of
@@ -23,6 +24,41 @@ _SHOWN: Final = 20
 """Rows that ``show`` and a notebook display, as Spark does."""
 _WIDTH: Final = 20
 """Characters after which ``show`` cuts a value, as Spark does."""
+
+
+class Row(tuple[Any, ...]):
+    """One row with its columns by position, by name and as attributes, as Spark's ``Row`` has them."""
+
+    __fields__: tuple[str, ...]
+
+    def __new__(cls, names: Sequence[str], values: Iterable[Any]) -> Row:
+        """A row of these columns."""
+        row = super().__new__(cls, values)
+        row.__fields__ = tuple(names)
+        return row
+
+    def asDict(self) -> dict[str, Any]:  # noqa: N802 - the name of Spark's Row
+        """The values by column."""
+        return dict(zip(self.__fields__, self, strict=True))
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(self._position(key) if isinstance(key, str) else key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self.__fields__:
+            raise AttributeError(name)
+        return self[name]
+
+    def _position(self, name: str) -> int:
+        if name not in self.__fields__:
+            raise KeyError(name)
+        return self.__fields__.index(name)
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self.__fields__, self, strict=True))})"
+
+    def __reduce__(self) -> Any:
+        return Row, (self.__fields__, tuple(self))
 
 
 class Result(Protocol):
@@ -43,11 +79,23 @@ class Result(Protocol):
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars DataFrame."""
 
+    def collect(self) -> Sequence[Any]:
+        """All rows, each with its columns by position, by name and as attributes."""
+
+    def take(self, num: int) -> Sequence[Any]:
+        """The first ``num`` rows."""
+
+    def first(self) -> Any:
+        """The first row; None without rows."""
+
+    def count(self) -> int:
+        """The number of rows."""
+
     def __getattr__(self, name: str) -> Any:
         """Other methods of the DataFrame or the Arrow table."""
 
 
-class TableResult:
+class TableResult(Public):
     """The rows of a statement in this process, with all attributes of their pyarrow Table."""
 
     def __init__(self, rows: pa.Table) -> None:
@@ -69,6 +117,35 @@ class TableResult:
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars DataFrame."""
         return pl.DataFrame(self._rows)
+
+    def collect(self) -> list[Row]:
+        """All rows."""
+        names = self._rows.column_names
+        return [Row(names, values) for values in zip(*(c.to_pylist() for c in self._rows.columns), strict=True)]
+
+    def take(self, num: Any) -> Any:
+        """The first ``num`` rows; for positions, those rows as pyarrow's Table."""
+        return TableResult(self._rows.slice(0, num)).collect() if isinstance(num, int) else self._rows.take(num)
+
+    def head(self, n: int | None = None) -> Row | list[Row] | None:
+        """The first row, or with a number the first rows, as Spark has it."""
+        return self.first() if n is None else self.take(n)
+
+    def first(self) -> Row | None:
+        """The first row; None without rows."""
+        return next(iter(self.take(1)), None)
+
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self)
+
+    def isEmpty(self) -> bool:  # noqa: N802 - the name of Spark's DataFrame
+        """Returns whether there are no rows."""
+        return not len(self)
+
+    def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        """The rows, one by one."""
+        return iter(self.collect())
 
     toArrow, toPandas = to_arrow, to_pandas  # noqa: N815 - the names of Spark's DataFrame
 

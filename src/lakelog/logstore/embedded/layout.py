@@ -78,9 +78,24 @@ def _layout_of(database: sqlite3.Connection, address: str) -> int:
 def trim(database: sqlite3.Connection, has_rows: bool, before_ms: int, floors: Mapping[int, int] | None = None) -> None:
     """Deletes batches older than a time, in a transaction of the caller; with ``floors`` (bucket → offset), only those
     that end before them. The newest batch of a bucket stays."""
-    tables = [("batches", "first", "first + count")]
-    if has_rows:
-        tables.insert(0, ("records_1", '"offset"', '"offset" + 1'))
+    tables = _tables(has_rows)
+    for bucket, kept in trimmed_to(database, has_rows, before_ms, floors).items():
+        for table, first, _ in tables:
+            database.execute(f"delete from {table} where bucket = ? and {first} < ?", (bucket, kept))
+        database.execute("update ends set trimmed = ? where bucket = ?", (kept, bucket))
+
+
+def _tables(has_rows: bool) -> list[tuple[str, str, str]]:
+    """The tables of the records in the order of their offsets: name, first offset, offset after the last one."""
+    batches = ("batches", "first", "first + count")
+    return [("records_1", '"offset"', '"offset" + 1'), batches] if has_rows else [batches]
+
+
+def trimmed_to(
+    database: sqlite3.Connection, has_rows: bool, before_ms: int, floors: Mapping[int, int] | None = None
+) -> dict[int, int]:
+    """Bucket → its first offset after ``trim``, for the buckets that it would change."""
+    out, tables = {}, _tables(has_rows)
     for bucket, end, trimmed in database.execute("select bucket, next, trimmed from ends").fetchall():
         floor = end if floors is None else floors.get(bucket, 0)
         for table, first, behind in tables:
@@ -90,7 +105,15 @@ def trim(database: sqlite3.Connection, has_rows: bool, before_ms: int, floors: M
             ).fetchone()
             if kept is not None:
                 break
+        newest = (_newest(database, bucket, table, first) for table, first, _ in reversed(tables))
+        kept = kept or next((found for found in newest if found is not None), None)
         if kept is not None and kept[0] > trimmed:
-            for table, first, _ in tables:
-                database.execute(f"delete from {table} where bucket = ? and {first} < ?", (bucket, kept[0]))
-            database.execute("update ends set trimmed = ? where bucket = ?", (kept[0], bucket))
+            out[bucket] = kept[0]
+    return out
+
+
+def _newest(database: sqlite3.Connection, bucket: int, table: str, first: str) -> tuple[int] | None:
+    found: tuple[int] | None = database.execute(
+        f"select {first} from {table} where bucket = ? order by {first} desc limit 1", (bucket,)
+    ).fetchone()
+    return found

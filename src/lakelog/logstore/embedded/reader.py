@@ -14,9 +14,10 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
-from lakelog.logstore.local_log import expired
+from lakelog.logstore.embedded.layout import trimmed_to
+from lakelog.logstore.local_log import expired, expiry_of
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
-from lakelog.logstore.record_batch.decoder import decode
+from lakelog.logstore.record_batch.decoder import READ_BYTES, decode, unpacked
 
 _POLL_S = 0.001
 _SOON_S, _POLL_SOON_S = 0.1, 0.0002
@@ -89,6 +90,11 @@ class EmbeddedReader(LogReader):
                         found[bucket] = row[0]
         return found
 
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        before_ms, needed = expiry_of(self._location, floors, late_ms)
+        with translated_errors(self._location):
+            return bool(trimmed_to(self._database, self._file.has_rows, before_ms, needed))
+
     @property
     def is_stale(self) -> bool:
         return self._file.is_stale
@@ -134,12 +140,14 @@ class EmbeddedReader(LogReader):
         if start >= end or limit <= 0:
             return batches
         asked = {"bucket": bucket, "start": start, "end": end}
+        size = 0
         with contextlib.closing(self._database.execute(_BATCHES, asked)) as rows:
             for first, count, data in rows:
                 if first + count > start:
-                    batches.append(self._batch(first, count, data))
+                    batches.append(unpacked(self._batch(first, count, data)))
                     limit -= first + count - max(first, start)
-                if limit <= 0:
+                    size += len(batches[-1].payload)
+                if limit <= 0 or size >= READ_BYTES:
                     break
         return batches
 

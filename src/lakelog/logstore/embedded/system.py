@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lakelog.errors import AlreadyExists, InvalidRequest
-from lakelog.io.clock import now_ms
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
@@ -21,7 +20,7 @@ from lakelog.logstore.embedded.appender import EmbeddedAppender
 from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_errors
 from lakelog.logstore.embedded.layout import create_tables, trim
 from lakelog.logstore.embedded.reader import EmbeddedReader
-from lakelog.logstore.local_log import RETENTION_MS, no_topic, probe
+from lakelog.logstore.local_log import expiry_of, no_topic, probe
 
 
 class EmbeddedLogSystem(LogSystem):
@@ -53,12 +52,10 @@ class EmbeddedLogSystem(LogSystem):
         """Does nothing, because appenders trim by the retention of their location."""
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
-        if location.retention_ms is not None:
-            return
-        file = EmbeddedFile(location)
+        file, (before_ms, needed) = EmbeddedFile(location), expiry_of(location, floors)
         with translated_errors(location), contextlib.closing(file), file.database as database:
             database.execute("begin immediate")
-            trim(database, file.has_rows, now_ms() - RETENTION_MS, floors)
+            trim(database, file.has_rows, before_ms, needed)
 
     def drop(self, location: LogLocation) -> None:
         for suffix in ("", "-wal", "-shm"):

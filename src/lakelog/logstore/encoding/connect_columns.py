@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.encoding.json_rows import dates, decimals, decoded_base64, read_type, restored, times, variants
+from lakelog.logstore.encoding.json_rows import dates, decoded_base64, read_type, restored, times, variants
+from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import is_variant
 
 UNAVAILABLE: Final = "__debezium_unavailable_value"
@@ -189,7 +190,7 @@ def _of_numbers(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Arr
         moments = pc.cast(column, pa.timestamp(meaning.unit))
         return pc.cast(moments, kind)
     if pa.types.is_decimal(kind):
-        return pc.cast(pc.cast(column, pa.string()), kind)
+        return decimals_from_text(pc.cast(column, pa.string()), kind)
     return pc.cast(column, kind)
 
 
@@ -221,7 +222,7 @@ def _of_texts(column: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array
 
 def _numbers_as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
-        return decimals(column, kind)
+        return decimals_from_text(column, kind)
     except pa.ArrowInvalid as why:
         raise Corrupt(
             f"{why}. If the connector sends decimals as bytes (decimal.handling.mode=precise), let it send its "
@@ -262,7 +263,7 @@ def _decimals(texts: pa.Array, scale: int) -> pa.Array:
         raise Corrupt(f"it has a decimal of scale {scale}, and a decimal has at most {_MOST_DIGITS} digits")
     is_number = pc.fill_null(pc.match_substring(texts, "."), False)
     if pc.any(is_number).as_py():
-        own = decimals(texts.filter(is_number), pa.decimal128(_MOST_DIGITS, max(0, scale)))
+        own = decimals_from_text(texts.filter(is_number), pa.decimal128(_MOST_DIGITS, max(0, scale)))
         encoded = _decimals(pc.if_else(is_number, pa.scalar(None, pa.string()), texts), scale)
         return pc.replace_with_mask(encoded, is_number, own)
     data = decoded_base64(texts)

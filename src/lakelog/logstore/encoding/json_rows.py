@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.paimon.types.text_decimals import decimals_from_text
 from lakelog.paimon.types.variant import from_json_texts, is_variant, json_texts
 from lakelog.paimon.types.variant_bytes import from_json, to_json
 
-_TOO_SMALL = r"[eE]-0*(?:39|[4-9][0-9]|[1-9][0-9]{2,})"
-"""Exponents at which pyarrow reads outside of its table of powers: a wrong value, or the end of the process."""
-_SMALL_VALUE = rf'[:\[,]\s*"?[+-]?[0-9.]+{_TOO_SMALL}"?\s*[,}}\]]'
+_LONG_NUMBER = r"[0-9.]{20,}[eE]|[0-9.][eE][+-]?0*(?:19|[2-9][0-9]|[1-9][0-9]{2,})|[0-9.]{38}"
+_ESCAPED_DIGIT = r"\\u00(?:2[bBdDeE]|3[0-9]|[46]5)"
+_LONG_VALUE = rf'[:\[,]\s*"?[+-]?[0-9.]*(?:{_LONG_NUMBER})|{_ESCAPED_DIGIT}'
+"""Numbers that pyarrow's reader may read outside of its table of powers (``paimon/types/text_decimals``)."""
 _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
@@ -151,13 +154,6 @@ def variants(texts: pa.Array) -> pa.Array:
         raise Corrupt(str(why)) from None
 
 
-def decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Decimals from numbers in text. Raises Corrupt for a number with more digits after the point than a decimal."""
-    if pc.any(pc.match_substring_regex(texts, _TOO_SMALL)).as_py():
-        raise Corrupt("a number has more than 38 digits after its decimal point")
-    return pc.cast(texts, kind)
-
-
 def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Dates from text like 2024-01-31, of any year."""
     try:
@@ -203,7 +199,7 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return _number(value, kind)
         if pa.types.is_decimal(kind):
-            return decimals(pa.array([value]), kind)[0].as_py()
+            return decimals_from_text(pa.array([value]), kind)[0].as_py()
         scalar = pa.scalar(value)
         return (times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
     return value
@@ -221,8 +217,8 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
         return None
     if pc.any(pc.match_substring_regex(values, r"^\s*null")).as_py():
         return None  # pyarrow's reader ends the process if a part begins with null
-    if _has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _SMALL_VALUE)).as_py():
-        return None
+    if _has_decimals(pa.struct(list(schema))) and pc.any(pc.match_substring_regex(values, _LONG_VALUE)).as_py():
+        return None  # see there
     lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
     try:
         joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
@@ -235,6 +231,11 @@ def read_lines(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table | Non
     except pa.ArrowInvalid:
         return None
     return found if found.num_rows == len(values) else None
+
+
+def has_long_decimals(data: bytes, schema: pa.Schema) -> bool:
+    """True if JSON may have a number that pyarrow's reader must not read as a decimal."""
+    return _has_decimals(pa.struct(list(schema))) and re.search(_LONG_VALUE.encode(), data) is not None
 
 
 def parsed_object(value: bytes) -> dict[str, Any]:

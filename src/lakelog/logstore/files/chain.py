@@ -294,11 +294,7 @@ class SegmentChain:
         """
         floor, newest = self.floor, self.newest()
 
-        def is_retained(segment: Segment) -> bool:
-            is_needed = floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))
-            return segment.timestamp_ms >= cutoff_ms or is_needed
-
-        number = min(self.first(is_retained), newest)
+        number = min(self.first(lambda segment: _is_retained(segment, cutoff_ms, floors)), newest)
         if number > floor.number:
             moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again
@@ -311,6 +307,14 @@ class SegmentChain:
         for file in self._io.list(f"{self._root}/segments") if kept else ():
             if file.name.isdecimal() and int(file.name) < kept:
                 self._io.delete(file.path)
+
+    def is_expirable(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> bool:
+        """True if ``expire`` would move the floor, or delete segments below it."""
+        floor = self.floor.number
+        if floor < self.newest() and not _is_retained(self.held(lambda: self.footer(floor)), cutoff_ms, floors):
+            return True
+        kept = self._long_expired() if floor else 0
+        return kept > 0 and self._has(kept - 1)
 
     def _long_expired(self) -> int:
         """The number below which no reader relies on a segment any more: a floor that was made long ago."""
@@ -360,3 +364,8 @@ class SegmentChain:
         if len(found.offsets) != len(self._floor.offsets) or not is_in_range:
             raise ValueError(f"{found} is no floor of {len(self._floor.offsets)} buckets")
         return found
+
+
+def _is_retained(segment: Segment, cutoff_ms: int, floors: Mapping[int, int] | None) -> bool:
+    is_needed = floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))
+    return segment.timestamp_ms >= cutoff_ms or is_needed

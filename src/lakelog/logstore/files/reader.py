@@ -12,9 +12,9 @@ from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
-from lakelog.logstore.local_log import expired
+from lakelog.logstore.local_log import expired, expiry_of
 from lakelog.logstore.record_batch.batch import RecordBatch
-from lakelog.logstore.record_batch.decoder import decode
+from lakelog.logstore.record_batch.decoder import READ_BYTES, decode, unpacked
 from lakelog.logstore.topic_identity import IdentityWatch
 
 _LOCAL_POLL_S = (0.0005, 0.01)
@@ -112,6 +112,10 @@ class FilesReader(LogReader):
 
         return dict(enumerate(self._chain.confirmed(found)))
 
+    def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
+        self._watch.check()
+        return self._chain.is_expirable(*expiry_of(self._location, floors, late_ms))
+
     def close(self) -> None:
         self._rest = None
 
@@ -185,9 +189,9 @@ class FilesReader(LogReader):
             number, steps = number + 1, steps - 1
         if not is_near or self._chain.footer(number).ends[bucket] <= start:
             number = self._chain.first(lambda segment: segment.ends[bucket] > start)
-        first = number
+        first, size = number, 0
         batches: list[RecordBatch] = []
-        while limit > 0 and self._chain.starts(number)[bucket] < end:
+        while limit > 0 and size < READ_BYTES and self._chain.starts(number)[bucket] < end:
             segment = self._chain.footer(number)
             parts = [
                 p for p in segment.parts if p.bucket == bucket and p.first + p.count > start and p.first < end
@@ -195,9 +199,11 @@ class FilesReader(LogReader):
             if parts:
                 with self._chain.opened(number) as file:
                     for part in parts:
-                        batches.append(read_batch(file, part, segment.timestamp_ms, self._chain.path(number)))
+                        path = self._chain.path(number)
+                        batches.append(unpacked(read_batch(file, part, segment.timestamp_ms, path)))
                         limit -= part.first + part.count - max(part.first, start)
-                        if limit <= 0:
+                        size += len(batches[-1].payload)
+                        if limit <= 0 or size >= READ_BYTES:
                             break
             self._at[bucket] = number
             number += 1

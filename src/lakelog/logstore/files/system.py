@@ -8,13 +8,12 @@ from dataclasses import replace
 import orjson
 
 from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable
-from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
 from lakelog.logstore.files.appender import FilesAppender
 from lakelog.logstore.files.chain import LogIdentity, SegmentChain, read_identity, storage_of
 from lakelog.logstore.files.reader import FilesReader
-from lakelog.logstore.local_log import RETENTION_MS, no_topic, probe
+from lakelog.logstore.local_log import expiry_of, no_topic, probe
 from lakelog.options.log import LOG_ADDRESS
 
 
@@ -45,8 +44,7 @@ class FilesLogSystem(LogSystem):
         self.check(location)
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
-        if location.retention_ms is None:
-            SegmentChain(location).expire(now_ms() - RETENTION_MS, floors)
+        SegmentChain(location).expire(*expiry_of(location, floors))
 
     def drop(self, location: LogLocation) -> None:
         storage_of(location).delete_dir(location.address)

@@ -26,16 +26,21 @@ import orjson
 import pyarrow as pa
 
 from lakelog.errors import Corrupt
+from lakelog.io.arrow_messages import MIB, UnpackLimit, check_plain
 from lakelog.logstore.base import Records
 from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat, Messages
 from lakelog.logstore.encoding.update_pairs import may_hold_pairs, second_of_pair
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.null_rows import cast_rows
+from lakelog.paimon.types.text_decimals import decimals_from_text
 
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
 """Below the default message limit of a Kafka broker (1 MB), with room for rows longer than the average."""
+
+_LIMIT: Final = UnpackLimit(rows=1 << 16, bytes=32 * MIB, ratio=8)
+"""Room for messages of other producers, which may compress them; lakelog's have at most ``_MOST_ROWS``, as they are."""
 
 _SMALL_ROWS: Final = 1024
 """Average number of rows of batches that are joined when they are read."""
@@ -243,13 +248,16 @@ def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.RecordBatch]:
             begin = bytes(data.slice(0, length))
             schema = known.get(begin)
             if schema is None:
-                schema = known[begin] = pa.ipc.read_schema(data)
+                schema = pa.ipc.read_schema(data)
+                check_plain(schema)
+                known[begin] = schema
+            _LIMIT.check(data)
             batch = pa.ipc.read_record_batch(data.slice(length), schema)
             batch.validate(full=True)
             if schema.names[-1:] != [ROW_KIND_COLUMN] or not ((_kinds(batch) >= 0) & (_kinds(batch) < 4)).all():
                 raise pa.ArrowInvalid(f"its last column is not {ROW_KIND_COLUMN} with numbers 0 to 3")
-        except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as wrong:
-            raise Corrupt(f"log value {bytes(data[:200])!r} is not an arrow message: {wrong}") from wrong
+        except (pa.ArrowException, OSError, ValueError, IndexError, TypeError, struct.error) as wrong:
+            raise Corrupt(f"log value {bytes(data[:40])!r} is not an arrow message: {wrong}") from wrong
         yield batch
 
 
@@ -257,6 +265,12 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """The rows of batches of one schema; small ones as one batch, because each batch costs its reader as much again."""
     rows = pa.Table.from_batches(batches)
     return rows.combine_chunks() if rows.num_rows < _SMALL_ROWS * len(batches) else rows
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_decimal(kind) and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return pa.chunked_array([decimals_from_text(chunk, kind) for chunk in column.chunks], kind)
+    return column.cast(kind)
 
 
 def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -269,7 +283,7 @@ def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
             continue
         column = rows.column(index)
         try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
+            columns.append(column if column.type == field.type else _cast(column, field.type))
         except pa.ArrowException as wrong:
             raise Corrupt(f"column '{field.name}' of a log value is not {field.type}: {wrong}") from wrong
     kinds = pa.chunked_array(

@@ -29,7 +29,7 @@ from lakelog.logstore.kafka.topic import (
 )
 from lakelog.logstore.kafka.topic_client import TopicReader
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
-from lakelog.logstore.record_batch.decoder import decode
+from lakelog.logstore.record_batch.decoder import READ_BYTES, decode, unpacked
 
 _WAIT_MS: Final = 50
 """Time a broker holds a request without records. Another bucket's request waits for it, so it must not be long; an idle
@@ -86,7 +86,7 @@ class _Bucket:
     def take(self, end: int | None, most: int) -> list[pa.Table]:
         """Removes at most ``most`` records below ``end``."""
         taken: list[pa.Table] = []
-        while most and self._decode_next(end, most):
+        while most and sum(part.nbytes for part in taken) < READ_BYTES and self._decode_next(end, most):
             part = _between(self.rest, self.at, end)
             if part is None:
                 break
@@ -101,10 +101,14 @@ class _Bucket:
         """Decodes batches until there are records in ``rest``: about ``most``, none of a batch at or after ``end``."""
         while self.rest is None:
             batches: list[RecordBatch] = []
+            size = 0
             while self.batches and most > 0 and (end is None or self.batches[0].base_offset < end):
-                batches.append(self.batches.popleft())
+                self.size -= len(self.batches[0].payload)
+                batches.append(unpacked(self.batches.popleft()))
                 most -= batches[-1].count
-                self.size -= len(batches[-1].payload)
+                size += len(batches[-1].payload)
+                if size >= READ_BYTES:
+                    break
             if not batches:
                 return False
             self.rest = _between(decode(batches), self.at, None)
@@ -209,6 +213,8 @@ class BatchReader(TopicReader):
                     {number: bucket.bytes_to(end)}, _WAIT_MS
                 )  # the next answer comes while this one is decoded
             parts += bucket.take(stop, most)
+            if sum(part.nbytes for part in parts) >= READ_BYTES:
+                break
             if bucket.known_to >= stop:
                 if parts or stop == end:
                     break

@@ -125,6 +125,13 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
 
 
+def has_corrections(headers: pa.ChunkedArray, writer: str) -> bool:
+    """True if there are corrections of a writer's records, assertions included."""
+    named = f"|{CORRECTION}|{writer}|"
+    found = pc.any(pc.match_substring(headers, named)).as_py() if len(headers) else False
+    return bool(found)
+
+
 def of_kinds(records: pa.Table, kinds: Collection[str]) -> pa.Table:
     """The records (RECORDS_SCHEMA) of these kinds, in their order. Raises as ``parse_kinds``."""
     headers = records.column("header")

@@ -14,7 +14,7 @@ from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
-from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
+from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header, has_corrections
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, Later
 from lakelog.options.metrics import COMPENSATIONS
 
@@ -32,11 +32,13 @@ _LONGEST_PAUSE_S = 0.1
 class Healed:
     """A healed bucket: ``verified`` is the start of the next healing, ``counted`` the end of the judged region.
 
-    ``verified`` is lower if the region contains records that only a later healing judges.
+    ``verified`` is lower if the region contains records that only a later healing judges. ``corrected`` means that the
+    region has corrections of the writer's records.
     """
 
     verified: int
     counted: int
+    corrected: bool = False
 
 
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> Healed:
@@ -65,7 +67,8 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
             raise replaced
         if not corrections:
             healing.watch(region)
-            return Healed(healing.verified(region, position), position)
+            corrected = has_corrections(region.column("header"), healing.writer)
+            return Healed(healing.verified(region, position), position, corrected)
         healing.confirm()
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, UnsupportedFeature
+from lakelog.io.arrow_messages import MIB, UnpackLimit, check_plain
 from lakelog.logstore.base import RECORDS_SCHEMA, Records
 from lakelog.logstore.protocol.header import HEADER_KEY
 
@@ -42,6 +43,7 @@ _INDEXES: Final = 1 << _INDEX_BITS
 _MOST_RECORDS: Final = 4096
 _MOST_BYTES: Final = 256 * 1024
 """Maximum size of a pack in bytes; a single record may be larger."""
+_LIMIT: Final = UnpackLimit(rows=_INDEXES, bytes=32 * MIB)
 
 
 @dataclass(frozen=True, order=True)
@@ -194,7 +196,9 @@ class Pack:
             one = pa.array([self.key], pa.large_binary()), pa.array([self.content], pa.large_binary())
             return *one, pa.array([self.header], pa.binary())
         try:
+            _LIMIT.check(self.content or b"")
             with pa.ipc.open_stream(self.content) as stream:
+                check_plain(stream.schema)
                 batch = stream.read_next_batch()
             keys, values = batch.column("key"), batch.column("value")
             own = "header" in batch.schema.names

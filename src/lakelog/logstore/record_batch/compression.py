@@ -15,6 +15,9 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 """Codec numbers of Kafka's attributes."""
 _MOST_BYTES: Final = 1 << 31
 """A length within a record has 31 bits; a larger result is damage."""
+_MOST_OF_SMALL: Final = 32 << 20
+_MOST_RATIO: Final = 32
+"""A batch of lakelog has 1 MB of plain records, or one large record, whose text takes a small part of that."""
 
 _SMALL: Final = 1024
 """Size from which compression saves more than it costs a reader."""
@@ -42,19 +45,28 @@ def compress(data: bytes, codec: int) -> tuple[bytes, int]:
     return (packed, codec) if len(packed) < len(data) else (data, NONE)
 
 
+class TooLarge(Corrupt):
+    """Compressed records would become too large. Few bytes were unpacked to find out."""
+
+
 def decompress(data: bytes, codec: int) -> bytes:
-    """The plain records. Raises Corrupt, UnsupportedFeature for an unknown codec."""
+    """The plain records. Raises Corrupt, TooLarge, UnsupportedFeature for an unknown codec."""
     if codec == NONE:
         return data
     if codec not in _READERS:
         raise UnsupportedFeature(f"codec {codec} of a record batch is not known: gzip, snappy, lz4 and zstd are")
+    most = max(_MOST_OF_SMALL, min(_MOST_BYTES, _MOST_RATIO * len(data)))
     try:
-        plain = _READERS[codec](data)
+        plain = _READERS[codec](data, most)
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as wrong:
         raise Corrupt(f"records compressed with codec {codec} are damaged: {wrong}") from wrong
-    if len(plain) > _MOST_BYTES:
-        raise Corrupt(f"records compressed with codec {codec} are damaged: they are more than {_MOST_BYTES} bytes")
+    if len(plain) > most:
+        raise _too_large(data, most)
     return plain
+
+
+def _too_large(data: bytes, most: int) -> TooLarge:
+    return TooLarge(f"{len(data)} compressed bytes of records would become more than {most}")
 
 
 def _lz4_frame(data: bytes) -> bytes:
@@ -69,7 +81,7 @@ def _lz4_frame(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _zstd(data: bytes) -> bytes:
+def _zstd(data: bytes, most: int) -> bytes:
     """A frame that states its size at once, because a stream costs a small batch more than all else; others as streams.
 
     Source: RFC 8878, section 3.1.1. A frame in one segment states its size in 1, 2, 4 or 8 bytes.
@@ -83,43 +95,45 @@ def _zstd(data: bytes) -> bytes:
             with contextlib.suppress(pa.ArrowException, OSError):  # more frames may follow
                 plain: bytes = pa.Codec("zstd").decompress(data, size, asbytes=True)
                 return plain
-    return _ZSTD_STREAM(data)
+        elif size > most:
+            raise _too_large(data, most)
+    return _ZSTD_STREAM(data, most)
 
 
-def _streamed(name: str) -> Callable[[bytes], bytes]:
-    def read(data: bytes) -> bytes:
-        size = max(_SMALL, len(data) * _USUAL_RATIO)  # Arrow allocates what a read asks for
+def _streamed(name: str) -> Callable[[bytes, int], bytes]:
+    def read(data: bytes, most: int) -> bytes:
+        size = min(most, max(_SMALL, len(data) * _USUAL_RATIO))  # Arrow allocates what a read asks for
         parts: list[bytes] = []
         with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
-            while (part := stream.read(size)) and sum(map(len, parts)) <= _MOST_BYTES:
+            while (part := stream.read(size)) and sum(map(len, parts)) <= most:
                 parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     return read
 
 
-def _snappy(data: bytes) -> bytes:
+def _snappy(data: bytes, most: int) -> bytes:
     """Raw Snappy (librdkafka), or blocks with their lengths after a header (Java)."""
     if not data.startswith(_XERIAL):
-        return _snappy_block(data)
-    parts, at = [], _XERIAL_HEAD
+        return _snappy_block(data, data, most)
+    parts, at = list[bytes](), _XERIAL_HEAD
     while at < len(data):
         size = struct.unpack_from(">I", data, at)[0]
-        parts.append(_snappy_block(data[at + 4 : at + 4 + size]))
+        parts.append(_snappy_block(data[at + 4 : at + 4 + size], data, most - sum(map(len, parts))))
         at += 4 + size
     return b"".join(parts)
 
 
-def _snappy_block(data: bytes) -> bytes:
+def _snappy_block(block: bytes, data: bytes, most: int) -> bytes:
     size = shift = at = 0
     while True:  # the plain length, 7 bits a byte
-        size |= (data[at] & 127) << shift
+        size |= (block[at] & 127) << shift
         shift, at = shift + 7, at + 1
-        if data[at - 1] < 128:
+        if block[at - 1] < 128:
             break
-    if size > _MOST_BYTES:
-        raise ValueError(f"a block says {size} bytes")
-    plain: bytes = pa.Codec("snappy").decompress(data, size, asbytes=True)
+    if size > most:
+        raise _too_large(data, most)
+    plain: bytes = pa.Codec("snappy").decompress(block, size, asbytes=True)
     return plain
 
 

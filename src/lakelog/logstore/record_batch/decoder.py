@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -20,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PanicException, PolarsError
 
-from lakelog.errors import Corrupt
+from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.logstore.base import RECORDS_SCHEMA
 from lakelog.logstore.protocol.header import HEADER_KEY
 from lakelog.logstore.record_batch.batch import RecordBatch
-from lakelog.logstore.record_batch.compression import decompress
+from lakelog.logstore.record_batch.compression import NONE, TooLarge, decompress
 from lakelog.logstore.record_batch.record import Record, parse_record
 from lakelog.logstore.record_batch.varint import encode_varint, varint_sizes
 
@@ -33,20 +34,29 @@ _FEW: Final = 100
 _RUN_BYTES: Final = 4 << 20
 """Size from which a run of alike batches is parsed, so that its copies stay small."""
 _SYNC: Final = bytes(16)
+READ_BYTES: Final = 64 << 20
+"""Plain bytes of batches after which a read returns what it has, and leaves the rest to the next one."""
+_MOST_RECORDS: Final = 1 << 18
+_MOST_OF_LAKELOG: Final = 1 << 16
 
 
 def decode(batches: Iterable[RecordBatch]) -> pa.Table:
     """The records of batches (RECORDS_SCHEMA), in order of their offsets; none of control batches.
 
     Small batches are parsed together. The header is that of the protocol, or null. The caller leaves out aborted
-    transactions. Raises Corrupt, UnsupportedFeature.
+    transactions. A batch that would become too large is not unpacked: its records have the reason as their value, so
+    that whoever decodes values names their offsets or skips them. Raises Corrupt, UnsupportedFeature.
     """
     runs: dict[tuple[bool, int], _Run] = {}
     single, parts = _Singles(), list[pa.Table]()
     for batch in batches:
         if batch.is_control:
             continue
-        data = decompress(batch.payload, batch.codec)
+        try:
+            data = _plain(batch)
+        except TooLarge as why:
+            single.add_unreadable(batch, why)
+            continue
         with _damage(batch.base_offset):
             at, left, first = single.take_leading(batch, data)
         if first is not None:
@@ -60,6 +70,21 @@ def decode(batches: Iterable[RecordBatch]) -> pa.Table:
     if not parts:
         return RECORDS_SCHEMA.empty_table()
     return _in_order(pa.concat_tables(parts))
+
+
+def unpacked(batch: RecordBatch) -> RecordBatch:
+    """The batch with its records uncompressed, to count their bytes; the batch itself if ``decode`` will refuse it."""
+    if batch.is_control:
+        return batch
+    with contextlib.suppress(Corrupt, UnsupportedFeature):
+        return replace(batch, payload=_plain(batch), attributes=batch.attributes ^ batch.codec ^ NONE)
+    return batch
+
+
+def _plain(batch: RecordBatch) -> bytes:
+    if batch.count > _MOST_RECORDS:
+        raise TooLarge(f"the record batch has {batch.count} records, and at most {_MOST_RECORDS} are read")
+    return decompress(batch.payload, batch.codec)
 
 
 def _in_order(found: pa.Table) -> pa.Table:
@@ -98,6 +123,12 @@ class _Singles:
         self._records.append(record)
         self._offsets.append(batch.base_offset + record.offset)
         self._times.append(batch.max_timestamp if batch.has_append_time else batch.base_timestamp + record.time)
+
+    def add_unreadable(self, batch: RecordBatch, why: TooLarge) -> None:
+        """Adds the records of a batch with a reason as their value."""
+        text = f"unreadable: {why}".encode()
+        for number in range(min(batch.count, batch.last_offset_delta + 1, _MOST_OF_LAKELOG)):
+            self.add(batch, Record(0, number, None, text))
 
     def take_leading(self, batch: RecordBatch, data: bytes) -> tuple[int, int, Record | None]:
         """Adds the first records without a value. Returns the position, number and first one of the others."""

@@ -22,7 +22,7 @@ def encode_varint(number: int) -> bytes:
 
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a position, and the position after it. Raises IndexError if the data ends before."""
+    """The number of at most 64 bits at a position, and the position after it. Raises IndexError, ValueError."""
     byte = data[at]
     if byte < 128:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -32,6 +32,8 @@ def decode_varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         rest |= (byte & 127) << shift
         shift += 7
+        if shift > 70:
+            raise ValueError("a number has more than 64 bits")
         if byte < 128:
             return (rest >> 1) ^ -(rest & 1), at
 

@@ -60,6 +60,8 @@ class FirstValue(SelectingAggregate):
 class LastValue(SelectingAggregate):
     """A retraction results in NULL."""
 
+    retracts_in_parts: ClassVar[bool] = True
+
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops
         last = steps.last((ops == ADD) | (ops == SET) | (ops == RETRACT))

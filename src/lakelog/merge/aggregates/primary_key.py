@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyarrow as pa
 
 from lakelog.merge.aggregate import SelectingAggregate
@@ -11,6 +13,8 @@ from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 
 class PrimaryKey(SelectingAggregate):
     """Also used for columns that simply follow the newest row."""
+
+    retracts_in_parts: ClassVar[bool] = True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from lakelog.merge.aggregate import Aggregate, counted
 from lakelog.merge.base import Indices
-from lakelog.merge.keys import Numbers
 from lakelog.merge.steps import RETRACT, Steps, in_turn
 
 _SAFE: Final = float(1 << 62)
@@ -21,71 +20,54 @@ _LONG_DIGITS: Final = 18
 
 
 class Sum(Aggregate):
-    """Integers are exact, and an intermediate overflow is an error.
+    """Integers and decimals are exact, and a sum that does not fit the column is NULL.
 
-    Decimals that do not fit become NULL; floats are added from the oldest to the newest.
+    Floats are added from the oldest to the newest.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+    retracts_in_parts: ClassVar[bool] = True
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
         values = column.take(pa.array(steps.rows[at]))
         is_minus = steps.ops[at] == RETRACT
-        if pa.types.is_decimal(column.type):
-            return self._decimals(values, is_minus, starts, has_any)
-        numbers = values.to_numpy()
-        sums: npt.NDArray[Any]
         if pa.types.is_floating(column.type):
-            sums = _added_in_turn(np.where(is_minus, -numbers, numbers), starts)
-        else:
-            sums = self._whole(numbers.astype(np.int64), is_minus, starts, np.iinfo(numbers.dtype))
-        out = np.zeros(len(has_any), dtype=numbers.dtype)
-        out[has_any] = sums
-        return pa.array(out, column.type, mask=~has_any)
+            numbers = values.to_numpy()
+            sums = np.zeros(len(has_any), dtype=numbers.dtype)
+            sums[has_any] = _added_in_turn(np.where(is_minus, -numbers, numbers), starts)
+            return pa.array(sums, column.type, mask=~has_any)
+        if pa.types.is_decimal(column.type):
+            most = 10**column.type.precision - 1
+            found, fits = _totals(unscaled(values), is_minus, starts, -most, most)
+            digits = np.full(len(has_any), None, dtype=object)
+            digits[np.flatnonzero(has_any)[fits]] = found[fits]
+            return decimal_array(digits, column.type)
+        limits = np.iinfo(values.to_numpy().dtype)
+        found, fits = _totals(values.to_numpy().astype(np.int64), is_minus, starts, int(limits.min), int(limits.max))
+        whole, missing = np.zeros(len(has_any), dtype=np.int64), ~has_any
+        whole[has_any] = np.where(fits, found, 0)
+        missing[has_any] = ~fits
+        return pa.array(whole.astype(limits.dtype), column.type, mask=missing)
 
-    def _whole(self, numbers: Numbers, is_minus: np.ndarray, starts: Indices, limits: np.iinfo) -> Numbers:
-        if not len(numbers):
-            return numbers
-        ends = np.append(starts[1:], len(numbers))
-        signed = np.where(is_minus, -numbers, numbers)
-        totals = np.cumsum(signed)
-        # numpy's numbers wrap around, so a difference is right as long as the sum of the key itself fits
-        running = totals - np.repeat(totals[starts] - signed[starts], ends - starts)
-        risky = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) >= _SAFE
-        outside = (running < limits.min) | (running > limits.max)
-        for key in np.flatnonzero(risky | np.logical_or.reduceat(outside, starts)).tolist():
-            total = 0
-            for at in range(int(starts[key]), int(ends[key])):
-                total += -int(numbers[at]) if is_minus[at] else int(numbers[at])
-                if not limits.min <= total <= limits.max:
-                    raise self.no_result(f"{total} does not fit {self.field.type.to_json()}: use a larger type")
-        sums: Numbers = running[ends - 1]
-        return sums
 
-    def _decimals(self, values: pa.Array, is_minus: np.ndarray, starts: Indices, has_any: np.ndarray) -> pa.Array:
-        numbers = unscaled(values)
+def _totals(
+    numbers: npt.NDArray[Any], is_minus: np.ndarray, starts: Indices, low: int, high: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The sum of each group, and a mask of those within the limits; the numbers are int64, or Python's own."""
+    if not len(numbers):
+        return numbers, np.ones(0, dtype=np.bool_)
+    signed = np.where(is_minus, -numbers, numbers)
+    sums = np.add.reduceat(signed, starts)
+    fits = np.asarray((sums >= low) & (sums <= high), dtype=np.bool_)
+    if numbers.dtype == np.int64:  # which wraps around
         ends = np.append(starts[1:], len(numbers))
-        short = is_short_decimal(values.type)
-        sums = np.full(len(has_any), None, dtype=object)
-        if short and len(numbers):
-            signed = np.where(is_minus, -numbers, numbers)
-            easy = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) < _SAFE
-            sums[has_any] = np.add.reduceat(signed, starts)
-        else:
-            easy = np.zeros(len(starts), dtype=np.bool_)
-        # the format checks short decimals against 64 bits only
-        limit = (1 << 63) - 1 if short else 10**values.type.precision - 1
-        keys = np.flatnonzero(has_any)
-        for key in np.flatnonzero(~easy).tolist():
-            total: int | None = None
-            for at in range(int(starts[key]), int(ends[key])):
-                number = -int(numbers[at]) if is_minus[at] else int(numbers[at])
-                total = number if total is None else total + number
-                if not -limit - short <= total <= limit:
-                    total = None
-            sums[keys[key]] = total
-        return decimal_array(sums, values.type)
+        for key in np.flatnonzero(np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) >= _SAFE).tolist():
+            part = slice(int(starts[key]), int(ends[key]))
+            exact = sum(-n if minus else n for n, minus in zip(numbers[part].tolist(), is_minus[part], strict=True))
+            fits[key] = low <= exact <= high
+            sums[key] = exact if fits[key] else 0
+    return sums, fits
 
 
 def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.NDArray[np.floating]:
@@ -122,7 +104,7 @@ def unscaled(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def decimal_array(digits: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Decimals of Python numbers (None: NULL). Excess digits for the type stay, as the format does not check them."""
+    """Decimals of Python numbers that fit the type (None: NULL)."""
     data = b"".join(int(d or 0).to_bytes(16, "little", signed=True) for d in digits)
     valid = pa.array([d is not None for d in digits], pa.bool_())
     return pa.Array.from_buffers(kind, len(digits), [valid.buffers()[1], pa.py_buffer(data)])

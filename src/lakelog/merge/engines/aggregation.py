@@ -11,7 +11,7 @@ from lakelog.errors import InvalidOption
 from lakelog.merge.aggregate import Aggregate, ColumnEngine
 from lakelog.merge.aggregates import make_aggregate
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Piece
-from lakelog.merge.steps import ADD, RETRACT, SET, Steps
+from lakelog.merge.steps import ADD, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Option, Options
 from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
@@ -23,8 +23,7 @@ class Aggregation(ColumnEngine):
     """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default.
 
     Without either it keeps the newest value that is not NULL. Rows of kind -U and -D are taken back. With
-    ``aggregation.remove-record-on-delete`` a -D deletes the key instead. A later row continues from the values of the
-    -D, as in the format's own engine.
+    ``aggregation.remove-record-on-delete`` a -D deletes the key instead, and a later row starts anew.
     """
 
     remove_option: ClassVar[Option[bool] | None] = AGGREGATION_REMOVE_ON_DELETE
@@ -34,15 +33,33 @@ class Aggregation(ColumnEngine):
         self._options = Options(schema.options)
         self._remove_on_delete = self._options.need(AGGREGATION_REMOVE_ON_DELETE)
 
+    def retraction_fault(self, kind: int) -> str | None:
+        if self.ignore_delete or (kind == DELETE and self._remove_on_delete):
+            return None
+        return self._column_fault()
+
+    @property
+    def keeps_deletes(self) -> bool:
+        return super().keeps_deletes or not self._remove_on_delete
+
+    def folds_parts(self, retracts: bool) -> bool:
+        if not retracts:
+            return True
+        functions = map(self._function, self.schema.field_names)
+        return not self._remove_on_delete and all(f.retracts_in_parts or f.ignore_retract for f in functions)
+
     def fold(self, piece: Piece) -> pa.Table:
         contested = Contested.of(piece)
         if not len(contested.rows):
             return piece.rows_at(piece.newest)
         ops = np.where(contested.is_retract, RETRACT, ADD).astype(np.uint8)
+        kinds = np.full(len(contested.starts), INSERT, dtype=np.int8)
         if self._remove_on_delete:
-            ops[contested.kinds == DELETE] = SET
+            counts, is_live = contested.lives(contested.kinds == DELETE)
+            ops[~counts] = SKIP
+            ops[contested.ends[~is_live]] = SET
+            kinds[~is_live] = DELETE
         steps = Steps(contested.rows, ops, contested.starts)
-        kinds = np.where(ops[contested.ends] == SET, DELETE, INSERT).astype(np.int8)
         folded = {KIND_COLUMN: pa.array(kinds)}
         for name in piece.rows.column_names:
             if name not in (KIND_COLUMN, SEQUENCE_COLUMN):

@@ -38,6 +38,8 @@ class PartialUpdate(ColumnEngine):
     key is one of them, all columns start with its values, as in the format's own engine.
     """
 
+    null_keeps: ClassVar[bool] = True
+
     remove_option: ClassVar[Option[bool] | None] = PARTIAL_REMOVE_ON_DELETE
 
     def __init__(self, schema: TableSchema) -> None:
@@ -62,6 +64,17 @@ class PartialUpdate(ColumnEngine):
     def takes_retractions(self) -> bool:
         return self.ignore_delete or self._remove_on_delete or bool(self._groups)
 
+    def retraction_fault(self, kind: int) -> str | None:
+        is_whole = self.ignore_delete or self._remove_on_delete or not self._groups
+        return super().retraction_fault(kind) if is_whole else self._column_fault()
+
+    @property
+    def keeps_deletes(self) -> bool:
+        return super().keeps_deletes or bool(self._groups)
+
+    def folds_parts(self, retracts: bool) -> bool:
+        return not retracts or not (self._remove_on_delete or self._groups)
+
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         wanted = set(wanted)
         needed = list(super().needed_columns(wanted))
@@ -79,6 +92,8 @@ class PartialUpdate(ColumnEngine):
                 "merge engine 'partial-update' accepts no rows of kind -U or -D: set 'ignore-delete' or "
                 "'partial-update.remove-record-on-delete' to 'true', or use sequence groups"
             )
+        if self._remove_on_delete:
+            return self._fold_removed(contested)
         rows = _Rows(contested, self.ignore_delete)
         # a projection without a group's sequence fields has no column of that group either
         groups = [g for g in self._groups if set(g.fields) <= set(piece.rows.column_names)]
@@ -99,10 +114,23 @@ class PartialUpdate(ColumnEngine):
             folded[name] = function.apply(column, rows.steps(ops, removed))
         return contested.folded(folded)
 
+    def _fold_removed(self, contested: Contested) -> pa.Table:
+        """The rows of a table without groups whose -D rows delete their key: a later row starts anew."""
+        counts, is_live = contested.lives(contested.kinds == DELETE)
+        ops = np.where(counts & ~contested.is_retract, ADD, SKIP).astype(np.uint8)
+        ops[contested.ends[~is_live]] = SET
+        steps = Steps(contested.rows, ops, contested.starts)
+        kinds = np.where(is_live, INSERT, DELETE).astype(np.int8)
+        folded = {KIND_COLUMN: pa.array(kinds)}
+        for name in contested.piece.rows.column_names:
+            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
+                column = contested.column(name)
+                self._check_nulls(name, column)
+                folded[name] = self._function(name).apply(column, steps)
+        return contested.folded(folded)
+
     def _removed(self, rows: _Rows, ages: dict[SequenceGroup, Numbers]) -> Mask:
         is_delete = (rows.contested.kinds == DELETE) & ~rows.is_ignored
-        if self._remove_on_delete:
-            return np.asarray(is_delete)
         removing = [numbers for group, numbers in ages.items() if group.removes]
         return removals(removing, is_delete, rows.contested.starts) if removing else np.zeros_like(is_delete)
 

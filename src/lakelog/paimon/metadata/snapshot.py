@@ -10,7 +10,7 @@ import orjson
 
 from lakelog.errors import Corrupt
 from lakelog.options.notebook import NotebookView, time_text
-from lakelog.paimon.types.checked_values import check_version, checked
+from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
 
 APPEND: Final = "APPEND"
 COMPACT: Final = "COMPACT"
@@ -83,7 +83,7 @@ class Snapshot(NotebookView):
     def from_json(data: bytes) -> Snapshot:
         """Reads a snapshot file; unknown properties are ignored. Raises Corrupt, UnsupportedFeature (version)."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             check_version(found.get("version"), SNAPSHOT_VERSION, "snapshot")
             given: dict[str, Any] = {key: found[name] for name, key in _KEYS.items() if found.get(name) is not None}
             return checked(Snapshot(**{**_COUNTS, **given}))

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from lakelog.errors import Corrupt
-from lakelog.paimon.types.checked_values import checked
+from lakelog.paimon.types.checked_values import checked, metadata_json
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TableStatistics:
     def from_json(data: bytes) -> TableStatistics:
         """Reads a file. Raises Corrupt."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             columns = {
                 name: ColumnStatistics(**{own: column.get(key) for key, own in _KEYS.items()})
                 for name, column in (found.get("colStats") or {}).items()

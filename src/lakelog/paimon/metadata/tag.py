@@ -12,6 +12,7 @@ import orjson
 from lakelog.errors import Corrupt
 from lakelog.options.notebook import NotebookView
 from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.types.checked_values import metadata_json
 
 _CREATED: Final = "tagCreateTime"
 _RETAINED: Final = "tagTimeRetained"
@@ -53,7 +54,7 @@ def tag_to_json(snapshot_json: bytes, created: datetime | None = None, retained:
     """
     if created is None or retained is None:
         return snapshot_json
-    found: dict[str, Any] = orjson.loads(snapshot_json)
+    found: dict[str, Any] = metadata_json(snapshot_json)
     time = [*created.timetuple()[:6], created.microsecond * 1000]
     out = {**found, _CREATED: time, _RETAINED: retained.total_seconds()}
     return orjson.dumps(out, option=orjson.OPT_INDENT_2)
@@ -62,7 +63,7 @@ def tag_to_json(snapshot_json: bytes, created: datetime | None = None, retained:
 def tag_from_json(name: str, data: bytes) -> Tag:
     """Reads a tag file. Raises Corrupt."""
     snapshot = Snapshot.from_json(data)
-    found: dict[str, Any] = orjson.loads(data)
+    found: dict[str, Any] = metadata_json(data)
     try:
         created, nanos = _time(found.get(_CREATED))
         return Tag(name, snapshot, created, _retention(found.get(_RETAINED)), nanos)
@@ -72,7 +73,7 @@ def tag_from_json(name: str, data: bytes) -> Tag:
 
 def snapshot_json_of(tag_json: bytes) -> bytes:
     """The bytes of the snapshot file that a tag file was made from."""
-    found: dict[str, Any] = orjson.loads(tag_json)
+    found: dict[str, Any] = metadata_json(tag_json)
     if _CREATED not in found and _RETAINED not in found:
         return tag_json
     kept = {key: value for key, value in found.items() if key not in (_CREATED, _RETAINED)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from lakelog.paimon.rows.binary_row import arity_of, decode_row
@@ -19,10 +19,10 @@ def partition_text(partition: bytes, schema: TableSchema) -> str:
     return "{" + ", ".join("null" if text is None else text for text in texts) + "}"
 
 
-def partition_path(partition: bytes, schema: TableSchema, default_name: str) -> str:
-    """A partition as ``dt=2024-01-01/h=7``, nothing escaped."""
+def partition_path(partition: bytes, schema: TableSchema, default_name: str, zone: tzinfo | None = None) -> str:
+    """A partition as ``dt=2024-01-01/h=7``, nothing escaped; a time with a zone as the wall clock of ``zone``."""
     values = decode_partition(partition, schema)
-    texts = [cast_text(value, kind) for value, kind in zip(values, partition_types(schema), strict=True)]
+    texts = [cast_text(value, kind, zone) for value, kind in zip(values, partition_types(schema), strict=True)]
     pairs = zip(schema.partition_keys, texts, strict=True)
     return "/".join(f"{key}={text if text and text.strip() else default_name}" for key, text in pairs)
 
@@ -47,11 +47,11 @@ def value_text(value: Any, kind: DataType) -> str:
     return "null" if value is None else internal_text(value, kind)
 
 
-def cast_text(value: Any, kind: DataType) -> str | None:
-    """A value as SQL casts it to text; a time with a zone as the wall clock of this machine's zone."""
+def cast_text(value: Any, kind: DataType, zone: tzinfo | None = None) -> str | None:
+    """A value as SQL casts it to text; a time with a zone as the wall clock of ``zone``, or of this machine's."""
     if isinstance(kind, AtomicType) and kind.root == "TIMESTAMP_LTZ":
         kind = AtomicType("TIMESTAMP", precision=kind.precision)
-        value = value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+        value = value.astimezone(zone).replace(tzinfo=None) if isinstance(value, datetime) else value
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return None if value is None else sql_text(value, kind)

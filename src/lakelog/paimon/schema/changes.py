@@ -222,7 +222,10 @@ class ChangeType(SchemaChange):
             "existing files would be unreadable"
         )
         if not explicit and can_change_type(old, self.type, explicit=True):
-            return f"{text} without loss; set '{EXPLICIT_CASTING_DISABLED.key}' = 'false' to allow it"
+            return (
+                f"{text} where a value does not fit; set '{EXPLICIT_CASTING_DISABLED.key}' = 'false' to allow it, or "
+                "add a new column of the other type"
+            )
         possible = types_after(old, explicit)
         if not possible:
             return f"{text}; add a new column of the other type"

@@ -47,7 +47,7 @@ IMMUTABLE: Final = frozenset(
 )
 """Options that cannot change after the first snapshot, because the written files depend on them."""
 
-_NEVER: Final = ("type", PRIMARY_KEY.key, PARTITION.key)
+_NEVER: Final = ("type", PRIMARY_KEY.key, PARTITION.key, "query-auth.enabled")
 """Options that cannot change even before the first snapshot."""
 
 _ONE_WAY: Final = (IGNORE_DELETE.key, "ignore-update-before")

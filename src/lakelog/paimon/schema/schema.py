@@ -14,7 +14,7 @@ import orjson
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
 from lakelog.options.fields import split_names
 from lakelog.options.names import column_fault, visible
-from lakelog.paimon.types.checked_values import check_version
+from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
 from lakelog.paimon.types.types import (
     ArrayType,
     AtomicType,
@@ -34,6 +34,8 @@ SCHEMA_VERSION: Final = 3
 DYNAMIC_BUCKET: Final = -1
 """``bucket`` of an append table without buckets, or of a keyed table whose buckets grow."""
 POSTPONE_BUCKET: Final = -2
+PADDED_KEYS: Final = "lakelog.padded-keys"
+"""Option of a table that was made with CHAR columns of fixed length in its keys."""
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
 """Names of columns that lakelog adds to rows; Spark ignores their case."""
@@ -80,22 +82,24 @@ class TableSchema:
     def from_json(data: bytes) -> TableSchema:
         """Reads a schema file. Raises Corrupt, or UnsupportedFeature for an unknown column type or a newer version."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             check_version(found.get("version"), SCHEMA_VERSION, "schema")
-            return TableSchema(
-                id=int(found["id"]),
-                fields=tuple(parse_field(f) for f in found["fields"]),
-                highest_field_id=int(found["highestFieldId"]),
-                partition_keys=tuple(found.get("partitionKeys") or ()),
-                primary_keys=tuple(found.get("primaryKeys") or ()),
-                options=dict(found.get("options") or {}),
-                comment=found.get("comment"),
-                time_millis=int(found.get("timeMillis") or 0),
-                version=int(found.get("version") or 1),
+            return checked(
+                TableSchema(
+                    id=int(found["id"]),
+                    fields=tuple(parse_field(f) for f in found["fields"]),
+                    highest_field_id=int(found["highestFieldId"]),
+                    partition_keys=_names(found.get("partitionKeys")),
+                    primary_keys=_names(found.get("primaryKeys")),
+                    options={key: _option_text(value) for key, value in (found.get("options") or {}).items()},
+                    comment=found.get("comment"),
+                    time_millis=int(found.get("timeMillis") or 0),
+                    version=int(found.get("version") or 1),
+                )
             )
         except UnsupportedFeature:
             raise
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as why:
             raise Corrupt(f"not a schema file: {why!r}") from None
 
     def field(self, name: str) -> DataField:
@@ -140,12 +144,23 @@ class TableSchema:
     def padded_columns(self) -> dict[str, int]:
         """CHAR columns with padded values, and their lengths.
 
-        Key, partition and bucket columns are not padded: other engines write them as they come, and equal rows would
-        get two keys.
+        Key, partition and bucket columns are padded in tables that lakelog made with ``PADDED_KEYS``. In others, they
+        are as they were written, because equal rows would get two keys.
         """
-        exact = {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+        exact = set() if PADDED_KEYS in self.options else self._place_columns
         kinds = ((f.name, f.type) for f in self.fields if f.name not in exact)
         return {name: t.length for name, t in kinds if isinstance(t, AtomicType) and t.root == "CHAR" and t.length}
+
+    @property
+    def _place_columns(self) -> set[str]:
+        """The columns whose values determine where a row is."""
+        return {*self.primary_keys, *self.partition_keys, *self.bucket_keys}
+
+    @property
+    def with_padded_keys(self) -> TableSchema:
+        """The schema of a new table, whose CHAR columns are padded, all of them."""
+        roots = [t.root for f in self.fields if f.name in self._place_columns and isinstance(t := f.type, AtomicType)]
+        return replace(self, options={**self.options, PADDED_KEYS: "true"}) if "CHAR" in roots else self
 
     @property
     def is_keyed(self) -> bool:
@@ -247,6 +262,19 @@ class _Numbers:
         self.highest += 1
         number = self.highest
         return DataField(number, part.name, self.renumber(part.type), part.description)
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    if given is not None and not isinstance(given, list):
+        raise TypeError(f"{given!r} is no list of columns")
+    return tuple(given or ())
+
+
+def _option_text(value: Any) -> Any:
+    """The text of an option; numbers and flags are text for Paimon, too."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _keys(option: str, given: Sequence[str], kept: dict[str, str]) -> tuple[str, ...]:

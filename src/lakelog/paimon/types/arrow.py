@@ -1,11 +1,13 @@
-"""Column types of the format as Arrow types, and back."""
+"""Column types of the format as Arrow types, and back; columns of other programs without their encodings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.types.types import (
@@ -78,16 +80,15 @@ def fields_from_arrow(schema: pa.Schema) -> list[tuple[str, DataType, str | None
 
 def type_from_arrow(kind: pa.DataType, nullable: bool = True) -> DataType:
     """The narrowest column type that holds every value of an Arrow type; ids inside rows are -1, not yet given."""
-    if pa.types.is_dictionary(kind):
-        return type_from_arrow(kind.value_type, nullable)
+    kind = plain_type(kind)
     for check, root in _ROOTS:
         if check(kind):
             return AtomicType(root, nullable)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return STRING.with_nullable(nullable)
     if pa.types.is_fixed_size_binary(kind):
         return AtomicType("BINARY", nullable, length=kind.byte_width)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return BYTES.with_nullable(nullable)
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         return AtomicType("DECIMAL", nullable, precision=kind.precision, scale=kind.scale)
@@ -99,7 +100,7 @@ def type_from_arrow(kind: pa.DataType, nullable: bool = True) -> DataType:
     if pa.types.is_map(kind):
         value = type_from_arrow(kind.item_type, kind.item_field.nullable)
         return MapType(type_from_arrow(kind.key_type, False), value, nullable)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind):
         return ArrayType(type_from_arrow(kind.value_type, kind.value_field.nullable), nullable)
     if is_variant(kind):
         return AtomicType("VARIANT", nullable)
@@ -121,6 +122,94 @@ _ROOTS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
     (pa.types.is_float32, "FLOAT"),
     (pa.types.is_float64, "DOUBLE"),
     (pa.types.is_date32, "DATE"),
+)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without encodings of values: dictionaries, runs, views and extensions; all lists are plain ones."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(part) for part in kind])
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def plain_column(column: pa.Array) -> pa.Array:
+    """The same values in the plain type. Few kernels of Arrow take the encodings that polars and others export."""
+    kind = column.type
+    wanted = plain_type(kind)
+    if kind == wanted:
+        return column
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_column(column.storage)
+    if pa.types.is_dictionary(kind):
+        return plain_column(column.dictionary).take(column.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return plain_column(pc.run_end_decode(column))
+    if pa.types.is_map(kind):
+        offsets, start, stop = fresh_offsets(column)
+        keys = plain_column(column.keys.slice(start, stop - start))
+        return map_array(offsets, keys, plain_column(column.items.slice(start, stop - start)), wanted, _mask(column))
+    if is_list(kind):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, plain_column(column.flatten()), type=wanted, mask=_mask(column))
+    if pa.types.is_struct(kind):
+        parts = [plain_column(part) for part in column.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=_mask(column))
+    return column.cast(wanted)
+
+
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with its columns in plain types."""
+    columns = [plain_column(column) for column in batch.columns]
+    fields = [field.with_type(column.type) for field, column in zip(batch.schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """True for every type of lists."""
+    return any(check(kind) for check in _LISTS)
+
+
+def fresh_offsets(column: pa.ListArray | pa.MapArray) -> tuple[pa.Array, int, int]:
+    """Offsets of a list or map from 0, and the range of its values that they speak of."""
+    numbers = column.offsets.to_numpy()
+    start, stop = int(numbers[0]), int(numbers[-1])
+    return pa.array((numbers - start).astype(np.int32)), start, stop
+
+
+def map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, kind: pa.MapType, mask: pa.Array | None) -> pa.Array:
+    """A map column from its parts; ``mask`` is true where a row is NULL."""
+    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+    lists = pa.ListArray.from_arrays(offsets, pairs, mask=mask)
+    return pa.Array.from_buffers(kind, len(lists), lists.buffers()[:2], lists.null_count, 0, [pairs])
+
+
+def _mask(column: pa.Array) -> pa.Array | None:
+    return column.is_null() if column.null_count else None
+
+
+_LISTS: Final[Sequence[Callable[[pa.DataType], bool]]] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
 )
 
 

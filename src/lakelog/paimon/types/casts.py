@@ -1,7 +1,7 @@
-"""The casts by which old values of a column are read after its type was changed, as Apache Paimon does them.
+"""The casts by which old values of a column are read after its type was changed, for the pairs of Apache Paimon.
 
-They differ from SQL's in what overflows: whole numbers wrap as in Java, floats saturate, decimals become NULL, text
-that is no value is an error. Columns with a local time zone are taken as UTC.
+A value keeps its meaning or is an error. Paimon's readers wrap, cut or drop what does not fit. Only floating-point
+numbers are rounded, to the nearest one. Columns with a local time zone are taken as UTC.
 """
 
 from __future__ import annotations
@@ -46,16 +46,8 @@ _TARGETS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Type that was written → types that it can be read as."""
 
-_NUMPY: Final = {
-    "TINYINT": np.int8,
-    "SMALLINT": np.int16,
-    "INT": np.int32,
-    "BIGINT": np.int64,
-    "FLOAT": np.float32,
-    "DOUBLE": np.float64,
-}
-_WIDE: Final = 76
 _DAY_MS: Final = 86_400_000
+_FINER: Final = "finer than this type"
 _PER_MILLI: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
@@ -106,76 +98,52 @@ def cast_values(column: pa.Array, old: DataType, new: DataType, name: str) -> pa
 
 def _cast(column: pa.Array, old: DataType, new: AtomicType) -> pa.Array:
     if not isinstance(old, AtomicType):
-        return casts_to_text.nested_text(column, old, _as_text)
+        return _fit_text(casts_to_text.nested_text(column, old, _as_text), new)
     if new.root in _TEXT:
-        return _fit_text(_as_text(column, old), new, old)
+        return _fit_text(_as_text(column, old), new)
     if old.root in _TEXT:
-        return _fit_bytes(column.cast(pa.binary()), new) if new.root in _BYTES else _parsed(column, new)
+        return _fit_bytes(column.cast(pa.binary()), new) if new.root in _BYTES else _parsed(column, old, new)
     if new.root in _BYTES:
         return _fit_bytes(column, new)
     if old.root in _STAMPS:
         return _from_stamp(column, old, new)
     if new.root in _STAMPS:
         return _to_stamp(column, old, new)
-    if new.root == "BOOLEAN":
-        return pc.not_equal(column, pa.scalar(0, column.type))
     return _number(column, old, new)
 
 
 def _number(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
     if old.root == "BOOLEAN":
         column, old = column.cast(pa.int32()), AtomicType("INT")
-    if new.root == "DECIMAL":
-        if old.root in _FLOATS:
-            return casts_from_text.by_value(column.cast(pa.float64()), _float_decimal(new), arrow_type(new))
-        return _rescaled(column if old.root == "DECIMAL" else column.cast(pa.decimal128(19, 0)), new)
-    if old.root == "DECIMAL":
-        if new.root in _WHOLE:
-            return _wrapped(column.cast(pa.int64(), safe=False), new)
-        return _decimal_double(column, old).cast(arrow_type(new), safe=False)
-    if old.root in _FLOATS and new.root in _WHOLE:
-        return _saturated(column, new)
-    return _wrapped(column, new)
+    wanted = arrow_type(new)
+    if new.root == "BOOLEAN":
+        _refuse(column, pc.and_(pc.not_equal(column, 0), pc.not_equal(column, 1)), "neither 0 nor 1")
+        return column.cast(wanted)
+    if old.root in _FLOATS and new.root == "DECIMAL":
+        shortest = np.float32 if old.root == "FLOAT" else np.float64
+        return casts_from_text.by_value(column, _float_decimal(new, shortest), wanted)
+    if old.root == "DECIMAL" and new.root in _FLOATS:
+        return _decimal_double(column, old).cast(wanted, safe=False)
+    if old.root in _WHOLE and new.root == "DECIMAL":
+        column = column.cast(pa.decimal128(19, 0))
+    if old.root == "DOUBLE" and new.root == "FLOAT":
+        found = column.cast(wanted, safe=False)
+        is_gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
+        is_zero = pc.and_(pc.not_equal(column, 0.0), pc.equal(found, pa.scalar(0.0, wanted)))
+        _refuse(column, pc.or_(is_gone, is_zero), "outside the range of this type")
+        return found
+    return column.cast(wanted)
 
 
-def _wrapped(column: pa.Array, new: AtomicType) -> pa.Array:
-    """Numbers as in C and Java: whole ones keep their low bits, floats round to the nearest."""
-    with np.errstate(over="ignore"):
-        return _with_nulls(_filled(column).astype(_NUMPY[new.root]), column)
-
-
-def _saturated(column: pa.Array, new: AtomicType) -> pa.Array:
-    """Floats as whole numbers: cut, held at the ends of INT or BIGINT, NaN as 0; smaller types keep the low bits."""
-    middle = np.int64 if new.root == "BIGINT" else np.int32
-    limits = np.iinfo(middle)
-    values = np.trunc(_filled(column).astype(np.float64))
-    values[np.isnan(values)] = 0
-    too_high, too_low = values >= float(limits.max), values <= float(limits.min)
-    values[too_high | too_low] = 0
-    whole = values.astype(middle)
-    whole[too_high], whole[too_low] = limits.max, limits.min
-    return _with_nulls(whole.astype(_NUMPY[new.root]), column)
-
-
-def _filled(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    filled = column.fill_null(0) if column.null_count else column
-    return np.array(filled.to_numpy(zero_copy_only=False))
+def _refuse(column: pa.Array, bad: pa.Array, why: str) -> None:
+    """Raises ValueError for the first value of ``column`` that is ``bad``."""
+    if pc.any(bad).as_py():
+        raise ValueError(f"{column.filter(bad)[0].as_py()!r} is {why}")
 
 
 def _with_nulls(values: np.ndarray[tuple[int], np.dtype[np.generic]], column: pa.Array) -> pa.Array:
     mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(values, mask=mask)
-
-
-def _rescaled(column: pa.Array, new: AtomicType) -> pa.Array:
-    """Decimals with another scale, rounded half away from zero; NULL where the digits do not suffice."""
-    precision, scale = new.precision or 0, new.scale or 0
-    wide = column.cast(pa.decimal256(_WIDE - 38 + column.type.scale, column.type.scale))
-    if scale < column.type.scale:
-        wide = pc.round(wide, ndigits=scale, round_mode="half_towards_infinity")
-    wide = wide.cast(pa.decimal256(_WIDE, scale))
-    fits = pc.less(pc.abs(wide), pa.scalar(Decimal(10) ** (precision - scale), wide.type))
-    return pc.if_else(fits, wide, pa.scalar(None, wide.type)).cast(pa.decimal128(precision, scale))
 
 
 def _decimal_double(column: pa.Array, old: AtomicType) -> pa.Array:
@@ -186,24 +154,24 @@ def _decimal_double(column: pa.Array, old: AtomicType) -> pa.Array:
     return pc.divide(unscaled.cast(pa.float64()), pa.scalar(10.0**scale))
 
 
-def _float_decimal(new: AtomicType) -> Callable[[float], Decimal | None]:
-    return lambda value: casts_from_text.fit_decimal(Decimal(repr(value)), new)
+def _float_decimal(new: AtomicType, shortest: Callable[[float], np.floating]) -> Callable[[float], Decimal]:
+    return lambda value: casts_from_text.fit_decimal(Decimal(str(shortest(value))), new)
 
 
 def _as_text(column: pa.Array, old: DataType) -> pa.Array:
     """The text of values, uncut."""
     if not isinstance(old, AtomicType):
         return casts_to_text.nested_text(column, old, _as_text)
-    if old.root in _BYTES:
-        return casts_to_text.utf8(column)
     return casts_to_text.text_of(column, old)
 
 
-def _fit_text(column: pa.Array, new: AtomicType, old: AtomicType) -> pa.Array:
+def _fit_text(column: pa.Array, new: AtomicType) -> pa.Array:
+    """Text that a type has room for; spaces beyond its length are no loss, as in a write."""
     length = new.length or 0
-    if length == MAX_LENGTH or old.root in _BYTES:
+    if length == MAX_LENGTH:
         return column
     cut = pc.utf8_slice_codeunits(column, 0, length)
+    _refuse(column, pc.not_equal(pc.utf8_rtrim(cut, " "), pc.utf8_rtrim(column, " ")), f"longer than {length}")
     return pc.utf8_rpad(cut, length) if new.root == "CHAR" else cut
 
 
@@ -211,13 +179,15 @@ def _fit_bytes(column: pa.Array, new: AtomicType) -> pa.Array:
     length = new.length or 0
     if length == MAX_LENGTH:
         return column
-    cut = pc.binary_slice(column, 0, length)
+    _refuse(column, pc.greater(pc.binary_length(column), length), f"longer than {length}")
     if new.root == "VARBINARY":
-        return cut
-    return casts_from_text.by_value(cut, lambda value: value.ljust(length, b"\0"), pa.binary())
+        return column
+    return casts_from_text.by_value(column, lambda value: value.ljust(length, b"\0"), pa.binary())
 
 
-def _parsed(column: pa.Array, new: AtomicType) -> pa.Array:
+def _parsed(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
+    if old.root == "CHAR":
+        column = pc.utf8_rtrim(column, " ")
     if new.root in _WHOLE:
         return casts_from_text.whole_numbers(column, arrow_type(new))
     parse = casts_from_text.parser(new)
@@ -232,38 +202,34 @@ def _from_stamp(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
     ticks = column.view(pa.int64())
     per_milli = _PER_MILLI[time_unit(old)]
     if new.root in _STAMPS:
-        return _restamped(ticks, old, new)
-    millis = _floor_divided(ticks, per_milli)
+        return _stamp(_rescaled(_whole(ticks, per_milli, new.precision or 0), per_milli, new), new)
     if new.root == "DATE":
-        return _floor_divided(millis, _DAY_MS).cast(pa.int32()).cast(pa.date32())
+        return _divided(ticks, _DAY_MS * per_milli, "no date, but a time of a day").cast(pa.int32()).cast(pa.date32())
     if new.root == "TIME":
-        of_day = pc.subtract(millis, pc.multiply(_floor_divided(millis, _DAY_MS), _DAY_MS))
-        return of_day.cast(pa.int32()).cast(pa.time32("ms"))
-    # towards zero, as in Java
-    return _wrapped(pc.divide(millis, 1000), new)
+        of_day = pc.and_(pc.greater_equal(ticks, 0), pc.less(ticks, _DAY_MS * per_milli))
+        _refuse(column, pc.invert(of_day), "no time of day, but one of a date")
+        return _divided(ticks, per_milli, _FINER).cast(pa.int32()).cast(pa.time32("ms"))
+    return _divided(ticks, 1000 * per_milli, _FINER).cast(arrow_type(new))
 
 
-def _restamped(ticks: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
-    digits = new.precision or 0
-    from_milli, to_milli = _PER_MILLI[time_unit(old)], _PER_MILLI[time_unit(new)]
-    millis = _floor_divided(ticks, from_milli)
-    above = pc.subtract(ticks, pc.multiply(millis, from_milli))
-    if digits < (old.precision or 0):
-        if digits <= 3:
-            step = 10 ** (3 - digits)
-            # a value that loses no digit is left alone; others go towards zero
-            exact = pc.and_(pc.equal(above, 0), pc.equal(pc.multiply(pc.divide(millis, step), step), millis))
-            cut = pc.multiply(pc.divide(millis, step), step)
-            millis, above = pc.if_else(exact, millis, cut), pc.multiply(above, 0)
-        else:
-            step = 10 ** (9 - digits) * from_milli // 1_000_000 or 1
-            above = pc.multiply(pc.divide(above, step), step)
-    scaled = (
-        pc.multiply(above, to_milli // from_milli)
-        if to_milli >= from_milli
-        else pc.divide(above, from_milli // to_milli)
-    )
-    return _stamp(pc.add_checked(pc.multiply_checked(millis, to_milli), scaled), new)
+def _whole(ticks: pa.Array, per_milli: int, digits: int) -> pa.Array:
+    """Ticks without digits after those of a precision. Raises ValueError for others."""
+    step = per_milli * 1000 // 10**digits
+    return ticks if step <= 1 else pc.multiply(_divided(ticks, step, _FINER), step)
+
+
+def _divided(numbers: pa.Array, divisor: int, why: str) -> pa.Array:
+    """Quotients without a rest. Raises ValueError for others."""
+    found = pc.divide(numbers, divisor)
+    _refuse(numbers, pc.not_equal(pc.multiply(found, divisor), numbers), why)
+    return found
+
+
+def _rescaled(ticks: pa.Array, from_milli: int, new: AtomicType) -> pa.Array:
+    to_milli = _PER_MILLI[time_unit(new)]
+    if to_milli >= from_milli:
+        return pc.multiply_checked(ticks, to_milli // from_milli)
+    return pc.divide(ticks, from_milli // to_milli)
 
 
 def _to_stamp(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
@@ -279,9 +245,3 @@ def _to_stamp(column: pa.Array, old: AtomicType, new: AtomicType) -> pa.Array:
 
 def _stamp(ticks: pa.Array, new: AtomicType) -> pa.Array:
     return ticks.cast(pa.timestamp(time_unit(new))).view(arrow_type(new))
-
-
-def _floor_divided(numbers: pa.Array, divisor: int) -> pa.Array:
-    if divisor == 1:
-        return numbers
-    return _with_nulls(np.floor_divide(_filled(numbers), divisor), numbers)

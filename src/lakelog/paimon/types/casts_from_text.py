@@ -1,11 +1,11 @@
-"""Text as numbers, dates and times, with the rules of Apache Paimon's casts."""
+"""Text as numbers, dates and times: the texts of Apache Paimon's casts, except those that it would cut or bend."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from lakelog.paimon.types.types import AtomicType
 
 _TRUE: Final = ("t", "true", "y", "yes", "1")
 _FALSE: Final = ("f", "false", "n", "no", "0")
-_WHOLE: Final = r"^(?P<sign>[+-]?)0*(?P<digits>[0-9]*)(?:\.[0-9]*)?$"
+_WHOLE: Final = r"^(?P<sign>[+-]?)0*(?P<digits>[0-9]*)(?:\.0*)?$"
 _NUMBER = re.compile(r"-?\d+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FLOAT = re.compile(r"([+-]?)(NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
@@ -25,7 +25,7 @@ _STAMP = re.compile(
     r"|T(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?)?",
     re.ASCII,
 )
-_ROUND: Final = Context(prec=400, rounding=ROUND_HALF_UP, traps=[])
+_EXACT: Final = Context(prec=400, traps=[])
 _DAY_MS: Final = 86_400_000
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -41,10 +41,10 @@ def by_value(column: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType)
 
 
 def whole_numbers(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Text as whole numbers: digits after the decimal point are checked and dropped. Raises ValueError."""
+    """Text as whole numbers; digits after the decimal point must be zeros. Raises ValueError."""
     parts = pc.extract_regex(column, _WHOLE)
     sign, digits = pc.struct_field(parts, 0), pc.struct_field(parts, 1)
-    bare = pc.or_(pc.equal(column, ""), pc.is_in(column, pa.array(["+", "-"])))
+    bare = pc.or_(pc.equal(column, ""), pc.is_in(column, pa.array(["+", "-", ".", "+.", "-."])))
     bad = pc.and_(column.is_valid(), pc.or_kleene(parts.is_null(), bare))
     _refuse(column, bad)
     text = pc.if_else(pc.equal(digits, ""), "0", digits)
@@ -77,15 +77,17 @@ def parser(kind: AtomicType) -> Callable[[str], Any]:
     return lambda text: _stamp(text, kind)
 
 
-def fit_decimal(value: Decimal, kind: AtomicType) -> Decimal | None:
-    """The value with the scale of a type, rounded half away from zero; None when its digits do not suffice."""
+def fit_decimal(value: Decimal, kind: AtomicType) -> Decimal:
+    """The value with the scale of a type. Raises ValueError for one with more digits."""
     if not value.is_finite():
         raise ValueError(f"{value} is not a decimal number")
     precision, scale = kind.precision or 0, kind.scale or 0
-    if value.adjusted() > precision:
-        return None
-    found = value.quantize(Decimal(1).scaleb(-scale), context=_ROUND)
-    return found if len(found.as_tuple().digits) <= precision else None
+    if not value:
+        return Decimal(0).scaleb(-scale)
+    found = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if value.adjusted() < precision else None
+    if found is None or found != value or len(found.as_tuple().digits) > precision:
+        raise ValueError(f"{value} has more digits than DECIMAL({precision}, {scale})")
+    return found
 
 
 def _boolean(text: str) -> bool:
@@ -97,7 +99,7 @@ def _boolean(text: str) -> bool:
     raise ValueError(f"{text!r} is neither true nor false")
 
 
-def _decimal(text: str, kind: AtomicType) -> Decimal | None:
+def _decimal(text: str, kind: AtomicType) -> Decimal:
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text!r} is not a decimal number")
     return fit_decimal(Decimal(text), kind)
@@ -107,7 +109,15 @@ def _float64(text: str) -> float:
     found = _FLOAT.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a floating-point number")
-    return float(found[1] + found[2])
+    return _in_range(float(found[1] + found[2]), found[2])
+
+
+def _in_range(value: float, digits: str) -> float:
+    """The value of digits, unless they are too large for it or become zero. Raises ValueError."""
+    is_zero = not re.search("[1-9]", re.split("[eE]", digits)[0])
+    if digits[0] not in "NI" and (np.isinf(value) or (value == 0) != is_zero):
+        raise ValueError(f"{digits} is outside the range of this type")
+    return value
 
 
 def _float32(text: str) -> float:
@@ -117,14 +127,16 @@ def _float32(text: str) -> float:
     # the nearest float of the text, not of the nearest double
     found = _FLOAT.fullmatch(text.strip())
     digits = found[2] if found else ""
-    near = float(pa.scalar(digits).cast(pa.float32()).as_py())
+    near = _in_range(float(pa.scalar(digits).cast(pa.float32()).as_py()), digits)
     return -near if text.strip().startswith("-") else near
 
 
 def _date(text: str) -> int:
     if _NUMBER.fullmatch(text):
         return int(text)
-    head = text.split(" ")[0] if text.find(" ") > 0 else text
+    head, _, rest = text.partition(" ") if text.find(" ") > 0 else (text, "", "")
+    if re.search("[^0:. ]", rest):
+        raise ValueError(f"{text!r} is no date, but a time of a day")
     parts = [part.strip() for part in head.split("-", 2)]
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"{text!r} is not a date")
@@ -148,7 +160,9 @@ def _time(text: str) -> int:
         raise ValueError(f"{text!r} is no time")
     hour, minute, second = (int(found[i] or 0) for i in (1, 2, 3))
     fraction = found[4] or ""
-    milli = int(fraction[:3].ljust(3, "0")) + (fraction[3:4] >= "5")
+    milli = int(fraction[:3].ljust(3, "0"))
+    if fraction[3:].strip("0"):
+        raise ValueError(f"{text!r} is finer than a millisecond")
     sign = -1 if found[5] == "-" else 1
     hour += sign * int(found[6] or 0)
     minute += sign * int(found[7] or 0)
@@ -173,13 +187,9 @@ def _stamp(text: str, kind: AtomicType) -> int:
         raise ValueError(f"{text!r} is not a timestamp")
     year, month, day = (int(found[i]) for i in (1, 2, 3))
     hour, minute, second = (int(found[i] or found[i + 4] or 0) for i in (4, 5, 6))
-    fraction = (found[7] or found[11] or "").ljust(9, "0")[:digits].ljust(unit, "0")
-    # a day that its month lacks is the last one of the month
-    day = min(day, _last_day(year, month)) if day <= 31 else day
+    given = found[7] or found[11] or ""
+    if given[digits:].strip("0"):
+        raise ValueError(f"{text!r} is finer than TIMESTAMP({digits})")
+    fraction = given.ljust(9, "0")[:digits].ljust(unit, "0")
     whole = (datetime(year, month, day, hour, minute, second) - _EPOCH) // timedelta(seconds=1)
     return int(whole * 10**unit + int(fraction))
-
-
-def _last_day(year: int, month: int) -> int:
-    following = date(year + month // 12, month % 12 + 1, 1) if (year, month) < (9999, 12) else None
-    return 31 if following is None else (following - timedelta(days=1)).day

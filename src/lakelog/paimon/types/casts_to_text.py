@@ -51,14 +51,6 @@ def java_float(value: float, shortest: np.floating) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def utf8(column: pa.Array) -> pa.Array:
-    """Bytes as text; invalid UTF-8 becomes replacement characters."""
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowInvalid:
-        return by_value(column, lambda v: v.decode("utf-8", "replace"), pa.string())
-
-
 def nested_text(column: pa.Array, kind: DataType, to_text: ToText) -> pa.Array:
     """``[1, null]``, ``{k -> v}`` or ``{1, a}``, the parts as ``to_text`` writes them."""
     if isinstance(kind, RowType):

@@ -15,7 +15,11 @@ import orjson
 from lakelog.errors import Corrupt, LakelogError, UnsupportedFeature
 
 T = TypeVar("T")
-_FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+_MOST_JSON = 16 << 20
+"""Bytes of a schema, snapshot, tag or map of offsets. Parsed, they may take twenty times as much."""
+_FAULTS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error,
+)  # fmt: skip
 """What parsing raises for bytes that are something else; Arrow's errors are among them."""
 
 
@@ -46,9 +50,16 @@ def parsing(path: str) -> Iterator[None]:
         raise Corrupt(f"'{path}' does not match the format: {type(why).__name__}: {why}") from None
 
 
+def metadata_json(data: bytes) -> Any:
+    """The JSON of a metadata file. Raises Corrupt for one that is far larger than any, and JSONDecodeError."""
+    if len(data) > _MOST_JSON:
+        raise Corrupt(f"it has {len(data):,} bytes, and such a file has at most {_MOST_JSON:,}")
+    return orjson.loads(data)
+
+
 def offsets_of(data: bytes) -> dict[int, int]:
     """A map bucket → offset from JSON. Raises errors that ``parsing`` turns into Corrupt."""
-    return {int(bucket): int(offset) for bucket, offset in orjson.loads(data).items()}
+    return {int(bucket): int(offset) for bucket, offset in metadata_json(data).items()}
 
 
 def check_version(found: object, newest: int, what: str) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.text_decimals import cast_text
 from lakelog.paimon.types.types import AtomicType, DataField
 
 
@@ -28,7 +29,7 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
         return None
     if isinstance(field.type, AtomicType) and field.type.root != "TIMESTAMP_LTZ":
         try:
-            return pa.scalar(text, pa.string()).cast(arrow_type(field.type))
+            return cast_text(pa.array([text], pa.string()), arrow_type(field.type))[0]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
     raise InvalidSchema(

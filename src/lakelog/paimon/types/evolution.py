@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
-from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.arrow import arrow_type, fresh_offsets, map_array
 from lakelog.paimon.types.casts import can_cast, cast_values
 from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 
-_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_NUMBERS: Final = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 _TEXTS: Final = ("CHAR", "VARCHAR")
 _BYTES: Final = ("BINARY", "VARBINARY")
 _TIMESTAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
-_IMPLICIT: Final[dict[str, tuple[str, ...]]] = {
-    "CHAR": ("CHAR",),
-    "VARCHAR": _TEXTS,
-    "BOOLEAN": ("BOOLEAN",),
-    "BINARY": ("BINARY",),
-    "VARBINARY": _BYTES,
-    "DECIMAL": _NUMBERS,
-    "TINYINT": ("TINYINT",),
-    "SMALLINT": ("TINYINT", "SMALLINT"),
-    "INT": ("TINYINT", "SMALLINT", "INT"),
-    "BIGINT": _WHOLE,
-    "FLOAT": (*_WHOLE, "FLOAT", "DECIMAL"),
-    "DOUBLE": _NUMBERS,
-    "DATE": ("DATE", "TIMESTAMP"),
-    "TIME": ("TIME", "TIMESTAMP"),
-    "TIMESTAMP": _TIMESTAMPS,
-    "TIMESTAMP_LTZ": _TIMESTAMPS,
+_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_EXACT: Final[dict[str, tuple[str, ...]]] = {
+    "FLOAT": ("TINYINT", "SMALLINT", "FLOAT"),
+    "DOUBLE": ("TINYINT", "SMALLINT", "INT", "FLOAT", "DOUBLE"),
 }
-"""New type → the old types that change to it without being asked twice; all other casts may lose something."""
+"""Floating-point type → the types whose numbers it all has."""
+_WITH_TEXT: Final = ("BOOLEAN", *_DIGITS, "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", *_TIMESTAMPS)
+"""The types whose values each have a text of their own."""
 
 
 def same_type(one: DataType, other: DataType) -> bool:
@@ -144,34 +130,43 @@ def _map(column: pa.MapArray, old: MapType, new: MapType, name: str) -> pa.Array
 def can_change_type(old: DataType, new: DataType, explicit: bool) -> bool:
     """True if files with the old type can be read as the new one, regardless of NOT NULL.
 
-    ``explicit`` allows casts that may lose something (BIGINT → INT, STRING → DATE). An array, map or row can become
+    ``explicit`` allows casts that do not fit every value (BIGINT → INT, STRING → DATE). An array, map or row can become
     text only: its parts are changed one by one, by their paths.
     """
     if old.with_nullable(True) == new.with_nullable(True):
         return True
-    return can_cast(old, new) and (explicit or _is_implicit(old, new))
+    return can_cast(old, new) and (explicit or _has_all_values(old, new))
 
 
 def types_after(old: DataType, explicit: bool) -> list[str]:
     """The roots of the types that a column of this type may change to, for messages."""
-    lengths = dict.fromkeys((*_TEXTS, *_BYTES), MAX_LENGTH)
-    found = (AtomicType(root, length=lengths.get(root)) for root in sorted(_IMPLICIT))
+    scale = old.scale or 0 if isinstance(old, AtomicType) else 0
+    sizes = {
+        **dict.fromkeys((*_TEXTS, *_BYTES), {"length": MAX_LENGTH}),
+        **dict.fromkeys(("TIME", *_TIMESTAMPS), {"precision": 9}),
+        "DECIMAL": {"precision": 38, "scale": scale},
+    }
+    roots = {*_WITH_TEXT, *_TEXTS, *_BYTES}
+    found = (AtomicType(root, **sizes.get(root, {})) for root in sorted(roots))
     return [new.root for new in found if can_change_type(old, new, explicit)]
 
 
-def _is_implicit(old: DataType, new: DataType) -> bool:
-    return isinstance(old, AtomicType) and isinstance(new, AtomicType) and old.root in _IMPLICIT.get(new.root, ())
-
-
-def fresh_offsets(column: pa.ListArray | pa.MapArray) -> tuple[pa.Array, int, int]:
-    """Offsets of a list or map from 0, and the range of its values that they speak of."""
-    numbers = column.offsets.to_numpy()
-    start, stop = int(numbers[0]), int(numbers[-1])
-    return pa.array((numbers - start).astype(np.int32)), start, stop
-
-
-def map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, kind: pa.MapType, mask: pa.Array | None) -> pa.Array:
-    """A map column from its parts; ``mask`` is true where a row is NULL."""
-    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
-    lists = pa.ListArray.from_arrays(offsets, pairs, mask=mask)
-    return pa.Array.from_buffers(kind, len(lists), lists.buffers()[:2], lists.null_count, 0, [pairs])
+def _has_all_values(old: DataType, new: DataType) -> bool:
+    """True if each value of the old type has one of its own in the new type."""
+    if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
+        return False
+    if new.root in _DIGITS:
+        return _DIGITS.get(old.root, MAX_LENGTH) <= _DIGITS[new.root]
+    if new.root in _EXACT:
+        return old.root in _EXACT[new.root]
+    if new.root == "DECIMAL":
+        scale, digits = old.scale or 0, _DIGITS.get(old.root) or (old.precision or 0) - (old.scale or 0)
+        room = (new.precision or 0) - (new.scale or 0)
+        return old.root in ("DECIMAL", *_DIGITS) and scale <= (new.scale or 0) and digits <= room
+    if new.root == "VARCHAR" and new.length == MAX_LENGTH and old.root in _WITH_TEXT:
+        return True
+    if new.root in _TIMESTAMPS and old.root in _TIMESTAMPS:
+        return (old.precision or 0) <= (new.precision or 0)
+    # longer or finer ones of a kind; the fixed lengths CHAR and BINARY become the others, which keep what fills them up
+    kinds = {"VARCHAR": _TEXTS, "VARBINARY": _BYTES}.get(new.root, (new.root,))
+    return old.root in kinds and (old.length or old.precision or 0) <= (new.length or new.precision or 0)

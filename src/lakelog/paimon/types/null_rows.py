@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.paimon.types.evolution import fresh_offsets, map_array
+from lakelog.paimon.types.arrow import fresh_offsets, map_array
 
 
 def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,7 +11,9 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from lakelog.options.names import visible
 from lakelog.service.dashboard import formatting as words
 from lakelog.service.dashboard.security.identity.identity import Identity
 
@@ -45,11 +47,21 @@ _MENU: Final = (
 def _environment() -> Environment:
     loader = FileSystemLoader(_ROOT / "templates")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
     )
     for filter_ in (words.count, words.size, words.duration, words.ago, words.instant):
         environment.filters[filter_.__name__] = filter_
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """A text of users with characters that would change the order of others, such as U+202E, as escapes."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _TEMPLATES: Final = Jinja2Templates(env=_environment())

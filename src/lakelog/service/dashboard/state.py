@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import Request
 
-from lakelog.lake import Lake
+from lakelog.lake import Lake, Table
 from lakelog.service.dashboard.actions.actions import Action, Actions
 from lakelog.service.dashboard.live.live_tail import SharedTails
 from lakelog.service.dashboard.live.streams import Streams
@@ -17,6 +17,7 @@ from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.login.gate import Gate
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.watcher import Watcher
+from lakelog.sql.syntax.lexer import quoted_name
 
 
 @dataclass
@@ -31,7 +32,15 @@ class Dashboard:
     streams: Streams
     previews: Previews
     actions: Actions
-    tails: SharedTails = field(default_factory=SharedTails)
+    tails: SharedTails = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tails = SharedTails(lambda table: self.previews.tail(_written(table)))
+
+
+def _written(table: Table) -> str:
+    """The name of a table as ``Lake.table`` takes it."""
+    return ".".join(map(quoted_name, table.logical.location.identifier.parts))
 
 
 def page_rights(request: Request) -> dict[str, Any]:

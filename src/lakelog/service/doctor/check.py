@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
@@ -12,7 +12,7 @@ from lakelog.errors import LakelogError
 from lakelog.io import file_io_for
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
-from lakelog.lake import Lake, Table
+from lakelog.lake import Lake
 from lakelog.logstore import log_factory, log_system_at
 from lakelog.logstore.factory import LogFactory
 
@@ -110,17 +110,10 @@ def lake_of(around: CheckContext) -> Lake:
     return Lake(around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options)
 
 
-def list_tables(around: CheckContext) -> Iterator[Table]:
-    """Its tables; none if they cannot be listed, which the check of the catalog reports."""
-    try:
-        if not file_io_for(around.warehouse, around.storage_options).exists(around.warehouse):
-            return
-        lake = lake_of(around)
-        names = lake.list_tables()
-    except LakelogError:
-        return
-    for name in names:
-        try:
-            yield lake.table(name)
-        except LakelogError:
-            continue
+def listed(around: CheckContext) -> tuple[Lake, list[str]]:
+    """The checked lake, and the names of its tables; none if they cannot be listed (the check of the catalog)."""
+    lake = lake_of(around)
+    with suppress(LakelogError):
+        if file_io_for(around.warehouse, around.storage_options).exists(around.warehouse):
+            return lake, lake.list_tables()
+    return lake, []

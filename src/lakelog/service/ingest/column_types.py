@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
+from lakelog.paimon.types.text_decimals import cast_text
 
 _PLAIN: Final[dict[int, pa.DataType]] = {
     16: pa.bool_(),
@@ -103,7 +104,7 @@ def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return pc.binary_join_element_wise("1970-01-01", values, " ").cast(pa.timestamp("ms")).cast(kind)
     if pa.types.is_list(kind):
         return _lists(values.to_pylist(), kind)
-    return values.cast(kind)
+    return cast_text(values, kind)
 
 
 def _lists(texts: Sequence[str | None], kind: pa.ListType) -> pa.Array:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.errors import Corrupt
+from lakelog.table.model.log_state import COPY_AGAIN
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +40,7 @@ class Position:
         return final_lsn < self.lsn or (final_lsn == self.lsn and number < self.done)
 
 
-COPY = "copy"
+COPY: Final = COPY_AGAIN
 """The position of a table whose next copy replaces its rows."""
 
 

@@ -13,6 +13,7 @@ from lakelog.io.metrics import METER
 from lakelog.lake import Lake, Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.metrics import ROWS_INGESTED
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, SchemaChange
 from lakelog.paimon.types.arrow import arrow_type, type_from_arrow
@@ -195,7 +196,7 @@ class Target:
 
     def _open(self, table: Table) -> None:
         self._table = table
-        self._writer = PositionedWriter(table.logical, self._writer_name)
+        self._writer = PositionedWriter(table.logical.with_hints(MISSING_AS_NULL), self._writer_name)
 
     def _add(self, buffer: RowBuffer, change: Insert | Update | Delete) -> None:
         if isinstance(change, Insert):

@@ -64,10 +64,10 @@ class TableStates:
             seen: set[str] = set()
             running: list[Future[None]] = []
             for lake in self._lakes:
-                for key, name in self._names(lake):
-                    seen.add(key)
+                for catalog, name in self._names(lake):
+                    seen.update((f"catalog {catalog}", f"space of {catalog}") if name is None else (name,))
                     if name is not None and self._threads is not None:
-                        running.append(self._threads.submit(self._collect_table, lake, name))
+                        running.append(self._threads.submit(self._collect_table, lake, catalog, name))
             wait(running)
             with self._lock:
                 self._samples = {key: samples for key, samples in self._samples.items() if key in seen}
@@ -75,22 +75,25 @@ class TableStates:
             self._collected_s = monotonic_s()
 
     def _names(self, lake: Lake) -> Iterator[tuple[str, str | None]]:
-        """The subjects: catalogs (without a table name), and tables."""
+        """The subjects: catalogs (without a table name), and their tables."""
         for catalog in lake.list_catalogs():
-            key, names = f"catalog {catalog}", None
+            names = None
             try:
                 names = lake.list_tables(catalog=catalog)
             except LakelogError as why:
                 _LOG.warning("catalog %s cannot be listed: %s", catalog, why)
-            self._store(key, (Sample(m.CATALOG_UP, (catalog,), float(names is not None)),))
-            yield key, None
+            self._store(f"catalog {catalog}", (Sample(m.CATALOG_UP, (catalog,), float(names is not None)),))
+            yield catalog, None
             for name in names or ():
-                yield name, name
+                yield catalog, name
 
-    def _collect_table(self, lake: Lake, name: str) -> None:
+    def _collect_table(self, lake: Lake, catalog: str, name: str) -> None:
         started = monotonic_s()
         try:
             health = lake.health(name)
+            space = None if health.figures is None else health.figures.space
+            if space is not None:
+                self._store(f"space of {catalog}", (Sample(m.WAREHOUSE_FREE, (catalog,), space.free),))
             if health.figures is None:
                 _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
             found = tuple(health_samples(health))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake import Lake
 from lakelog.options.registry import load_target
-from lakelog.service.migration.source import ArrowSource, partitions_in
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.service.migration.columns import aligned, common_schema
+from lakelog.service.migration.source import ArrowSource
+from lakelog.table.model.partition_selection import partition_value
 
 _EXTRAS: Final = {"deltalake": "delta", "pyiceberg": "iceberg"}
 _LOGS: Final = {"_delta_log": "--from delta", ".hoodie": "--from spark", "_spark_metadata": "--from spark"}
@@ -23,43 +28,117 @@ class _DatasetSource(ArrowSource):
     """Rows of files that Arrow reads as one data set."""
 
     def __init__(self, files: Any, partition_by: Sequence[str]) -> None:
-        self._files, self.schema, self.partition_by = files, files.schema, tuple(partition_by)
+        super().__init__()
+        self._files, self.partition_by = files, tuple(partition_by)
+        self._set_schema(files.schema)
 
     def count(self) -> int:
         """The number of rows, from the footers of the files."""
         return int(self._files.count_rows())
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, file by file."""
-        return iter(self._files.to_batches(columns=None if columns is None else list(columns)))
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return iter(self._files.to_batches(columns=list(columns)))
 
 
-class ParquetSource(_DatasetSource):
+class ParquetSource(ArrowSource):
     """A Parquet file, or a directory of them whose folders ``name=value`` are partitions.
 
-    The columns are those of all files. Raises NotFound, InvalidRequest for other files and tables, InvalidSchema if a
-    column has different types.
+    The columns are those of all files, by names without regard to case. The values of folders are text, or INT if all
+    are written as whole numbers. Raises NotFound, InvalidRequest for other files and tables, InvalidSchema if a column
+    has different types.
     """
 
     def __init__(self, lake: Lake, address: str) -> None:
+        super().__init__()
         try:
             files = dataset.dataset(address, format="parquet", partitioning="hive")
             if not files.files:
                 raise NotFound(f"'{address}' has no Parquet file: name the directory of the table")
             _check_whole(files, address)
-            schema = pa.unify_schemas([files.schema, *(part.physical_schema for part in files.get_fragments())])
+            self._parts = list(files.get_fragments())
+            folders = _folder_values([part.path for part in self._parts], _place(address))
+            keys = {name.lower(): name for found in folders for name in found}
+            schemas = [(part.path, _without(part.physical_schema, keys)) for part in self._parts]
         except FileNotFoundError:
             raise NotFound(f"'{address}' does not exist: name a Parquet file or a directory of them") from None
-        except pa.ArrowTypeError as why:
-            raise InvalidSchema(f"the files of '{address}' do not have the same columns: {why}") from why
         except (OSError, pa.ArrowInvalid) as why:
             raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
-        super().__init__(files.replace_schema(schema), partitions_in(files.files, schema.names))
+        self._columns = common_schema(schemas)
+        self._folders = [{name.lower(): value for name, value in found.items()} for found in folders]
+        values = ((name, [found.get(fold) for found in self._folders]) for fold, name in keys.items())
+        self._set_schema(pa.schema([*self._columns, *(pa.field(name, _folder_type(v)) for name, v in values)]))
+        self.partition_by = tuple(keys.values())
+
+    def count(self) -> int:
+        """The number of rows, from the footers of the files."""
+        return sum(int(part.count_rows()) for part in self._parts)
+
+    def fit(self, definition: TableSchema) -> None:
+        """Takes over the table's names, and its types for the values of folders."""
+        self._fit_names(definition)
+        own = arrow_schema(definition.fields)
+        folders = {name.lower() for name in self.partition_by}
+        fields = [own.field(f.name) if f.name.lower() in folders else f for f in self.schema]
+        self.schema = pa.schema(fields)
+        self._definition = definition
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = [self._columns.field(name) for name in columns if name in self._columns.names]
+        for part, folders in zip(self._parts, self._folders, strict=True):
+            own = {name.lower(): name for name in part.physical_schema.names}
+            read = [own[field.name.lower()] for field in wanted if field.name.lower() in own]
+            for batch in part.to_batches(schema=part.physical_schema, columns=read):
+                rows = aligned(batch, pa.schema(wanted))
+                yield self._with_folders(rows, batch.num_rows, columns, folders)
+
+    def _with_folders(
+        self, rows: pa.RecordBatch, count: int, columns: Sequence[str], folders: Mapping[str, str | None]
+    ) -> pa.RecordBatch:
+        """``count`` rows of one file with the values of its folders, in the order of ``columns``."""
+        arrays = []
+        for name in columns:
+            if name in rows.schema.names:
+                arrays.append(rows.column(name))
+                continue
+            field, value = self.schema.field(self._spelled[name]), folders.get(name.lower())
+            arrays.append(pa.repeat(_folder_value(value, field, self._definition), count))
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _place(address: str) -> str:
+    return (FileSystem.from_uri(address)[1] if "://" in address else address).rstrip("/")
+
+
+def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """The columns of a file but those that are folders, whose values win, as in Spark."""
+    return pa.schema([field for field in schema if field.name.lower() not in names])
+
+
+def _folder_values(paths: Sequence[str], place: str) -> list[dict[str, str | None]]:
+    """The values of the folders of each file, as text."""
+    folders = [path.rpartition("/")[0].removeprefix(place) for path in paths]
+    names = {part.partition("=")[0] for folder in folders for part in folder.split("/") if "=" in part}
+    text = dataset.partitioning(pa.schema([pa.field(name, pa.string()) for name in sorted(names)]), flavor="hive")
+    return [dict(dataset.get_partition_keys(text.parse(f"{folder.strip('/')}/"))) for folder in folders]
+
+
+def _folder_type(values: Sequence[str | None]) -> pa.DataType:
+    """INT if each value is a number that is written as it would be printed; else text, such as 01234 and 0x10."""
+    is_whole = all(v is None or re.fullmatch(r"0|-?[1-9]\d{0,9}", v) and abs(int(v)) < 1 << 31 for v in values)
+    return pa.int32() if is_whole and any(v is not None for v in values) else pa.string()
+
+
+def _folder_value(value: str | None, field: pa.Field, definition: TableSchema | None) -> pa.Scalar:
+    """The value of a folder in the type of its column. Raises InvalidRequest, InvalidSchema for one that is none."""
+    if value is not None and definition is not None:
+        kind = definition.field(field.name).type
+        return pa.scalar(partition_value(field.name, kind, value), field.type)
+    return pa.scalar(value, pa.string()).cast(field.type)
 
 
 def _check_whole(files: Any, address: str) -> None:
     """Raises InvalidRequest for a directory whose rows are not those of all its files, or in which Arrow skips some."""
-    place = (FileSystem.from_uri(address)[1] if "://" in address else address).rstrip("/")
+    place = _place(address)
     if files.filesystem.get_file_info(place).type is not FileType.Directory:
         return
     for found in files.filesystem.get_file_info(FileSelector(place, recursive=True)):
@@ -102,8 +181,9 @@ class IcebergSource(ArrowSource):
             raise InvalidRequest(f"'{address}' does not name a table of a catalog: write catalog.db.table")
         load_catalog = load_target("client", "iceberg", "pyiceberg.catalog:load_catalog", _EXTRAS)
         table = load_catalog(catalog).load_table(name)
+        super().__init__()
         self._scan = table.scan()
-        self.schema = self._scan.projection().as_arrow()
+        self._set_schema(self._scan.projection().as_arrow())
         self.partition_by = tuple(
             table.schema().find_column_name(field.source_id)
             for field in table.spec().fields
@@ -114,6 +194,5 @@ class IcebergSource(ArrowSource):
         """The number of rows, from the metadata where no row is deleted."""
         return int(self._scan.count())
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, file by file."""
-        return iter((self._scan if columns is None else self._scan.select(*columns)).to_arrow_batch_reader())
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return iter(self._scan.select(*columns).to_arrow_batch_reader())

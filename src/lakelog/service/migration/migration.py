@@ -12,6 +12,7 @@ from lakelog.lake import Lake, Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.arrow import fields_from_arrow
+from lakelog.service.migration.columns import check_names
 from lakelog.service.migration.source import KeyFaults, Progress, Source
 from lakelog.table.model.log_options import canonical_options
 
@@ -43,14 +44,13 @@ def plan_migration(
     is_new = not lake.table_exists(table)
     partitions = source.partition_by if partition_by is None else tuple(partition_by)
     wanted = canonical_options(options or {}, "table")
+    check_names(source.schema.names, "the source")
     if is_new:
         definition = new_schema(fields_from_arrow(source.schema), primary_key, partitions, wanted, time_millis=now_ms())
     else:
         definition = _empty(lake.table(table)).definition
         _check_same(table, definition, primary_key, partition_by, wanted)
-        missing = [name for name in source.schema.names if name not in definition.field_names]
-        if missing:
-            raise InvalidSchema(f"table {table} has no column '{missing[0]}' of the source: add it, or drop the table")
+        source.fit(definition)
         unknown = [name for name in definition.primary_keys if name not in source.schema.names]
         if unknown:
             raise InvalidSchema(

@@ -10,9 +10,10 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from lakelog.errors import CommitConflict
+from lakelog.errors import CommitConflict, InvalidSchema
 from lakelog.io.clock import monotonic_s
 from lakelog.lake import Lake
+from lakelog.paimon.schema.schema import TableSchema
 
 Progress = Callable[[str], None]
 """Receives a sentence about a running copy every few seconds."""
@@ -39,6 +40,13 @@ class Source(ABC):
     """The columns whose values are its partitions."""
 
     @abstractmethod
+    def fit(self, definition: TableSchema) -> None:
+        """Takes over the spelling of a table's columns, and its types for values that the source has as text.
+
+        Called before the rows are read. Raises InvalidSchema if the source has a column that the table lacks.
+        """
+
+    @abstractmethod
     def count(self) -> int:
         """The number of its rows."""
 
@@ -57,9 +65,35 @@ class Source(ABC):
 class ArrowSource(Source):
     """A source whose batches this process reads and writes, without Spark."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._spelled: dict[str, str] = {}
+        self._definition: TableSchema | None = None
+
+    def fit(self, definition: TableSchema) -> None:
+        """Takes over the spelling of the table's columns."""
+        self._fit_names(definition)
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Its rows, or some columns of them."""
+        own = {shown: name for name, shown in self._spelled.items()}
+        wanted = list(self._spelled.values()) if columns is None else list(columns)
+        for batch in self._batches([own[name] for name in wanted]):
+            yield batch.rename_columns(wanted)
+
+    @abstractmethod
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Its rows, by the source's own names."""
+
+    def _set_schema(self, schema: pa.Schema) -> None:
+        """Sets the columns, by the source's own names."""
+        self.schema, self._spelled = schema, {name: name for name in schema.names}
+
+    def _fit_names(self, definition: TableSchema) -> None:
+        shown = spelled_as(self.schema.names, definition)
+        own = list(self._spelled)
+        self._spelled = dict(zip(own, shown, strict=True))
+        self.schema = pa.schema([f.with_name(name) for f, name in zip(self.schema, shown, strict=True)])
+        self._definition = definition
 
     def key_faults(self, keys: Sequence[str]) -> KeyFaults:
         """The faults of the key; holds the columns of the key in memory."""
@@ -89,6 +123,18 @@ def partitions_in(paths: Iterable[str], columns: Sequence[str]) -> tuple[str, ..
     """The columns that folders of these paths name, as in ``day=2024-01-31/part-0.parquet``."""
     folders = {folder.partition("=")[0] for path in paths for folder in path.split("/")[:-1] if "=" in folder}
     return tuple(name for name in columns if name in folders)
+
+
+def spelled_as(names: Sequence[str], definition: TableSchema) -> list[str]:
+    """Names of columns in the spelling of a table. Raises InvalidSchema for a column that it lacks."""
+    own = {name.lower(): name for name in definition.field_names}
+    for name in names:
+        if name.lower() not in own:
+            raise InvalidSchema(
+                f"the table has no column '{name}' of the source: add it, or drop the table. It has: "
+                f"{', '.join(definition.field_names)}"
+            )
+    return [own[name.lower()] for name in names]
 
 
 def check_count(rows: int, expected: int, remedy: str = "Repeat the command") -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from lakelog.lake import Lake
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataType
 from lakelog.service.migration.source import (
     PROGRESS_EVERY_S,
     SHOWN_KEYS,
@@ -16,21 +18,53 @@ from lakelog.service.migration.source import (
     Source,
     check_count,
     partitions_in,
+    spelled_as,
 )
 from lakelog.sql.syntax.lexer import quoted_name
+
+_INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 class SparkSource(Source):
     """What follows FROM in Spark's SQL: a table of Spark's catalogs, a view, or ``format.`path```.
 
-    Executors copy it. Raises Spark's errors.
+    Executors copy it. Values of folders that their type would print in another way, such as 01234, stay text. Raises
+    Spark's errors.
     """
 
     def __init__(self, lake: Lake, address: str) -> None:
         self._spark: Any = lake.spark
-        self._frame = self._spark.sql(f"SELECT * FROM {address}")
+        frame = self._spark.sql(f"SELECT * FROM {address}")
+        self.partition_by = partitions_in(frame.inputFiles(), frame.columns)
+        self._frame = self._as_written(frame, address) if self.partition_by else frame
         self.schema = self._frame.limit(0).toArrow().schema
-        self.partition_by = partitions_in(self._frame.inputFiles(), self.schema.names)
+
+    def _as_written(self, frame: Any, address: str) -> Any:
+        """The rows with values of folders that lose nothing in the types that Spark finds for them."""
+        types, exact = dict(frame.dtypes), []
+        with _setting(self._spark, _INFERENCE, "false"):
+            texts = self._spark.sql(f"SELECT * FROM {address}")
+        for name, kind in texts.dtypes:
+            own = quoted_name(name)
+            typed = f"CAST({own} AS {types[name]})"
+            if kind != types[name] and texts.where(f"NOT {own} <=> CAST({typed} AS STRING)").isEmpty():
+                exact.append(f"{typed} AS {own}")
+            else:
+                exact.append(own)
+        return texts.selectExpr(*exact)
+
+    def fit(self, definition: TableSchema) -> None:
+        """Takes over the table's names, and text for values of folders."""
+        names = spelled_as(self._frame.columns, definition)
+        folders = {name.lower() for name in self.partition_by}
+        columns = [
+            f"CAST({quoted_name(old)} AS STRING) AS {quoted_name(name)}"
+            if name.lower() in folders and _is_text(definition.field(name).type)
+            else f"{quoted_name(old)} AS {quoted_name(name)}"
+            for old, name in zip(self._frame.columns, names, strict=True)
+        ]
+        self._frame = self._frame.selectExpr(*columns)
+        self.schema = self._frame.limit(0).toArrow().schema
 
     def count(self) -> int:
         """The number of rows."""
@@ -57,6 +91,21 @@ class SparkSource(Source):
             rows = lake.write(self._frame, table, options)["num_inserted_rows"]
         check_count(rows, expected, f"Drop table {table}, and repeat the command")
         return rows
+
+
+def _is_text(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and kind.root in ("CHAR", "VARCHAR")
+
+
+@contextmanager
+def _setting(spark: Any, key: str, value: str) -> Iterator[None]:
+    """A setting of the session during the block."""
+    before = spark.conf.get(key)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import LakelogError
-from lakelog.io.quantities import format_bytes
+from lakelog.errors import LakelogError, NotFound, Unavailable
+from lakelog.io.quantities import counted, format_bytes
+from lakelog.logstore.clients import reader_for
 from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.health.actions import (
@@ -25,7 +26,7 @@ from lakelog.table.maintenance.compaction_job import Progress, run_tasks
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
 from lakelog.table.maintenance.publish import publish
-from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
+from lakelog.table.maintenance.retention import expire_log, expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.partition_expiry import expire_partitions
@@ -160,7 +161,20 @@ def _expire(table: DynamicTable, work: RunContext) -> RunResult:
             break
     parts = [f"snapshots {expired[0]} to {expired[-1]} removed"] if expired else []
     parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
+    parts += _expire_log(table)
     return RunResult(DONE, "; ".join(parts) or "unfinished removals completed")
+
+
+def _expire_log(table: DynamicTable) -> list[str]:
+    if table.log is None:
+        return []
+    try:
+        before = reader_for(table.log).first_offsets()
+        expire_log(table)
+        gone = sum(first - before.get(b, 0) for b, first in reader_for(table.log).first_offsets().items())
+    except (NotFound, Unavailable) as why:  # the snapshots are expired; health reports the log
+        return [f"the log was not expired: {why}"]
+    return [f"{counted(gone, 'record')} of the log removed"] if gone else []
 
 
 def _expire_partitions(table: DynamicTable, work: RunContext) -> RunResult:

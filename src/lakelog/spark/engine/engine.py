@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta, timezone, tzinfo
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +24,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
@@ -181,7 +185,7 @@ class SparkEngine:
         Returns the counts of a batch insert, or the StreamingQuery of a stream. Its checkpoint is managed next to the
         table, one per statement text, so that the same statement resumes where it stopped.
         """
-        target = self._tables.open(table, options)
+        target = self._tables.open(table, {**options, **MISSING_AS_NULL})
         target.check_writable()
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
@@ -197,6 +201,16 @@ class SparkEngine:
     def columns_of(self, plan: QueryPlan, allow_null: bool = False) -> Sequence[tuple[str, DataType]]:
         """(name, type) of a query's result columns; with ``allow_null``, those that are always NULL are STRING."""
         return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema, allow_null) if n != ROW_KIND_COLUMN]
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The session's time zone."""
+        name = str(self.spark.conf.get("spark.sql.session.timeZone"))
+        offset = re.fullmatch(r"(?:GMT|UTC)?([+-]\d{1,2})(?::?(\d{2}))?", name)
+        if offset is None:
+            return ZoneInfo(name)
+        minutes = int(offset[1]) * 60 + int(f"{offset[1][0]}{offset[2] or 0}")
+        return timezone(timedelta(minutes=minutes))
 
     def millis_of(self, expression: str) -> int:
         """The time of an expression, evaluated by Spark."""

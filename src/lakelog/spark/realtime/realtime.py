@@ -33,7 +33,7 @@ from lakelog.options.log import (
     parse_specific_offsets,
 )
 from lakelog.options.parts import LOG_FORMATS
-from lakelog.options.table import ROWKIND_FIELD
+from lakelog.options.table import MISSING_COLUMNS, ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
@@ -46,7 +46,7 @@ from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan, retraction_refused
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.tail.normalizer import normalizes
 
 _CHANGE: Final = "change"
@@ -214,7 +214,7 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     one). Raises InvalidSchema for columns that do not fit; an invalid value fails the query.
     """
     schema = table.schema
-    check_columns(arrow_for_spark(frame.schema), schema, table.name)
+    check_columns(arrow_for_spark(frame.schema), schema, table.name, table.options.need(MISSING_COLUMNS))
     target = arrow_schema(schema.fields)
     given = {field.name: _value(frame, field, table) for field in target}
     typed = frame.select(*(c.alias(n) for n, c in given.items()), _removes(frame, table).alias(ROW_KIND_COLUMN))
@@ -247,15 +247,18 @@ def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_tim
 
 
 def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
-    """A column of the table from the frame: cast, NULL replaced by its default, or refused if NOT NULL."""
+    """A column of the table from the frame: cast, its default if it is missing, or refused if NOT NULL."""
     kind = spark_type(field.type)
-    given = column_of(field.name) if field.name in frame.columns else sf.lit(None)
-    column = cast(given, frame.schema[field.name].dataType, kind) if field.name in frame.columns else given.cast(kind)
     default = default_scalar(table.schema.field(field.name))
-    if default is not None:
+    given = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
+    if given is not None:
+        column = cast(column_of(given), frame.schema[given].dataType, kind)
+    elif default is not None:
         value = default.cast(pa.int32()) if pa.types.is_time(field.type) else default
         is_moment = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
-        column = sf.coalesce(column, sf.lit(str(value) if is_moment else value.as_py()).cast(kind))
+        column = sf.lit(str(value) if is_moment else value.as_py()).cast(kind)
+    else:
+        column = sf.lit(None).cast(kind)
     if not field.nullable:
         wrong = f"NULL in column '{field.name}' of table {table.name}, which is NOT NULL: filter the row out"
         column = sf.coalesce(column, sf.raise_error(sf.lit(wrong)).cast(kind))
@@ -268,7 +271,7 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
     if name not in frame.columns:
         return sf.lit(False)
     kind = column_of(name)
-    takes = bool(table.schema.primary_keys) and engine_of(table.schema).takes_retractions
+    takes = bool(table.schema.primary_keys) and engine_of(table.schema).retraction_fault(DELETE) is None
     wrong = sf.concat(
         sf.lit(f"table {table.name} does not take rows with '{name}' = "), sf.coalesce(kind, sf.lit("NULL"))
     )

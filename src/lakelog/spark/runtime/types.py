@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +19,7 @@ from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import fields_from_arrow
+from lakelog.paimon.types.arrow import fields_from_arrow, plain_batch
 from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -57,26 +58,23 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     """A frame that contains rows; ``schema`` defaults to theirs.
 
     For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema. PySpark knows no
-    string and binary views, which polars exports.
+    encoded columns, such as views of polars, and no slices of nested ones.
     """
-    rows = cast_rows(rows, pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
+    batches = [_whole(plain_batch(batch)) for batch in rows.to_batches()]
+    if batches:
+        rows = pa.Table.from_batches(batches)
+        rows = cast_rows(rows, rows.schema)
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
     whole = spark_schema(rows.schema) if schema is None else schema
     return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
 
 
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        item = kind.value_field.with_type(_without_views(kind.value_type))
-        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    return kind
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with copies of its nested columns, which may be slices of others."""
+    every = pa.array(np.arange(batch.num_rows))
+    columns = [column.take(every) if pa.types.is_nested(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, DataType]]:

@@ -20,6 +20,7 @@ from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.types import arrow_for_spark, map_in_arrow
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
@@ -37,7 +38,7 @@ from lakelog.table.model.partition_selection import OverwriteTarget, overwrite_t
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.rejected.rows import Rejects, check_not_given
-from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.overwrite import commit_overwrite
@@ -87,7 +88,7 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         check_not_given(table)
-        check_columns(schema, table.schema, table.name)
+        check_columns(schema, table.schema, table.name, table.options.need(MISSING_COLUMNS))
         self._table, self._writer = table, new_uuid()
         self._job, self._counts = JobFiles(self._writer), counts_directory()
         self._files = replaced_files(table) if overwrite else None

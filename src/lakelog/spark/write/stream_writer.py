@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
+from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.worker import prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
@@ -19,7 +20,7 @@ from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import Rejects
-from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.watermark import EventTime
 
 
@@ -32,7 +33,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
                 f"outputMode('complete') into table {table.name} is not supported: lake.write_stream(frame, "
                 f"'{table.name}') writes the changed rows of an aggregation into a table with a primary key"
             )
-        check_columns(schema, table.schema, table.name)
+        check_columns(schema, table.schema, table.name, table.options.need(MISSING_COLUMNS))
         EventTime.of(table)  # raises for options that would fail every task
         self._table, self._counts = table, counts_directory()
 

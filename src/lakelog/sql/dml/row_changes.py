@@ -17,7 +17,8 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from lakelog.catalog.base import Identifier
-from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.log import READ_MODE, SCAN_DATA_FILES
+from lakelog.options.table import MERGE_ON_READ
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.runtime.query_plan import FILE, QueryPlan, Source
 from lakelog.sql.syntax.fragments import parse_tree
@@ -73,7 +74,9 @@ class Target:
     @property
     def read(self) -> str:
         """The target in FROM, without its alias, with its current files."""
-        options = {"read.mode": "file"} | ({} if self.files is None else {SCAN_DATA_FILES.key: ",".join(self.files)})
+        options = {READ_MODE.key: "file", MERGE_ON_READ.key: "true"}
+        if self.files is not None:
+            options[SCAN_DATA_FILES.key] = ",".join(self.files)
         return f"{self.name} /*+ OPTIONS({', '.join(f'{text_of(k)} = {text_of(v)}' for k, v in options.items())}) */"
 
     @property

@@ -18,6 +18,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.filestore.skipping.predicate import In, Predicate
 from lakelog.io.names import new_uuid
 from lakelog.options.log import READ_MODE, SCAN_DATA_FILES
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -129,7 +130,7 @@ class LocalEngine:
         wanted = arrow_schema(fields)
         if rows.num_columns != len(fields) or [f.type for f in rows.schema] != [f.type for f in wanted]:
             raise NeedsSpark
-        return _write(target, [rows.rename_columns(wanted.names)])
+        return _write(target.with_hints(MISSING_AS_NULL), [rows.rename_columns(wanted.names)])
 
     def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts:
         """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
@@ -142,8 +143,6 @@ class LocalEngine:
                 raise NeedsSpark
             if change.target.keys:
                 return _write(target, _changes(target, change, condition, values))
-            if any(field.default_value is not None for field in target.schema.fields):
-                raise NeedsSpark  # the rewrite would put it in place of NULL, in rows that stay, too
             return _rewrite(target, change, condition, values)
         if isinstance(change, Merge) and change.target.keys and not change.extra:
             return _write(target, self._merged(target, change))
@@ -219,7 +218,7 @@ def _changes(
     target: DynamicTable, change: RowsWhere, condition: Predicate | None, values: Mapping[str, Any]
 ) -> Iterator[pa.Table]:
     """The changes of the rows of a table with a primary key that match."""
-    for batch in Scan(target, filter=condition).to_batches():
+    for batch in Scan(target.all_rows, filter=condition).to_batches():
         old = pa.Table.from_batches([batch])
         if change.clause.action == DELETE:
             yield _of_kind(old, "-D")
@@ -328,7 +327,7 @@ def _rows_of_keys(target: DynamicTable, rows: pa.Table, keys: list[str]) -> pa.T
     """The rows of the table with one of the values of the first key column."""
     values = pc.unique(rows[keys[0]])
     few = len(values) <= _KEYS_IN_FILTER
-    scan = Scan(target, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
+    scan = Scan(target.all_rows, filter=In(keys[0], tuple(values.to_pylist())) if few else None)
     parts = [b.filter(pc.is_in(b.column(keys[0]), values)) for b in scan.to_batches()]
     return pa.Table.from_batches(parts, scan.schema)
 

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
-from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Or, Predicate, StartsWith
+from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
 from lakelog.sql.syntax.lexer import tokenize
@@ -30,6 +30,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _SWAPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ALSO = {"==": "=", "<>": "!="}
 _PYTHON_TYPES = {"DATE": date, "TIME": time, "BINARY": bytes, "VARBINARY": bytes}
+_MOST_ZEROS = 400
+_MOST_DEPTH = 100
 _WHAT_WORKS = (
     "a filter compares columns with values: =, !=, <, <=, >, >=, BETWEEN, IN (…), LIKE 'prefix%', IS [NOT] NULL, "
     "joined by AND, OR, NOT; for other conditions use SQL"
@@ -46,9 +48,11 @@ def parse_filter(text: str, schema: TableSchema) -> Predicate:
     list(tokenize(text))  # reports an unclosed string
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
+        return _shallow(_FilterReader(text, schema).read(tree))
     except SqlglotError as failure:
         raise UnsupportedStatement(_position(text, failure)) from None
-    return _FilterReader(text, schema).read(tree)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 Condition = tuple[str, str, Any]
@@ -73,21 +77,48 @@ def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Conditi
             raise InvalidRequest(
                 f"filter {given!r} has {part!r}, which is no condition: write (column, operator, value)"
             )
-    reader = _FilterReader(str(given), schema)
-    parts = [reader.read_condition(part) if isinstance(part, tuple) else filter_of(part, schema) for part in conditions]
+    reader = _FilterReader("", schema)
+    try:
+        parts = [
+            reader.read_condition(part) if isinstance(part, tuple) else filter_of(part, schema) for part in conditions
+        ]
+    except RecursionError:
+        raise _too_deep() from None
     return Or(*parts) if parts and not isinstance(conditions[0], tuple) else And(*parts)
 
 
 def predicate_of(given: Any, schema: TableSchema) -> Predicate | None:
     """The filter that a user gives as text, as conditions or as a predicate. Raises as the two functions above."""
-    if given is None or isinstance(given, Predicate):
+    if given is None:
         return given
-    return parse_filter(given, schema) if isinstance(given, str) else filter_of(given, schema)
+    if isinstance(given, Predicate):
+        return _shallow(given)
+    return parse_filter(given, schema) if isinstance(given, str) else _shallow(filter_of(given, schema))
 
 
 def filtered(scan: _S, text: str | None) -> _S:
     """A scan with a filter from text; without text the scan itself. Raises as ``parse_filter``."""
     return scan if text is None else scan.where(parse_filter(text, scan.row_schema))
+
+
+def _shallow(predicate: Predicate) -> Predicate:
+    """The predicate; raises UnsupportedStatement if its conditions are nested too deeply to be evaluated."""
+    level: list[Predicate] = [predicate]
+    for _ in range(_MOST_DEPTH):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return predicate
+    raise _too_deep()
+
+
+def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+    if isinstance(predicate, Not):
+        return (predicate.part,)
+    return predicate.parts if isinstance(predicate, And | Or) else ()
+
+
+def _too_deep() -> UnsupportedStatement:
+    return UnsupportedStatement("this filter is nested too deeply: write it with fewer brackets, or use IN (…)")
 
 
 def _position(text: str, failure: SqlglotError) -> str:
@@ -107,6 +138,7 @@ class _FilterReader:
         self._text = text
         self._schema = schema
         self._by_fold = {f.name.lower(): f for f in schema.fields}
+        self._widths = schema.padded_columns
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate of a boolean node."""
@@ -130,11 +162,11 @@ class _FilterReader:
         if operator in ("in", "not in"):
             if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
                 raise InvalidRequest(f"{given!r}: '{operator}' takes a list of values")
-            found: Predicate = In(column.name, tuple(_value_of(column, one) for one in value))
+            found: Predicate = self._in(column, [_value_of(column, one) for one in value])
             return found if operator == "in" else found.negated()
         if value is None and operator in ("=", "!="):
             return IsNull(column.name, expected=operator == "=")
-        return Compare(column.name, operator, _value_of(column, value))
+        return self._comparison(column, operator, _value_of(column, value))
 
     def _read_comparison(self, node: exp.Expr) -> Predicate:
         found = self._read_positive(node)
@@ -146,10 +178,10 @@ class _FilterReader:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             column = self._column(node.this)
             low, high = (literal_value(column, node.args[end]) for end in ("low", "high"))
-            return And(Compare(column.name, ">=", low), Compare(column.name, "<=", high))
+            return And(self._comparison(column, ">=", low), self._comparison(column, "<=", high))
         if isinstance(node, exp.In) and node.expressions:
             column = self._column(node.this)
-            return In(column.name, tuple(literal_value(column, value) for value in node.expressions))
+            return self._in(column, [literal_value(column, value) for value in node.expressions])
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             return IsNull(self._column(node.this).name)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
@@ -172,7 +204,15 @@ class _FilterReader:
         column = self._column(left)
         if isinstance(right, exp.Null):
             raise InvalidRequest(f"'{column.name} {operator} null' is never true: write {column.name} IS [NOT] NULL")
-        return Compare(column.name, operator, literal_value(column, right))
+        return self._comparison(column, operator, literal_value(column, right))
+
+    def _comparison(self, column: DataField, operator: str, value: Any) -> Compare:
+        width = self._widths.get(column.name)
+        return Compare(column.name, operator, _filled(value, width), width)
+
+    def _in(self, column: DataField, values: Sequence[Any]) -> In:
+        width = self._widths.get(column.name)
+        return In(column.name, tuple(_filled(value, width) for value in values), width)
 
     def _like(self, node: exp.Like) -> Predicate:
         column = self._column(node.this)
@@ -182,7 +222,9 @@ class _FilterReader:
         prefix = pattern.this[:-1] if pattern.this.endswith("%") else pattern.this
         if any(sign in prefix for sign in "%_\\"):
             raise self._unsupported(node)
-        return StartsWith(column.name, prefix) if prefix != pattern.this else Compare(column.name, "=", prefix)
+        width = self._widths.get(column.name)  # LIKE sees the blanks, and fills up no pattern
+        is_prefix = prefix != pattern.this
+        return StartsWith(column.name, prefix, width) if is_prefix else Compare(column.name, "=", prefix, width)
 
     def _column(self, node: exp.Expr) -> DataField:
         if isinstance(node, exp.Paren):
@@ -203,6 +245,11 @@ class _FilterReader:
         return UnsupportedStatement(f"'{node.sql(dialect='spark')}' in filter \"{self._text}\": {_WHAT_WORKS}")
 
 
+def _filled(value: Any, width: int | None) -> Any:
+    """A text as Spark compares it with a CHAR column: blanks fill it up to the column's length, and are no more."""
+    return value if width is None or not isinstance(value, str) else value.rstrip(" ").ljust(width)
+
+
 def _value_of(column: DataField, value: Any) -> Any:
     """A Python value in the column's type, as a literal of SQL is. Raises InvalidRequest."""
     value = value.item() if hasattr(value, "item") else value  # of numpy
@@ -214,7 +261,7 @@ def _value_of(column: DataField, value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         value = Decimal(repr(value))
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return literal_value(column, exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value))
+        return literal_value(column, exp.Literal.number(_digits(value) if isinstance(value, Decimal) else value))
     if isinstance(value, str):
         return literal_value(column, exp.Literal.string(value))
     if isinstance(value, datetime) and (root == "TIMESTAMP_LTZ" or (root == "TIMESTAMP" and value.tzinfo is None)):
@@ -222,6 +269,11 @@ def _value_of(column: DataField, value: Any) -> Any:
     if type(value) is _PYTHON_TYPES.get(root):
         return value
     raise InvalidRequest(f"{value!r} is not a value for column '{column.name}' of type {type_text(column.type)}")
+
+
+def _digits(value: Decimal) -> str:
+    """A number as SQL has it; one with a large exponent as it is, because its zeros would fill the memory."""
+    return format(value, "f") if value.is_finite() and abs(value.adjusted()) < _MOST_ZEROS else str(value)
 
 
 def _is_text(column: DataField) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import tzinfo
 from typing import Protocol
 
 from lakelog.catalog.base import Identifier
@@ -67,6 +68,10 @@ class Engine(Protocol):
         With ``allow_null``, columns and parts of columns that are always NULL count as STRING. Raises
         UnsupportedFeature for types that a table does not have.
         """
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of texts of times in this session; None for that of this machine."""
 
     def millis_of(self, expression: str) -> int:
         """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.token_stream import TokenStream, read_hint
+from lakelog.table.model.partition_selection import partition_text
 
 LOCATION_RULE = "a lakelog table is in the directory of its database in the warehouse"
 SORT_RULE = (
     "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
 )
 """The message for unsupported clauses of other systems in several statements."""
+
+_TYPES_OF_LITERALS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+_NUMBER_SUFFIX = re.compile(r"(?<=\d)(?:bd|[lsydf])$")
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,11 @@ class PartitionClause:
     values: tuple[tuple[str, str | None], ...]
     open: tuple[str, ...] = ()
 
-    def own_values(self, schema: TableSchema, table: object) -> dict[str, str | None]:
-        """The values by the table's spelling of the columns. Raises InvalidSchema for other than partition columns."""
+    def own_values(self, schema: TableSchema, table: object, zone: tzinfo | None) -> dict[str, str | None]:
+        """The values by the table's spelling of the columns; times without a zone are those of ``zone``.
+
+        Raises InvalidSchema for other than partition columns.
+        """
         by_fold = {name.lower(): name for name in schema.partition_keys}
         for name in (*(n for n, _ in self.values), *self.open):
             if name.lower() not in by_fold:
@@ -34,7 +43,8 @@ class PartitionClause:
                 raise InvalidSchema(
                     f"'{name}' is not a partition column of table '{table}'{near or '.'} Its partition columns: {keys}"
                 )
-        return {by_fold[name.lower()]: value for name, value in self.values}
+        own = ((by_fold[name.lower()], value) for name, value in self.values)
+        return {name: partition_text(schema, name, value, zone) for name, value in own}
 
 
 def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClause | None:
@@ -62,14 +72,14 @@ def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClau
 def _value(cursor: TokenStream) -> str | None:
     if cursor.accept_words("NULL"):
         return None
-    if not cursor.at_text() and (cursor.at_words("DATE") or cursor.at_words("TIMESTAMP")):
+    if not cursor.at_text() and any(cursor.at_words(word) for word in _TYPES_OF_LITERALS):
         cursor.take()
         return cursor.text_literal("a value in quotes")
     sign = "-" if cursor.accept_symbol("-") else ""
     token = cursor.peek()
     if token is not None and (token.kind is Kind.NUMBER or (not sign and token.is_word("TRUE", "FALSE"))):
         cursor.take()
-        return sign + token.text.lower()
+        return sign + _NUMBER_SUFFIX.sub("", token.text.lower())
     return cursor.text_literal("a value")
 
 

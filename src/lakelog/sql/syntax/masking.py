@@ -13,7 +13,7 @@ from typing import Final
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX
 from lakelog.options.log import shown_value
-from lakelog.options.secrets import HIDDEN, USER_IN_URL, looks_secret
+from lakelog.options.secrets import HIDDEN, looks_secret, masked_urls
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS
 
 _DECLARED: Final = {
@@ -25,14 +25,21 @@ _DECLARED: Final = {
 _STEM: Final = re.compile(
     "|".join(
         [rf"\b{re.escape(prefix)}" for prefix in (PROPERTIES_PREFIX, HADOOP_PREFIX, *KEY_PREFIXES)]
-        + ["secret", "passw", "token", "credential", "key", "auth", "jaas"]
+        + ["secret", "pass", "pwd", "token", "credential", "key", "auth", "jaas", "bearer", "cookie", "sig", "sas"]
+        + ["connection"]
         + sorted(re.escape(name) for name in _DECLARED if not looks_secret(name))
     )
 )
 """What every key of a secret has in it, in small letters."""
 _WORD: Final = re.compile(r"[\w.\-\\]*+")
 _BEFORE_QUOTE: Final = re.compile(r"(?<![\w.\-\\])[\w.\-\\]{4,}+(?=['\"`])")
-_FOLLOWS: Final = frozenset("='\"`-/rR")
+_FOLLOWS: Final = frozenset("='\"`-/rR:,(|+$")
+_GAP, _GAP_IN_MAP, _JOIN = "=>:(", "=>:(,", "|+"
+"""Signs between a key and its value, however it was meant, also in ``map('k', 'v')``, and between parts of a value."""
+_MAP: Final = re.compile(r"(?:map|struct)\s*+\(", re.IGNORECASE)
+_LITERAL: Final = re.compile(r"(?:[rRnNbBxXeE]|[uU]&)?(?=['\"])|(?=\$\w{0,60}+\$)")
+"""The prefix of a literal; ``$$…$$`` is one, too."""
+_TAG: Final = re.compile(r"\$\w{0,60}+\$")
 _ASCII_LOWER: Final = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _SPACE: Final = re.compile(r"[\s\ufeff]++")
 _BRACKETS: Final = re.compile(r"/\*|\*/")
@@ -44,19 +51,33 @@ _SET: Final = re.compile(r"(\bset\s++`?([\w.\-]{1,200}+)`?\s*+=\s*+)([^\s'\"`;][
 
 def without_secrets(text: str) -> str:
     """The text with asterisks in place of values of options that may be secrets, and of passwords in URLs."""
-    parts, end = [], 0
-    gaps = _Gaps(text)
+    parts, end = list[str](), 0
+    gaps, gaps_in_map, joins = (_Gaps(text, signs) for signs in (_GAP, _GAP_IN_MAP, _JOIN))
+    first_map = _MAP.search(text)
     for begins, ends in _secret_keys(text):
-        start = gaps.value_after(ends, text[begins - 1 : begins])
+        is_in_map = first_map is not None and first_map.end() <= begins
+        start = (gaps_in_map if is_in_map else gaps).value_after(ends, text[begins - 1 : begins])
         # what is masked has nothing left to mask
-        if start is not None and start >= end:
-            value = _VALUES[text[start - 1]].match(text, start)
-            stop = len(text) if value is None else value.end()
+        while start is not None and start >= end:
+            stop, behind = _literal_end(text, start)
             parts += [text[end:start], "*" * (stop - start)]
             end = stop
+            start = joins.literal_at(behind)
     out = "".join([*parts, text[end:]]) if parts else text
     out = _SET.sub(lambda found: found[1] + "*" * len(found[3]) if _is_secret(found[2].lower()) else found[0], out)
-    return USER_IN_URL.sub(lambda user: "*" * len(user[0]), out) if "://" in out and "@" in out else out
+    return masked_urls(out)
+
+
+def _literal_end(text: str, start: int) -> tuple[int, int]:
+    """The end of what a literal holds, and the position after the literal."""
+    quote = text[start - 1]
+    if quote == "$":
+        tag = text[text.rindex("$", 0, start - 1) : start]
+        stop = text.find(tag, start)
+        return (len(text), len(text)) if stop < 0 else (stop, stop + len(tag))
+    value = _VALUES[quote].match(text, start)
+    stop = len(text) if value is None else value.end()
+    return stop, stop + 1
 
 
 def _secret_keys(text: str) -> list[tuple[int, int]]:
@@ -88,10 +109,10 @@ def _is_secret(key: str) -> bool:
 
 
 class _Gaps:
-    """The characters between keys and values in one text: spaces, comments and ``=``."""
+    """The characters between keys and values, or parts of a value, in one text: spaces, comments and ``signs``."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, signs: str) -> None:
+        self._text, self._signs = text, signs
         self._ends: dict[int, int] = {}
         self._comments: dict[int, int] | None = None
 
@@ -104,14 +125,18 @@ class _Gaps:
         if text[at : at + 1] in _QUOTES and at < len(text):
             start = self._quoted(self._end(at + 1))
             return self._quoted(at) if start is None and text[at] != opened else start
-        return self._quoted(self._end(at))
+        return self.literal_at(at)
+
+    def literal_at(self, at: int) -> int | None:
+        """The start of what a literal holds that follows here; None if none does."""
+        return self._quoted(self._end(at)) if at < len(self._text) else None
 
     def _quoted(self, at: int) -> int | None:
-        char = self._text[at : at + 1]
-        if char in ("r", "R"):
-            at += 1
-            char = self._text[at : at + 1]
-        return at + 1 if char in _VALUES else None
+        found = _LITERAL.match(self._text, at)
+        if found is None:
+            return None
+        tag = _TAG.match(self._text, at)
+        return found.end() + 1 if tag is None else tag.end()
 
     def _end(self, at: int) -> int:
         """The end of the gap that begins here. Every place is visited once, from wherever it is reached."""
@@ -124,7 +149,7 @@ class _Gaps:
             space = _SPACE.match(text, at)
             if space is not None:
                 at = space.end()
-            elif text.startswith("=", at):
+            elif text[at : at + 1] in self._signs and at < len(text):
                 at += 1
             elif text.startswith("--", at):
                 newline = text.find("\n", at)

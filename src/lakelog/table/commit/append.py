@@ -20,7 +20,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import state_at
+from lakelog.table.model.log_state import carried_state
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, IndexReplaced, forget_unassigned
 from lakelog.table.staging.watermark import watermark_of
 
@@ -69,7 +69,7 @@ def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         made.check_index(table, latest)
         # Written even if empty, so that the next commit need not search for it.
-        return state_at(table.store, latest).without_old(table.registered).to_properties()
+        return carried_state(table.store, latest)
 
     request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)
     return table.store.commit(replace(request, watermark=watermark))

@@ -31,7 +31,7 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, WriterState, newest_state
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, sealed_before
 from lakelog.table.model.registrations import BATCH, STREAM
 from lakelog.table.model.single_writer import StreamingRun, check_alone
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
@@ -148,7 +148,7 @@ class Committer:
             self.table.check_identity()
             record, is_made = self.table.decided.decide(wanted, self.tip)
             self.tip = max(self.tip, record.number)
-            sealed = self._sealed()
+            sealed = self._sealed(record)
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
                 if not is_ended and record.digest == sealed.digest_of(epoch):
@@ -286,9 +286,11 @@ class Committer:
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
 
-    def _sealed(self) -> WriterState | None:
-        self.state = newest_state(self.table.store)[1]
-        return self.state.writers.get(self.writer)
+    def _sealed(self, record: EpochRecord | None = None) -> WriterState | None:
+        """The writer's sealed state, or for a record of a forgotten writer that of the snapshot that has its epoch."""
+        snapshot, self.state = newest_state(self.table.store)
+        known = self.state.writers.get(self.writer)
+        return known if known or record is None else sealed_before(self.table.store, snapshot, record)
 
     def _position(self, epoch: int) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
@@ -356,7 +358,8 @@ class Committer:
                     continue
             healed[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()), judged)
         before = -1 if known is None else known.decided
-        self._known = HealedPosition.after(record.epoch, healed, decided=max(before, *accepted))
+        corrected = judged.corrected or (self._known is not None and self._known.corrected)
+        self._known = HealedPosition.after(record.epoch, healed, max(before, *accepted), corrected)
 
     def _starts(self, record: EpochRecord, known: HealedPosition | None) -> dict[int, int]:
         """The start of healing per bucket, the highest known offset below which all earlier epochs are verified.

@@ -38,7 +38,7 @@ class HealedPosition:
 
     ``decided`` is the newest epoch decided at that time. It is later than ``epoch`` if the query has restarted before
     its last epoch; then rows of it may also be stored below ``verified``. ``counted`` are the ends of the judged
-    regions that are higher than ``verified``.
+    regions that are higher than ``verified``. ``corrected``: the log has corrections of the writer's records.
     """
 
     epoch: int
@@ -46,24 +46,26 @@ class HealedPosition:
     extra: dict[int, int] = field(default_factory=dict)
     decided: int = -1
     counted: Mapping[int, int] = field(default_factory=dict)
+    corrected: bool = False
 
     @staticmethod
-    def after(epoch: int, healed: Mapping[int, Healed], decided: int) -> HealedPosition:
-        """The position after a healing of the whole log."""
+    def after(epoch: int, healed: Mapping[int, Healed], decided: int, corrected: bool = False) -> HealedPosition:
+        """The position after a healing of the whole log; ``corrected`` is that of the position before."""
         counted = {b: found.counted for b, found in healed.items() if found.counted > found.verified}
         verified = {b: found.verified for b, found in healed.items()}
-        return HealedPosition(epoch, verified, decided=decided, counted=counted)
+        corrected |= any(found.corrected for found in healed.values())
+        return HealedPosition(epoch, verified, decided=decided, counted=counted, corrected=corrected)
 
     @staticmethod
     def of_seal(state: WriterState | None) -> HealedPosition:
         """The position in a snapshot's state of the writer, None if it has none."""
         if state is None:
             return HealedPosition(-1, {})
-        return HealedPosition(state.epoch, dict(state.verified), counted=state.counted)
+        return HealedPosition(state.epoch, dict(state.verified), counted=state.counted, corrected=state.corrected)
 
     def to_state(self, epoch: int) -> WriterState:
         """The state of the writer for a seal of its epochs up to ``epoch``."""
-        return WriterState(epoch, dict(self.verified), now_ms(), counted=self.counted)
+        return WriterState(epoch, dict(self.verified), now_ms(), counted=self.counted, corrected=self.corrected)
 
     def counted_from(self, bucket: int, start: int) -> Counted:
         """The corrections at or after ``start`` that are judged already: none unless it is the verified offset."""

@@ -35,7 +35,8 @@ def settle(table: DynamicTable, writer: str, verified: Mapping[int, int] | None 
         check(state)
         # The offsets of the table stay: the writer may have been registered here by a process of an earlier table of
         # this name, with the offsets of the log of that one.
-        return replace(state, writers={**state.writers, writer: ended}).to_properties()
+        number = 1 if latest is None else latest.id + 1
+        return replace(state, writers={**state.writers, writer: replace(ended, number=number)}).to_properties()
 
     try:
         check(newest_state(table.store)[1])

@@ -43,17 +43,20 @@ FilesAt = Callable[[Snapshot | None], Sequence[Split]]
 _Files = Mapping[tuple[object, ...], Split]
 
 
-def commit_replacement(table: DynamicTable, request: CommitRequest, replaced: FilesAt) -> Snapshot:
+def commit_replacement(
+    table: DynamicTable, request: CommitRequest, replaced: FilesAt, added: Sequence[Split] | None = None
+) -> Snapshot:
     """Commits a request that replaces files; a log of input rows without a key gets the changed rows.
 
-    ``request.user`` is a name that is used once. ``replaced`` is called again if another commit comes first. Raises
+    ``request.user`` is a name that is used once. ``replaced`` is called again if another commit comes first. ``added``
+    are files with the new rows (None: all rows of the new files). Raises
     CommitConflict (nothing has changed: try again), CommitUnknown (``find_replacement`` finds the outcome later),
     Fenced, Unavailable, and the errors of ``request.prepare``.
     """
     if request.kind == COMPACT or not _logs_rows(table) or is_backfilling(table):
         return table.store.commit(request)
     with _replacement(table, request.user) as made:
-        return made.commit(request, replaced)
+        return made.commit(request, replaced, added)
 
 
 def find_replacement(table: DynamicTable, user: str) -> bool:
@@ -65,7 +68,7 @@ def find_replacement(table: DynamicTable, user: str) -> bool:
         return False  # the commit itself looks for the snapshot of its user
     prefix = f"{REPLACEMENT}{user}-"
     if any(snapshot.commit_user.startswith(prefix) for snapshot in table.store.snapshots.backwards()):
-        return True  # the state forgets a batch writer after ten minutes
+        return True  # the state keeps the newest replacements only
     writers = {*newest_state(table.store)[1].writers, *table.registered.writers()}
     return any(settle(table, writer) for writer in sorted(writers) if writer.startswith(prefix))
 
@@ -99,14 +102,15 @@ class _Replacement:
         self._results: list[AttemptResult] = []
         self._is_registered = self._may_be_committed = False
 
-    def commit(self, request: CommitRequest, replaced: FilesAt) -> Snapshot:
+    def commit(self, request: CommitRequest, replaced: FilesAt, added: Sequence[Split] | None = None) -> Snapshot:
         """Steps 1 to 4."""
         store = self._table.store
-        made = [
+        new = [
             Split(b.partition, b.bucket, b.total_buckets, (f,), needs_merge=False)
             for b in request.files
             for f in b.new_files
         ]
+        made = new if added is None else added
         seen: _Files | None = None
         for _ in range(_ROUNDS):
             # 1
@@ -217,7 +221,8 @@ class _Replacement:
             number = 1 if latest is None else latest.id + 1
             sealed = sealed_state(verified, [record], (), None, number)
             self._may_be_committed = True
-            return state.with_writer(self._writer, sealed, {}, markers).without_old(table.registered).to_properties()
+            at_work = [self._writer, *table.registered.writers()]
+            return state.with_writer(self._writer, sealed, {}, markers).without_finished(at_work).to_properties()
 
         # 3
         own = replace(request, user=self._writer, identifier=0, prepare=properties, first_try=True)

@@ -31,7 +31,16 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, newest_state, state_at
+from lakelog.table.model.log_state import (
+    COPY_AGAIN,
+    KEPT_EPOCHS,
+    LogState,
+    MarkerCounts,
+    WriterState,
+    newest_state,
+    sealed_before,
+    state_at,
+)
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
@@ -41,6 +50,7 @@ from lakelog.table.runs.dynamic_buckets import (
     forget_unassigned,
 )
 from lakelog.table.runs.level0_files import write_level0_files
+from lakelog.table.runs.lone_retractions import place_retractions
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
 from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
@@ -226,10 +236,13 @@ class _SealedElsewhere(Exception):
     """Another process sealed some of these epochs first."""
 
 
-def _check_waiting(state: LogState, records: Sequence[EpochRecord]) -> None:
-    """Raises _SealedElsewhere if the newest snapshot has one of the epochs, which would then be in two."""
-    if any(state.holds(record) for record in records):
-        raise _SealedElsewhere
+def _check_waiting(
+    table: DynamicTable, latest: Snapshot | None, state: LogState, records: Sequence[EpochRecord]
+) -> None:
+    """Raises _SealedElsewhere if a snapshot has one of the epochs, which would then be in two."""
+    for record in records:
+        if state.holds(record) or sealed_before(table.store, latest, record) is not None:
+            raise _SealedElsewhere
 
 
 class _FoundAnother(Exception):
@@ -258,7 +271,7 @@ def _commit(
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
-        _check_waiting(state, records)
+        _check_waiting(table, latest, state, records)
         made.check_index(table, latest)
         number = 1 if latest is None else latest.id + 1
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
@@ -269,7 +282,8 @@ def _commit(
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         state = rejected.following(state, records)
-        built[number] = state.without_old(table.registered).to_properties()
+        at_work = {*table.registered.writers(), *(r.writer for r in (*records, *found.sealed))}
+        built[number] = state.without_finished(at_work).to_properties()
         return built[number]
 
     last = records[-1]
@@ -314,6 +328,9 @@ def sealed_state(
         digest=last.digest,
         rows=() if verified.once or last.once else _rows(known, records),
         position=last.position or ("" if known is None else known.position),
+        undone=known is not None and known.undone and all(r.position != COPY_AGAIN for r in records),
+        corrected=verified.corrected or (known is not None and known.corrected),
+        number=number,
     )
 
 
@@ -350,7 +367,7 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
     """
     table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
-    fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
+    fitting = place_retractions(adapt_to_schema(in_buckets(records, table, totals), table.store), table)
     runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
     return ReadyFiles(table, runs, level0_files(table, runs, latest, totals), totals)
 

@@ -137,18 +137,23 @@ def _full_compaction(stats: TableStats, options: Options, now_ms: int) -> Action
 
 def _expiry(stats: TableStats, options: Options, now_ms: int) -> Action | None:
     history = stats.snapshots
+    of_log = stats.log is not None and stats.log.expirable
+    old = "the log has records older than its retention"
     if not history.expirable and not history.unfinished_removals:
-        return None
+        return _need(EXPIRY, old, _by_optimizer(stats.name, EXPIRY)) if of_log else None
     limit = options.need(SNAPSHOT_EXPIRE_LIMIT)
     is_idle = now_ms - (history.newest_ms or 0) > _IDLE_MS
-    if history.expirable < min(_FEW, limit) and not is_idle and not history.unfinished_removals:
+    if history.expirable < min(_FEW, limit) and not is_idle and not history.unfinished_removals and not of_log:
         return None
     more = "at least " if history.expirable >= limit else ""
     reason = f"{more}{history.expirable} of {counted(history.kept, 'snapshot')} exceed the table's retention"
     if not history.expirable:
         reason = f"{counted(history.unfinished_removals, 'unfinished file removal')}"
+    to_do = shell_command("expire", stats.name)
+    if of_log:
+        reason, to_do = f"{reason}; {old}", _by_optimizer(stats.name, EXPIRY)
     urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
-    return _need(EXPIRY, reason, shell_command("expire", stats.name), urgency)
+    return _need(EXPIRY, reason, to_do, urgency)
 
 
 def _partitions(stats: TableStats, options: Options, now_ms: int) -> Action | None:

@@ -48,6 +48,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
         RejectedEntries(table).visible().rows,
+        table.io.space(table.path),
         IngestReport(table.io, table.path).read(),
     )
 

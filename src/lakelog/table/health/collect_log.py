@@ -13,6 +13,7 @@ from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketStats, Lo
 from lakelog.table.log.bad_records import noted_bad_records
 from lakelog.table.log.register import NamedReader, NamedReaders
 from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance.retention import log_expiry_interval_s, log_floors
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER
@@ -36,8 +37,14 @@ def collect_log_stats(table: DynamicTable) -> LogStats:
         tuple(_reader(reader, log_view, found) for found in readers),
         any(offset < log_view.ends.get(bucket, 0) for bucket, offset in log_view.unowned.items()),
         bad_records=_still_stored(noted_bad_records(table), log_view),
+        expirable=_is_expirable(table, reader, log_view),
         unpublished_ms=_unpublished_ms(table, log_view) if table.publishes else None,
     )
+
+
+def _is_expirable(table: DynamicTable, reader: LogReader, log_view: LogView) -> bool:
+    late_ms = int(1000 * log_expiry_interval_s(table))
+    return reader.is_expirable(log_floors(log_view, table), late_ms)
 
 
 def _unpublished_ms(table: DynamicTable, log_view: LogView) -> int | None:

@@ -23,7 +23,7 @@ class TableHealth(NotebookView):
     """Metrics and the conclusions from them. ``score``: 0 to 100, the sum of ``parts``
     (``lakelog.table.health.score``).
 
-    ``findings`` are current problems, the worst first; ``score`` is at most 20 with one that ``caps_score``.
+    ``findings`` are current problems, the worst first; ``score`` is at most 20 with one that is no warning.
     ``figures`` is None, and the score 0, for an unreadable table.
     """
 
@@ -34,6 +34,11 @@ class TableHealth(NotebookView):
     waits: tuple[Blocker, ...]
     figures: TableStats | None
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_healthy(self) -> bool:
+        """False if a finding breaks the guarantee of the table, or hides whether it holds."""
+        return all(one.is_warning for one in self.findings)
 
     def __repr__(self) -> str:
         said = [
@@ -90,7 +95,7 @@ def health_of(stats: TableStats, table: DynamicTable) -> TableHealth:
     needs, waits = plan_actions(stats, options, now), find_blockers(stats, options, now)
     findings = pick_findings(stats, needs)
     return TableHealth(
-        table.name, total(parts, any(one.caps_score for one in findings)), parts, needs, waits, stats, findings
+        table.name, total(parts, any(not one.is_warning for one in findings)), parts, needs, waits, stats, findings
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.io.quantities import counted, format_duration
+from lakelog.io.quantities import counted, format_bytes, format_duration
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
@@ -21,6 +21,7 @@ _LEAST_LATE_MS = 10_000
 _WITH_FINDINGS = 20
 _ENDED_MS = 2 * 24 * 3_600_000
 """Age of the end of an ingest from which on its slot is taken for forgotten."""
+_FREE_SPACE = "free space on the disk: expire snapshots, shorten 'log-store.retention', or move other files away"
 _AT_RISK = ("unreserved", "lost")
 """States of a slot whose WAL the server may remove, or has removed."""
 DEAD_WRITER: Final = "dead-writer"
@@ -31,9 +32,11 @@ DEAD_RUN: Final = "dead-run"
 REJECTED_ROWS: Final = "rejected-rows"
 INGEST_STOPPED: Final = "ingest-stopped"
 SLOT_AT_RISK: Final = "slot-at-risk"
+LOW_SPACE: Final = "low-space"
 FINDINGS: Final = (
     UNREADABLE,
     STORES_DIFFER,
+    LOW_SPACE,
     DEAD_WRITER,
     LOG_UNREACHABLE,
     SLOT_AT_RISK,
@@ -136,18 +139,15 @@ def _part(name: str, share: float, of: int, why: str) -> ScorePart:
 class Finding:
     """One sentence, and the command that inspects or fixes it. ``kind`` is one of ``FINDINGS``.
 
-    ``action`` is the kind of maintenance that fixes it, empty if none does.
+    ``action`` is the kind of maintenance that fixes it, empty if none does. ``is_warning`` marks what does not limit
+    the score, because the table still does what its options say: rejected rows, a disk that is not full yet.
     """
 
     kind: str
     reason: str
     what_to_do: str
     action: str = ""
-
-    @property
-    def caps_score(self) -> bool:
-        """True if it limits the score. Rejected rows do not: the table does what its options say."""
-        return self.kind != REJECTED_ROWS
+    is_warning: bool = False
 
 
 def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
@@ -161,7 +161,12 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
-        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name)))
+        found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
+    space = stats.space
+    if space is not None and space.is_low:
+        what = "writes fail" if space.is_full else "compactions write new files before they delete old ones"
+        reason = f"the disk of the table has {format_bytes(space.free)} of free space: {what}"
+        found.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 
@@ -197,7 +202,7 @@ def unreadable(name: str, why: str) -> Finding:
 
 def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
     if log.trouble:
-        yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", "lakelog doctor --only tables")
+        yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", shell_command("log", name))
     dead = sum(writer.is_gone for writer in log.writers)
     if dead:
         reason = f"{counted(dead, 'dead writer')} left an unfinished write in the log"

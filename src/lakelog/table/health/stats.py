@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lakelog.io.storage.file_io import DiskSpace
+
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
 DROPPED = "dropped"
@@ -134,6 +136,8 @@ class LogStats:
     trouble: str = ""
     bad_records: tuple[str, ...] = ()
     """Unreadable records that readers have found, as bucket-offset."""
+    expirable: bool = False
+    """True if an expiry would remove records of the log, which are older than its retention."""
     unpublished_ms: int | None = None
     """The time of the oldest snapshot that a log of changes has not got yet; None if it has all."""
 
@@ -214,6 +218,8 @@ class TableStats:
     log: LogStats | None = None
     rejected: int = 0
     """Rows in ``$rejected``."""
+    space: DiskSpace | None = None
+    """The space of the disk of the table; None if its storage reports no limit."""
     ingest: IngestStats | None = None
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
 

@@ -131,7 +131,9 @@ class CommittedReader:
         if first >= here:
             return lambda: iter([tail])
         head, first = self._read_from(bucket, first, here)
-        if head.num_rows < self.most:  # complete; offsets do not give the number of records
+        behind = head.column("offset")[-1].as_py() + 1 if head.num_rows else here
+        # offsets do not give the number of records, and large ones end a read sooner
+        if head.num_rows < self.most and (behind >= here or not self.reader.read(bucket, behind, here, 1).num_rows):
             return lambda: iter([head, tail])
 
         def long() -> Iterator[pa.Table]:

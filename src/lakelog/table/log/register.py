@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import Fenced, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.clients import reader_for
@@ -18,22 +19,34 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.model.registrations import STREAM, Lease
 
+_TRIES: Final = 3
+"""Number of times that a writer registers: another process may remove it meanwhile."""
+
 
 def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dict[int, int]:
     """Stores, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
     Called before the first append of a writer, by a task or by the driver; healing never reads before this point. From
-    then on this process renews the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced.
+    then on this process renews the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced;
+    Fenced if other processes take the writer over each time.
     """
     if table.log is None:
         return {}
-    table.check_identity()
-    ends = reader_for(table.log).end_offsets()
-    lease = Lease(kind, now_ms() + table.lease_ms)
-    if not table.registered.register(writer, ends, lease):
-        ends = table.registered.origin(writer)
-    keep_lease(table, writer, kind)
-    return ends
+    for _ in range(_TRIES):
+        table.check_identity()
+        ends = reader_for(table.log).end_offsets()
+        lease = Lease(kind, now_ms() + table.lease_ms)
+        try:
+            if not table.registered.register(writer, ends, lease):
+                ends = table.registered.origin(writer)
+            keep_lease(table, writer, kind)
+        except NotFound:  # this process was suspended, and another one has removed what there was
+            continue
+        return ends
+    raise Fenced(
+        f"writer {writer} of table {table.name} cannot register: other processes take it for dead each time, and none "
+        "of these rows are in the table. Check the clock of this machine, then write the rows again"
+    )
 
 
 def register_follower(table: DynamicTable) -> None:

@@ -113,7 +113,13 @@ class LogScan:
         """The start of a new reader: ``latest``, ``earliest``, a map bucket → offset, or from the options (None)."""
         reader, options = self.reader, self.table.options
         if isinstance(start, Mapping):
-            return {**reader.end_offsets(), **start}
+            ends = reader.end_offsets()
+            if odd := [bucket for bucket in start if bucket not in ends or type(start[bucket]) is not int]:
+                raise InvalidRequest(
+                    f"start {dict(start)!r} has no offset of a bucket of table {self.table.name} at {odd[0]!r}: its "
+                    f"buckets are {', '.join(map(str, ends))}"
+                )
+            return {**ends, **start}
         mode = self.start_mode(start)
         if mode == "latest":
             return reader.end_offsets()

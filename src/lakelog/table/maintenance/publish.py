@@ -93,8 +93,8 @@ class Publication:
         self._log: LogLocation = log
         self._format = log_format(table.options.need(DATA_FORMAT))
 
-    def run(self, target: Snapshot | None = None) -> bool:
-        """Brings the log to ``target``, or to the newest snapshot; returns whether it had to append rows.
+    def run(self) -> bool:
+        """Brings the log to the newest snapshot; returns whether it had to append rows.
 
         Raises Unavailable, and Corrupt if the snapshot that the log adds up to no longer exists.
         """
@@ -106,7 +106,7 @@ class Publication:
             verified = self._finish(link, base)
             if self._links.last().number != link.number:
                 continue
-            wanted = target or self._table.store.latest_snapshot()
+            wanted = self._table.store.latest_snapshot()
             is_done = link.is_at(wanted)
             if is_done and not link.attempt:
                 self._links.forget_before(link)
@@ -131,16 +131,13 @@ class Publication:
         raise Unavailable(f"the log of table {self._table.name} does not come to rest: stop other processes that write")
 
     def _snapshot_of(self, link: PublishedLink) -> Snapshot | None:
-        """The snapshot that a link leads to. Raises Corrupt if it no longer exists, and no tag has it."""
+        """The snapshot that a link leads to. Raises Corrupt if it no longer exists."""
         if not link.snapshot:
             return None
         with contextlib.suppress(NotFound):
             found = self._table.store.snapshot(link.snapshot)
             if link.is_at(found):
                 return found
-        for tag in self._table.store.tags.list():  # a rollback to a tag creates its snapshot again, after the link
-            if link.is_at(tag.snapshot):
-                return tag.snapshot
         raise Corrupt(
             f"the log of table {self._table.name} adds up to snapshot {link.snapshot}, which no longer exists, so its "
             f"next changes are unknown: another engine has expired or rolled back the snapshot. The rows are in the "

@@ -1,4 +1,4 @@
-"""Retention of a table: expiry, rollback and cleaning that respect the log and rows waiting for a snapshot."""
+"""Retention of a table: expiry and cleaning that respect the log and rows waiting for a snapshot."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
+from lakelog.errors import LakelogError
 from lakelog.filestore.gc.expiry import Retention, snapshot_retention
 from lakelog.filestore.gc.orphans import DAY_MS, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionRule
-from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
@@ -22,22 +21,19 @@ from lakelog.options.retention import (
     PARTITION_EXPIRATION_INTERVAL,
 )
 from lakelog.options.table import WRITE_ONLY
-from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
-from lakelog.table.maintenance.publish import publish_best_effort, published_from, publishing
+from lakelog.table.maintenance.publish import publish_best_effort, published_from
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
-from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.read.log_view import capture
+from lakelog.table.read.log_view import LogView, capture
 from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
 _CHECKED: Final[dict[str, float]] = {}
-"""Directory of a table → time of this process's last check for old tags, consumers and partitions."""
+"""Directory of a table → time of this process's last check for old tags, consumers and partitions; and its log's."""
 
 
 def expire_snapshots(
@@ -144,130 +140,38 @@ def _staged_files(table: DynamicTable) -> Iterator[str]:
                         yield branch.store.paths.data_file(run.partition, run.bucket, file)
 
 
-def roll_back(
-    table: DynamicTable,
-    snapshot_id: int | None = None,
-    tag: str | None = None,
-    timestamp_ms: int | None = None,
-    files_only: bool = False,
-) -> Snapshot:
-    """Makes an older state the newest; exactly one of snapshot, tag and timestamp selects it.
-
-    A log of changes gets the changes back to that state first. The input rows of a log cannot be taken back: such a
-    table requires ``files_only``, which accepts that the log still has rows that the files no longer have. Raises
-    NotFound, InvalidRequest.
-    """
-    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
-        raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
-    if table.publishes:
-        return _roll_back_both(table, snapshot_id, tag, timestamp_ms)
-    _check_log(table, "rolled back", files_only)
-    _forget_sealed(table)
-    return _roll_back_files(table, snapshot_id, tag, timestamp_ms)
-
-
-def _roll_back_both(
-    table: DynamicTable, snapshot_id: int | None, tag: str | None, timestamp_ms: int | None
-) -> Snapshot:
-    """Publishes the changes to the older state, then rolls back the files.
-
-    The log never adds up to a snapshot that is about to be removed. If the process dies in between, the next
-    publication returns to the newest snapshot.
-    """
-    rollback = table.store.rollback
-    if tag is not None:
-        target = table.store.tags.get(tag).snapshot
-    else:
-        target = table.store.snapshot(rollback.id_at(timestamp_ms or 0) if snapshot_id is None else snapshot_id)
-    with publishing(table) as publication:
-        publication.run(target)
-        _forget_sealed(table)
-        return rollback.to_snapshot(target.id) if tag is None else rollback.to_tag(tag)
-
-
-def _roll_back_files(
-    table: DynamicTable, snapshot_id: int | None, tag: str | None, timestamp_ms: int | None
-) -> Snapshot:
-    if tag is not None:
-        return table.store.rollback.to_tag(tag)
-    if snapshot_id is not None:
-        return table.store.rollback.to_snapshot(snapshot_id)
-    return table.store.rollback.to_time(timestamp_ms or 0)
-
-
-def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
-    """Replaces main with a branch. A table with a log is refused unless ``files_only``. Raises NotFound.
-
-    Raises UnsupportedFeature for a log of changes, which cannot continue from removed snapshots.
-    """
-    if table.publishes:
-        raise UnsupportedFeature(
-            f"table {table.name} has a log of changes ('log.content' = 'changes'), which does not follow a branch: "
-            f"INSERT OVERWRITE the rows of the branch instead"
-        )
-    _check_log(table, "fast-forwarded", files_only)
-    _check_named_schemas(table, branch)
-    _forget_sealed(table)
-    table.store.branches.fast_forward(branch)
-
-
-def _check_named_schemas(table: DynamicTable, branch: str) -> None:
-    """Raises UnsupportedFeature if schemas of main that records of the log name would be deleted (RFC 17)."""
-    if table.log is None:
-        return
-    main = table.with_newest_schema()
-    of_branch = open_branch(main, branch).store.schemas
-    for schema in main.store.schemas.own(range(RecordSchemas(main).first.id + 1, main.schema.id + 1)):
-        if not any(kept.fields == schema.fields for kept in of_branch.own([schema.id])):
-            raise UnsupportedFeature(
-                f"table {table.name} cannot be fast-forwarded to branch '{branch}': its log has records with the "
-                f"columns of schema {schema.id}, which the branch does not have. Create the branch again, or INSERT "
-                "OVERWRITE the rows of the branch"
-            )
-
-
-def _forget_sealed(table: DynamicTable) -> None:
-    """Deletes the epoch records that a seal left if it died after its snapshot.
-
-    Without the snapshot, its epochs would be sealed again, with files that were deleted with it.
-    """
-    table.decided.forget(waiting_epochs(table).sealed)
-
-
 def expire_log(table: DynamicTable) -> None:
     """Deletes old records of the log that no reader or writer needs (``log_floors``).
 
-    Called at times after a write. Does nothing with ``log-store.retention``, which the log follows by itself, and for a
-    log on a server. Raises Unavailable, NotFound.
+    With ``log-store.retention``, their age alone counts. Called at times after a write and by ``lakelog optimize``.
+    Does nothing for a log on a server, which expires records itself. Raises Unavailable, NotFound.
     """
     log = table.log
-    if log is None or log.retention_ms is not None or not log_factory(log.system).is_local:
+    if log is None or not log_factory(log.system).is_local:
         return
-    floors = log_floors(table)
-    if floors:
+    floors = {} if log.retention_ms is not None else log_floors(capture(table), table)
+    if floors or log.retention_ms is not None:
         LOG_SYSTEMS.create(log.system).expire(log, floors)
 
 
-def log_floors(table: DynamicTable) -> Mapping[int, int]:
+def log_expiry_interval_s(table: DynamicTable) -> float:
+    """The seconds between two expiries of the log by a process; records may be late by as much."""
+    every = table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
+    retention_ms = None if table.log is None else table.log.retention_ms
+    return every if retention_ms is None else min(every, retention_ms / 4000)
+
+
+def log_floors(log_view: LogView, table: DynamicTable) -> Mapping[int, int]:
     """Bucket → offset below which no record is needed: all are in the newest snapshot, or taken back.
 
     Records stay that only the log has (``emit.mode`` = log), that an open writer may have to heal, or that a reader
     with a ``consumer-id`` has not read. A bucket without a row in a snapshot has no floor. Raises Unavailable,
     NotFound.
     """
-    log_view = capture(table)
     readers = NamedReaders(table.io, table.path).floors()
     sealed = [writer.sealed_up_to for writer in log_view.writers.values()]
     needed = log_view.starts([log_view.state.offsets, *sealed, *readers])
     return {bucket: offset for bucket, offset in needed.items() if bucket in log_view.state.offsets}
-
-
-def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
-    if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
-        raise InvalidRequest(
-            f"table {table.name} has a log, whose rows cannot be {what}: pass files_only to change only the "
-            f"files; the log then stays ahead of them. A log of changes ('log.content' = 'changes') follows a rollback"
-        )
 
 
 def expire_best_effort(table: DynamicTable) -> None:
@@ -285,13 +189,15 @@ def expire_by_options(table: DynamicTable) -> None:
     """Expires by the table's options after a write; a failure is only logged.
 
     Costs a few small reads if nothing is due. A process checks its log, tags, consumers and partitions once per
-    ``partition.expiration-check-interval``.
+    ``partition.expiration-check-interval``, and the log more often if its retention is short.
     """
     try:
         expire_snapshots(table)
-        if not _is_time_to_check(table):
+        if table.log is not None and _is_time_to_check(f"{table.path} log", log_expiry_interval_s(table)):
+            expire_log(table)
+        every_s = table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
+        if not _is_time_to_check(table.store.paths.branch_root, every_s):
             return
-        expire_log(table)
         table.store.tags.expire()
         expire_rejected(_all_branches(table))
         unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
@@ -304,12 +210,9 @@ def expire_by_options(table: DynamicTable) -> None:
         _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 
 
-def _is_time_to_check(table: DynamicTable) -> bool:
-    now, bucket_key = monotonic_s(), table.store.paths.branch_root
-    if (
-        now - _CHECKED.get(bucket_key, float("-inf"))
-        < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds()
-    ):
+def _is_time_to_check(what: str, every_s: float) -> bool:
+    now = monotonic_s()
+    if now - _CHECKED.get(what, float("-inf")) < every_s:
         return False
-    _CHECKED[bucket_key] = now
+    _CHECKED[what] = now
     return True

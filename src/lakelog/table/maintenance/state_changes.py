@@ -19,7 +19,7 @@ import pyarrow as pa
 from lakelog.errors import NotFound
 from lakelog.filestore.metadata.levels import has_deletes
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
-from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
+from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff, rescaled_partitions
 from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
 from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import needs_lookup
@@ -44,20 +44,26 @@ StateChanges = Iterator[tuple[int, pa.RecordBatch]]
 """(log partition, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
 
 
-def state_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+def state_changes(
+    table: DynamicTable, before: Snapshot | None, after: Snapshot | None, is_chain: bool = True
+) -> StateChanges:
     """The changes that turn the rows of one snapshot into those of another one, which may be older.
+
+    Without ``is_chain``, one of them may be a tag or of a branch, so the snapshots between them say nothing.
 
     Memory is bounded; tables without a key keep 16 bytes per row of rewritten files. Raises NotFound if expiry has
     removed one of the snapshots.
     """
     if table.schema.is_keyed:
-        return _keyed_changes(table, before, after)
+        return _keyed_changes(table, before, after, is_chain)
     return _multiset_changes(table, before, after)
 
 
-def _keyed_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
+def _keyed_changes(
+    table: DynamicTable, before: Snapshot | None, after: Snapshot | None, is_chain: bool
+) -> StateChanges:
     store, names = table.store, list(table.schema.field_names)
-    touched = _touched_files(table, before, after)
+    touched = _touched_files(table, before, after) if is_chain else None
     old, new = (store.plan(0 if snapshot is None else snapshot) for snapshot in (before, after))
     moved = _moved_partitions(table, old, new, before, after)
     for partition in sorted(moved):
@@ -79,8 +85,7 @@ def _moved_partitions(
     table: DynamicTable, old: Sequence[Split], new: Sequence[Split], before: Snapshot | None, after: Snapshot | None
 ) -> set[bytes]:
     """The partitions in which a key may have another bucket than before (RFC 18)."""
-    totals = {split.partition: split.total_buckets for split in old}
-    moved = {s.partition for s in new if totals.get(s.partition, s.total_buckets) != s.total_buckets}
+    moved = rescaled_partitions(old, new)
     if table.schema.num_buckets != DYNAMIC_BUCKET:
         return moved
     try:

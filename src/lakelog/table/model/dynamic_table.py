@@ -16,7 +16,7 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.filestore.store import FileStore
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
-from lakelog.merge.table_rules import log_content
+from lakelog.merge.table_rules import check_access, log_content
 from lakelog.options.log import (
     CHANGE_TRACKING,
     CHANGELOG_MODE,
@@ -27,6 +27,7 @@ from lakelog.options.log import (
     WRITER_TIMEOUT,
 )
 from lakelog.options.option import Options
+from lakelog.options.table import MERGE_ON_READ
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_options import check_log, log_location
@@ -41,13 +42,16 @@ class DynamicTable:
     """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
 
     ``branch`` is the branch in use, with its newest schema in ``location``; ``view`` the system table (``snapshots``,
-    ``audit_log``, …), None for the table itself.
+    ``audit_log``, …), None for the table itself. Raises UnsupportedFeature for a table with access rules.
     """
 
     location: TableLocation
     hints: Mapping[str, str] = field(default_factory=dict)
     branch: str = MAIN_BRANCH
     view: str | None = None
+
+    def __post_init__(self) -> None:
+        check_access(self.schema.options, self.name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -64,6 +68,15 @@ class DynamicTable:
     def with_schema(self, schema: TableSchema) -> DynamicTable:
         """The same table with another schema."""
         return replace(self, location=replace(self.location, schema=schema))
+
+    @cached_property
+    def all_rows(self) -> DynamicTable:
+        """The same table, whose batch reads return all rows of a snapshot.
+
+        Those of some tables skip rows that no compaction has merged yet. A statement that replaces files, or changes
+        all rows that meet a condition, reads the table in this way.
+        """
+        return self.with_schema(replace(self.schema, options={**self.schema.options, MERGE_ON_READ.key: "true"}))
 
     def with_newest_schema(self) -> DynamicTable:
         """The same table with the newest schema, which an ALTER TABLE may have created since it was opened."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -20,12 +20,14 @@ from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.registrations import Registrations
+from lakelog.table.model.registrations import REPLACEMENT
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
 
 _ATTEMPTS = 20
 FOLLOWER: Final = "follower"
 """The writer that makes files from rows without a writer; its verified offsets are its progress."""
+COPY_AGAIN: Final = "copy"
+"""The position of a source whose next copy replaces the rows of its table."""
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
@@ -33,10 +35,10 @@ _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
-KEEP_MS = 30 * 24 * 3_600_000
-"""Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
-_KEEP_ONCE_MS = 10 * 60_000
-"""The same for a closed batch writer, which never resumes."""
+KEPT_STREAMS: Final = 1_000
+"""Number of streaming writers in a state: those that have sealed last. An earlier one is forgotten."""
+KEPT_BATCHES: Final = 100
+"""The same for batch writers that have ended and that a suspended process may still ask for."""
 KEPT_EPOCHS: Final = 100
 """Number of sealed epochs of a streaming writer whose row counts a state keeps. Spark keeps as many in a checkpoint."""
 
@@ -53,7 +55,11 @@ class WriterState:
     ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote). ``counted`` is
     the end of the healed region per bucket where it is higher than ``verified``, because records of later epochs lie
     between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
-    after the last epoch, in the writer's own form; "" for a writer that has none.
+    after the last epoch, in the writer's own form; "" for a writer that has none. ``undone`` means that a rollback has
+    taken rows of that source out of the table since; it stays until the source is copied again (``COPY_AGAIN``).
+    after the last epoch, in the writer's own form; "" for a writer that has none. ``corrected`` means that the log has
+    corrections of its records: a suspended healer may append one of them again. ``number`` is the id of the snapshot
+    that sealed its last epoch, 0 if an earlier version wrote it.
     """
 
     epoch: int
@@ -68,6 +74,9 @@ class WriterState:
     rows: tuple[int, ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
     position: str = ""
+    undone: bool = False
+    corrected: bool = False
+    number: int = 0
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -130,19 +139,32 @@ class LogState:
         """True if the snapshot contains the record's epoch or a decision that replaces the record."""
         return record.epoch <= self.sealed_epoch(record.writer) or 0 < record.number <= self.chain
 
-    def without_old(self, registered: Registrations) -> LogState:
-        """The state without writers that will never resume; reads the storage for the few old batch writers."""
-        newest = max((s.time_ms for s in self.writers.values()), default=0)
+    def without_finished(self, at_work: Collection[str]) -> LogState:
+        """The state without batch writers that have closed, and without the oldest of those that stay for others.
 
-        def kept(writer: str, state: WriterState) -> bool:
+        ``at_work`` are the writers with a registration or records, listed after this state was read. No clock decides:
+        a closed writer has nothing to commit or to mark. Whoever still holds a record of it, because it was suspended,
+        finds it in an earlier snapshot (``sealed_before``). These stay, the ones that have sealed last: streaming
+        writers, which resume; batch writers that another process has ended, that have corrections in the log
+        (``late_rows``), or whose epochs have no offsets; replacements, whose outcome a client may ask for.
+        """
+        kept, streams, batches = set[str](), list[str](), list[str]()
+        for writer, state in self.writers.items():
             if writer == FOLLOWER or state.position:  # without its position it would write the same rows again
-                return True
-            age = newest - state.time_ms
-            if state.once and not state.ended and _KEEP_ONCE_MS < age < KEEP_MS:
-                return registered.is_registered(writer)
-            return age < KEEP_MS
+                kept.add(writer)
+            elif not state.once:
+                streams.append(writer)
+            elif writer in at_work:
+                kept.add(writer)
+            elif state.ended or state.corrected or not state.verified or writer.startswith(REPLACEMENT):
+                batches.append(writer)
 
-        return replace(self, writers={w: s for w, s in self.writers.items() if kept(w, s)})
+        def order(writer: str) -> tuple[int, int]:
+            return self.writers[writer].number, self.writers[writer].time_ms
+
+        for names, most in ((streams, KEPT_STREAMS), (batches, KEPT_BATCHES)):
+            kept.update(sorted(names, key=order)[-most:])
+        return replace(self, writers={w: s for w, s in self.writers.items() if w in kept})
 
     def sealed_epoch(self, writer: str) -> int:
         """The last epoch of the writer that is in a snapshot, -1 if there is none."""
@@ -169,6 +191,9 @@ class LogState:
             | ({"rows": s.rows} if s.rows else {})
             | ({"counted": _text_keys(s.counted)} if s.counted else {})
             | ({"position": s.position} if s.position else {})
+            | ({"undone": True} if s.undone else {})
+            | ({"corrected": True} if s.corrected else {})
+            | ({"number": s.number} if s.number else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -218,6 +243,9 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
         rows,
         counted,
         found.get("position", ""),
+        found.get("undone", False),
+        found.get("corrected", False),
+        found.get("number", 0),
     )
 
 
@@ -236,6 +264,43 @@ def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
     if snapshot is not None and oldest is not None and oldest.id > 1 and store.snapshots.latest_id() != snapshot.id:
         raise NotFound(f"the state of snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
     return LogState()
+
+
+def forgotten_since(store: FileStore, before: Snapshot | None, snapshot: Snapshot | None) -> dict[str, WriterState]:
+    """The writers in the states of all snapshots from one to another, each with its newest state.
+
+    A read that begins before ``before`` exists, and ends with ``snapshot``, knows by them the writers that have closed
+    meanwhile. Raises NotFound if one of the states has expired.
+    """
+    out: dict[str, WriterState] = {}
+    first = 0 if before is None else before.id
+    for older in () if snapshot is None or snapshot.id <= first else store.snapshots.backwards(snapshot):
+        state = state_of(older)
+        out = {**({} if state is None else state.writers), **out}
+        if state is not None and older.id <= first:
+            break
+    return out
+
+
+def sealed_before(store: FileStore, snapshot: Snapshot | None, record: EpochRecord) -> WriterState | None:
+    """The state of a batch writer in the snapshot that sealed an epoch, if the newest state has forgotten the writer.
+
+    A process may have read or decided the epoch before it was suspended. The snapshot that seals an epoch covers the
+    log beyond its rows, as do all later ones, so the search ends at the first one that does not. Usually that is the
+    newest one. None if no snapshot has the epoch, or if it has expired.
+    """
+    parts = [part for attempt in record.attempts for part in attempt.appends]
+    starts = {part.bucket: part.first_offset for part in parts} or record.since
+    for older in store.snapshots.backwards(snapshot) if snapshot is not None and record.once and starts else ():
+        state = state_of(older)
+        if state is None:
+            continue
+        covered = [state.offsets.get(bucket, 0) > offset for bucket, offset in starts.items()]
+        if not (all(covered) if parts else any(covered)):
+            return None
+        if (known := state.writers.get(record.writer)) is not None:
+            return known if known.epoch >= record.epoch else None
+    return None
 
 
 def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -13,10 +15,17 @@ from lakelog.filestore.commit.request import Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
+from lakelog.options.table import PARTITION_DEFAULT_NAME
+from lakelog.paimon.rows.binary_row import encode_row
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type
+from lakelog.paimon.types.casts_from_text import parser
+from lakelog.paimon.types.types import AtomicType, DataType
 from lakelog.table.model.dynamic_table import DynamicTable
+
+_WITHOUT_ZONE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(\.\d+)?)?)?")
+_ZONE: Final = "+00:00"
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,9 @@ class OverwriteTarget:
     def matches(self, partition: bytes, schema: TableSchema) -> bool:
         """True if a partition (serialised row) has the values."""
         found = dict(zip(schema.partition_keys, decode_partition(partition, schema), strict=True))
-        return all(found[name] == value for name, value in self.values)
+        kinds = {name: (schema.field(name).type,) for name, _ in self.values}
+        # by their bytes: NaN is one value, and 0.0 and -0.0 are two
+        return all(encode_row((found[n],), kinds[n]) == encode_row((value,), kinds[n]) for n, value in self.values)
 
     def replaced(self, live: Collection[bytes], written: Collection[bytes], schema: TableSchema) -> Overwrite | None:
         """The replacement of a commit, from the live partitions and those of the new rows. Pure.
@@ -112,15 +123,55 @@ def partitions_meeting(schema: TableSchema, live: Collection[bytes], condition: 
     return frozenset(rows.filter(condition.to_arrow(kinds)).column("_lakelog_partition").to_pylist())
 
 
-def _typed(schema: TableSchema, name: str, value: object) -> Any:
-    kind = arrow_type(schema.select([name])[0].type)
-    if value is None:
+def partition_text(schema: TableSchema, name: str, text: str | None, zone: tzinfo | None = None) -> str | None:
+    """The text of a partition value, as SHOW PARTITIONS prints it, in the form that every engine reads alike.
+
+    The name of the NULL partition (``partition.default-name``) is None, and a TIMESTAMP without a zone is one of
+    ``zone``, or of this machine, in UTC. Other text stays as it is.
+    """
+    if text is None or text == Options(schema.options).need(PARTITION_DEFAULT_NAME):
         return None
+    return _in_utc(text, schema.field(name).type, zone)
+
+
+def _in_utc(text: str, kind: DataType, zone: tzinfo | None) -> str:
+    """The text of a TIMESTAMP without a zone with that of UTC; any other text as it is."""
+    found = _WITHOUT_ZONE.fullmatch(text.strip())
+    if found is None or not isinstance(kind, AtomicType) or kind.root != "TIMESTAMP_LTZ":
+        return text
+    fraction = found[1] or ""
     try:
-        if isinstance(value, str) and not pa.types.is_string(kind):
-            return pa.scalar(value).cast(kind).as_py()
-        return pa.scalar(value, kind).as_py()
+        wall = datetime.fromisoformat(text.strip().removesuffix(fraction))
+        wall = wall.replace(tzinfo=zone) if zone is not None else wall.astimezone()
+        return f"{wall.replace(tzinfo=None) - (wall.utcoffset() or timedelta())}{fraction}{_ZONE}"
+    except (ValueError, OverflowError):
+        return text
+
+
+def partition_value(name: str, column: DataType, text: str) -> Any:
+    """The value of a partition column, from its text. Raises InvalidRequest for a text that is none."""
+    kind = arrow_type(column)
+    try:
+        if pa.types.is_string(kind):
+            return text
+        if pa.types.is_time(kind) and isinstance(column, AtomicType):
+            return pa.scalar(parser(column)(text), pa.int32()).cast(kind).as_py()
+        return pa.scalar(_in_utc(text, column, None)).cast(kind).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError) as why:
+        raise InvalidRequest(f"partition column '{name}' is {kind}, {text!r} does not fit: {why}") from None
+
+
+def _typed(schema: TableSchema, name: str, value: object) -> Any:
+    column = schema.field(name).type
+    if isinstance(value, str):
+        text = partition_text(schema, name, value)
+        if text is not None and (width := schema.padded_columns.get(name)):
+            return text.rstrip(" ").ljust(width)
+        return None if text is None else partition_value(name, column, text)
+    try:
+        return pa.scalar(value, arrow_type(column)).as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:
+        kind = arrow_type(column)
         raise InvalidRequest(f"partition column '{name}' is {kind}, {value!r} does not fit: {why}") from None
 
 

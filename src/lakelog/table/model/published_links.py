@@ -15,7 +15,7 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import checked, read_as
+from lakelog.paimon.types.checked_values import checked, metadata_json, read_as
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _DIGITS: Final = 19
@@ -28,8 +28,9 @@ class PublishedLink:
     """Link ``number``: the log adds up to snapshot ``base`` below the offsets ``since``, by bucket.
 
     The records of ``attempt`` after these offsets lead on to ``snapshot``. Without an attempt, the two snapshots have
-    the same rows. Snapshot 0 is the empty table. ``mark`` identifies ``snapshot``, because a rollback uses numbers
-    again. ``firsts`` are the offset of the attempt's first record and ``entries`` the number of its entries, by bucket.
+    the same rows. Snapshot 0 is the empty table. ``mark`` identifies ``snapshot``, because a rollback by another engine
+    uses numbers again. ``firsts`` are the offset of the attempt's first record and ``entries`` the number of its
+    entries, by bucket.
     """
 
     number: int = 0
@@ -52,7 +53,7 @@ class PublishedLink:
     @staticmethod
     def from_bytes(data: bytes) -> PublishedLink:
         """The reverse of ``to_bytes``."""
-        found = orjson.loads(data)
+        found = metadata_json(data)
         for name in ("since", "firsts", "entries"):
             found[name] = {int(bucket): int(value) for bucket, value in found[name].items()}
         return checked(PublishedLink(**found))

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from lakelog.errors import NotFound
+from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.file_io import FileIO, FileStatus
-from lakelog.paimon.types.checked_values import offsets_of, read_as
+from lakelog.paimon.types.checked_values import metadata_json, offsets_of, read_as
 
 BATCH: Final = "batch"
 STREAM: Final = "stream"
@@ -55,11 +55,11 @@ class Lease:
     def from_bytes(data: bytes) -> Lease:
         """The reverse of ``to_bytes``; a torn file is an expired lease."""
         try:
-            found: dict[str, Any] = orjson.loads(data)
+            found: dict[str, Any] = metadata_json(data)
             settled = found["settled"]
             offsets = None if settled is None else {int(b): int(o) for b, o in settled.items()}
             return Lease(str(found["kind"]), int(found["until"]), offsets, bool(found["closed"]))
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        except (Corrupt, orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             return Lease(STREAM, 0)
 
 

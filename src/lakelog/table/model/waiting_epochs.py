@@ -9,7 +9,7 @@ from typing import Final
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, newest_state
+from lakelog.table.model.log_state import LogState, newest_state, sealed_before
 
 _WITHOUT_LANES: Final[set[str]] = set()
 """Keyed tables that are known to have no more records of an older version in a lane."""
@@ -71,7 +71,9 @@ def _collect(
     waiting: dict[tuple[str, int], EpochRecord] = {}
     sealed, void = [], []
     for record in (*_without_gaps(table, records, state), *(links[n] for n in sorted(links))):
-        if not state.holds(record):
+        # of a writer that was sealed and has closed while this process, or its own, was suspended
+        is_old = not record.proposed and sealed_before(table.store, snapshot, record) is not None
+        if not is_old and not state.holds(record):
             if record.proposed:
                 continue  # only the commit of its writer decides it
             waiting.setdefault((record.writer, record.epoch), record)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.filestore.skipping.predicate_text import predicate_text
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import NotebookView
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
@@ -28,7 +29,7 @@ Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
 """Reads rows: from table columns and a filter on them to batches of these columns and ``_row_kind``."""
 
 
-class ArrowRows(ABC):
+class ArrowRows(Public, ABC):
     """Rows as an Arrow stream, for polars, pandas, DuckDB and pyarrow. Methods raise the errors of ``to_reader``."""
 
     @abstractmethod
@@ -82,6 +83,8 @@ class TableScan(NotebookView, ArrowRows):
     def select(self, columns: Sequence[str] | None) -> Self:
         """The same scan with other columns; raises InvalidSchema for an unknown one."""
         known = self.row_schema.field_names
+        if isinstance(columns, str):
+            raise InvalidRequest(f"columns = '{columns}' is text: give a list of names")
         for column in columns or ():
             if column not in known:
                 raise InvalidSchema(f"table {self.table.name} has no column '{column}'; it has: {', '.join(known)}")

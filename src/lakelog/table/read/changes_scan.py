@@ -23,7 +23,7 @@ from lakelog.filestore.read.changes import (
     refuse_diff_without_key,
 )
 from lakelog.filestore.read.plan import Split
-from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
+from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff, rescaled_partitions
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
@@ -96,8 +96,11 @@ def plan_changes(
     if mode == DIFF:
         refuse_diff_without_key(store.schema)
         # A filter on non-key columns applies to the result: a row that no longer matches has changed, too.
-        before = [] if start == 0 else store.plan(first)
-        return list(plan_diff(before, store.plan(last), end))
+        before, after = [] if start == 0 else store.plan(first), store.plan(last)
+        moved = rescaled_partitions(before, after)
+        if store.schema.has_dynamic_buckets:
+            moved = {split.partition for split in (*before, *after)}
+        return list(plan_diff(before, after, end, moved))
     history = store.change_history
     check_range(start, end, history.earliest_id(), store.snapshots.latest_id(), store.table_path)
     changes = Changes(store.manifests, store.schema, Pruning(store.schemas, filter))

@@ -21,6 +21,7 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.base import TableScan
 from lakelog.table.runs.dynamic_buckets import assign_runs
+from lakelog.table.runs.lone_retractions import place_retractions
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, run_to_ipc
 from lakelog.table.runs.sequencing import SequencedRuns, bucket_keys_of, sequence_runs
@@ -89,7 +90,7 @@ class Scan(TableScan):
         """The splits of a snapshot with the rows of epochs on top, in their order."""
         store = self.table.store
         totals = bucket_totals(self.table, records, snapshot)
-        records = adapt_to_schema(in_buckets(records, self.table, totals), store)
+        records = place_retractions(adapt_to_schema(in_buckets(records, self.table, totals), store), self.table)
         highest = store.max_sequence_numbers(snapshot, bucket_keys_of(records))
         waiting = sequence_runs(records, highest)
         if self.table.schema.has_dynamic_buckets:

@@ -13,6 +13,7 @@ from lakelog.filestore.read.changes import CHANGELOG, DELTA, AnyChange, Changes,
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.options.boundary import Public
 from lakelog.options.notebook import NotebookView
 from lakelog.options.scan import (
     CONSUMER_ID,
@@ -41,7 +42,7 @@ class StreamStart:
 
 
 @dataclass(frozen=True, repr=False)
-class StreamPlan(NotebookView):
+class StreamPlan(Public, NotebookView):
     """One unit of a stream: a snapshot's changes, or its full state; the stream resumes with snapshot ``next``."""
 
     stream: FileStream

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
-from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
 from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.log.committed_reader import only_control_records_expired
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import FOLLOWER, KEEP_MS, LogState
+from lakelog.table.model.log_state import FOLLOWER, LogState, forgotten_since
 from lakelog.table.model.registrations import Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
@@ -45,7 +44,10 @@ class WriterProgress:
 
 @dataclass(frozen=True)
 class LogView:
-    """The result of ``capture``. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
+    """The result of ``capture``. ``epochs`` are decided and not in the snapshot; offsets are by bucket.
+
+    ``state`` also has the writers that were sealed and have closed during the capture.
+    """
 
     snapshot: Snapshot | None
     state: LogState
@@ -92,17 +94,18 @@ def _read_before_expiry(table: DynamicTable) -> LogView:
 def _read_once(table: DynamicTable) -> LogView:
     if table.log is None:
         raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
-    reader = reader_for(table.log)
+    reader, before = reader_for(table.log), table.store.latest_snapshot()
     ends, firsts = reader.end_offsets(), reader.first_offsets()
     registered = table.registered.all()
     found = waiting_epochs(table)
     state = found.state
+    state = replace(state, writers={**forgotten_since(table.store, before, found.snapshot), **state.writers})
     if table.publishes:  # the log has nothing that the files lack
         state = replace(state, offsets=ends)
     writers: dict[str, WriterProgress] = {}
     for writer, registration in registered.items():
         own = [r for r in found.waiting if r.writer == writer]
-        if writer in state.writers or own or registration.time_ms > now_ms() - KEEP_MS:
+        if writer in state.writers or own or registration.is_open or writer == FOLLOWER:
             writers[writer] = _view(table, writer, registration, own, state)
     unowned = _unowned(table, state, writers, firsts)
     return LogView(found.snapshot, state, found.waiting, writers, firsts, ends, unowned)

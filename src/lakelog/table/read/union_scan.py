@@ -21,7 +21,7 @@ from lakelog.io.clock import now_ms
 from lakelog.merge.base import KIND_COLUMN as KIND
 from lakelog.merge.base import SEQUENCE_COLUMN
 from lakelog.options.notebook import ShownText
-from lakelog.options.table import BUCKET, MERGE_ON_READ, WRITE_BUFFER_SIZE
+from lakelog.options.table import BUCKET, WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
 from lakelog.table.log.partitions import common_divisor, is_aligned
@@ -117,10 +117,7 @@ def merged_on_read(table: DynamicTable) -> DynamicTable:
     Called for reads that continue in the log after a snapshot. Rows that wait for a compaction would be in neither,
     unless the log gets the changes of what batch reads show.
     """
-    if table.publishes:
-        return table
-    schema = table.schema
-    return table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"}))
+    return table if table.publishes else table.all_rows
 
 
 def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,8 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
-from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN
+from lakelog.table.log.key_moves import first_of_updates
 from lakelog.table.log.position import headers_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.attempt import KIND_COLUMN
@@ -86,7 +87,7 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     """The valid rows of a bucket, in order: table columns and the row kind (int8), chunk by chunk.
 
     Called by the reader of the rows, on executors too. For an update it returns only the new row, as the files store
-    it.
+    it, unless the old one has another key.
     """
     scan = LogScan(table)
     start, end = tail.starts[bucket], tail.ends[bucket]
@@ -95,17 +96,16 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     for records in scan.records_between(bucket, start, end):
         counts = tail.counting(bucket, records, retracted)
         if counts.any():
-            yield _numbered(scan.rows(records.filter(pa.array(counts)), bucket))
+            yield _numbered(scan.rows(records.filter(pa.array(counts)), bucket), table.schema.primary_keys)
 
 
-def _numbered(rows: pa.Table) -> pa.Table:
+def _numbered(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    replaced, _ = first_of_updates(rows, keys)
     kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
     numbers = np.select([kinds == name for name in NAMES], range(len(NAMES))).astype(np.int8)
     rows = rows.drop_columns([ROW_KIND_COLUMN]).append_column(
         pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(numbers)
     )
-    replaced = np.zeros(len(numbers), dtype=np.bool_)
-    replaced[:-1] = (numbers[:-1] == UPDATE_BEFORE) & (numbers[1:] == UPDATE_AFTER)
     return rows.filter(pa.array(~replaced)) if replaced.any() else rows
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
+from lakelog.paimon.types.arrow import plain_batch
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.rejected.sources import BEFORE, GivenRows, without_views
+from lakelog.table.rejected.sources import BEFORE, GivenRows
 
 
 class UpdatePairs:
@@ -21,7 +22,7 @@ class UpdatePairs:
 
         Raises InvalidSchema if the columns change within an update.
         """
-        held, self._held, batch = self._held, None, without_views(batch)
+        held, self._held, batch = self._held, None, plain_batch(batch)
         if held is not None:
             batch = self._joined(held, batch)
         source = GivenRows.of(batch, self._table, first)

@@ -17,7 +17,9 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.types.arrow import plain_batch
 from lakelog.table.log.bad_records import MALFORMED
+from lakelog.table.log.key_moves import with_moved_keys
 from lakelog.table.log.record_schemas import RecordSchemas, runs_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -117,7 +119,7 @@ class GivenRows(Source):
     @staticmethod
     def of(batch: pa.RecordBatch, table: DynamicTable, first: int) -> GivenRows:
         """The rows of a batch for a table."""
-        batch = without_views(batch)
+        batch = plain_batch(batch)
         return GivenRows(batch, _kinds(batch, table), first, table.schema.id)
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
@@ -239,7 +241,7 @@ def _decoded(
     scan = LogScan(table)
     try:
         parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), number) for number, at, end in runs]
-        rows = pa.concat_tables(parts, promote_options="default")
+        rows = with_moved_keys(pa.concat_tables(parts, promote_options="default"), table)
     except _NO_VALUE:
         raise
     except MALFORMED as why:
@@ -285,27 +287,3 @@ def _kind_of(value: bytes, number: int | None, table: DynamicTable) -> str:
         kinds = _kinds(_renamed(_from_ipc(value), number, table), table)
         return str(kinds[0]) if kinds else NAMES[INSERT]
     return NAMES[INSERT]
-
-
-def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with plain columns instead of ``string_view`` and ``binary_view``, which few kernels of Arrow take."""
-    plain = pa.schema([field.with_type(_plain(field.type)) for field in batch.schema])
-    return batch if plain == batch.schema else batch.cast(plain)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
-    if pa.types.is_map(kind):
-        return pa.map_(
-            kind.key_field.with_type(_plain(kind.key_type)), kind.item_field.with_type(_plain(kind.item_type))
-        )
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    return kind

@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.errors import Corrupt
 from lakelog.filestore.metadata.schemas import rows_as
 from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.store import FileStore
 from lakelog.filestore.write.data_file_writer import FileNames
+from lakelog.io.arrow_messages import STAGED_ROWS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import encode_partition
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
@@ -38,9 +40,13 @@ def run_to_ipc(rows: pa.Table) -> bytes:
 
 
 def run_from_ipc(data: bytes) -> pa.Table:
-    """The reverse of ``run_to_ipc``."""
-    with pa.ipc.open_stream(data) as reader:
-        rows = reader.read_all()
+    """The reverse of ``run_to_ipc``. Raises Corrupt."""
+    try:
+        STAGED_ROWS.check(data)
+        with pa.ipc.open_stream(data) as reader:
+            rows = reader.read_all()
+    except pa.ArrowException as why:
+        raise Corrupt(f"the rows of a decided epoch cannot be read: {why}") from why
     # The last two columns had other names before, which a table column may also have.
     return rows.rename_columns([*rows.column_names[:-2], *(_ONCE.get(n, n) for n in rows.column_names[-2:])])
 

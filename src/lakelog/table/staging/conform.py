@@ -1,9 +1,6 @@
-"""Conforms incoming Arrow batches to the table: columns by name, safe casts, no NULL in a key, row kinds as numbers."""
+"""Conforms incoming Arrow batches to the table: safe casts, defaults, no NULL in a key, row kinds as numbers."""
 
 from __future__ import annotations
-
-import difflib
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,73 +8,42 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
 from lakelog.filestore.read.split_reader import engine_of
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
-from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE, ROWKIND_FIELD
+from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.null_rows import cast_column
-from lakelog.paimon.types.variant import VARIANT, is_variant
+from lakelog.table.staging.given_columns import as_structure, check_whole_rows, with_own_columns
 from lakelog.table.staging.text_length import fit_text
 
 
-def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
-    """Checks names and types before a row is written.
-
-    Called by ``conform``, and at planning time so that a wrong DataFrame fails before any task runs. Raises
-    InvalidSchema with the column, both types and a remedy.
-    """
-    target = arrow_schema(schema.fields)
-    names = [n for n in given.names if n != ROW_KIND_COLUMN]
-    for name in names:
-        if name not in target.names:
-            near = difflib.get_close_matches(name, target.names, 1)
-            hint = f", did you mean '{near[0]}'?" if near else ""
-            raise InvalidSchema(f"table {table} has no column '{name}'{hint or '.'} It has: {', '.join(target.names)}")
-        if names.count(name) > 1:
-            raise InvalidSchema(f"column '{name}' occurs twice in the rows for table {table}")
-        have, want = given.field(name).type, target.field(name).type
-        if is_variant(want) and not _is_value_of_variant(have):
-            raise InvalidSchema(
-                f"column '{name}' of table {table} is VARIANT, but the rows have {have}: make a column of "
-                "lakelog.variant.from_json of JSON texts, or a struct of the binary columns value and metadata"
-            )
-        if not _castable(have, want):
-            raise InvalidSchema(
-                f"column '{name}' of table {table} is {want}, but the rows have {have}: cast it before writing"
-            )
-    for field in target:
-        has_default = schema.field(field.name).default_value is not None
-        if field.name not in names and not field.nullable and not has_default:
-            raise InvalidSchema(f"column '{field.name}' of table {table} is NOT NULL, but the rows do not have it")
-    if ROW_KIND_COLUMN in given.names and not _is_text(given.field(ROW_KIND_COLUMN).type):
-        raise InvalidSchema(f"column '{ROW_KIND_COLUMN}' must be text ({', '.join(NAMES)})")
-
-
 def conform(
-    batch: pa.RecordBatch, schema: TableSchema, table: str, defaults: bool = True
+    batch: pa.RecordBatch, schema: TableSchema, table: str, is_new: bool = True, missing: str | None = None
 ) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The batch with exactly the table's columns and types, and the row kinds (int8); defaults replace NULL.
+    """The batch with exactly the table's columns and types, and the row kinds (int8).
 
-    Without ``defaults``, for rows that were already in the table, NULL stays, and lengths of text are not checked.
+    A column that the rows lack has its default, or NULL. A NULL that they have stays. Lengths of text are checked in
+    new rows, not in those that were already in the table (``is_new`` false). ``missing`` overrides the table's
+    ``write.missing-columns``.
 
     Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is NOT
     NULL, an unknown row kind, a retraction for a table without a primary key.
     """
-    check_columns(batch.schema, schema, table)
+    batch = with_own_columns(batch, schema, table, missing)
+    kinds = _kinds(batch, schema, table)
+    check_whole_rows(batch.schema.names, kinds, schema, table, missing)
     target = arrow_schema(schema.fields)
     columns = []
     padded = schema.padded_columns
     for field in target:
         index = batch.schema.get_field_index(field.name)
-        missing = index < 0
-        column = pa.nulls(batch.num_rows, field.type) if missing else _cast(batch.column(index), field, table)
-        default = default_scalar(schema.field(field.name))
-        if defaults and default is not None and column.null_count:
-            column = pc.fill_null(column, default)
-        if defaults:
-            column = fit_text(column, schema.field(field.name).type, padded.get(field.name), field.name, table)
+        kind = schema.field(field.name).type
+        column = _missing(schema, field, batch.num_rows) if index < 0 else _cast(batch.column(index), field, table)
+        if is_new:
+            column = fit_text(column, kind, padded.get(field.name), field.name, table)
         if not field.nullable and column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             what = "primary key" if field.name in schema.primary_keys else "NOT NULL"
@@ -87,7 +53,14 @@ def conform(
             )
         is_key = field.name in schema.primary_keys
         columns.append(_one_zero(column) if is_key and pa.types.is_floating(field.type) else column)
-    return pa.RecordBatch.from_arrays(columns, schema=target), _kinds(batch, schema, table)
+    return pa.RecordBatch.from_arrays(columns, schema=target), kinds
+
+
+def _missing(schema: TableSchema, field: pa.Field, rows: int) -> pa.Array:
+    """A column that the rows lack: its default, but NULL where the merge engine takes that for no change."""
+    default = default_scalar(schema.field(field.name))
+    is_kept = engine_class(Options(schema.options)).null_keeps and field.name not in schema.primary_keys
+    return pa.nulls(rows, field.type) if default is None or is_kept else pa.repeat(default, rows)
 
 
 def _one_zero(key: pa.Array) -> pa.Array:
@@ -108,84 +81,44 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
         raise InvalidSchema(f"table {table}: {why}") from None
     bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
     if len(bad):
-        _check_retractions(f"'{name}' = '{NAMES[out[bad[0]]]}' for table {table}", schema)
+        for kind in np.unique(out[bad]).tolist():
+            _check_retractions(kind, f"'{name}' = '{NAMES[kind]}' for table {table}", schema)
     return out
 
 
-def _check_retractions(what: str, schema: TableSchema) -> None:
+def _check_retractions(kind: int, what: str, schema: TableSchema) -> None:
     if not schema.primary_keys:
         raise InvalidSchema(
             f"{what}, which has no primary key and accepts only inserts: declare a primary key, or filter out the "
             "retractions"
         )
-    if not engine_of(schema).takes_retractions:
-        engine = Options(schema.options).need(MERGE_ENGINE)
-        raise InvalidSchema(
-            f"{what}, whose merge engine '{engine}' accepts only inserts: filter out the retractions, or set "
-            f"'{IGNORE_DELETE.key}' = 'true'"
-        )
+    fault = engine_of(schema).retraction_fault(kind)
+    if fault is not None:
+        raise InvalidSchema(f"{what}: {fault}")
 
 
 def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
-    if is_variant(field.type) and not pa.types.is_null(column.type):
-        parts = [column.field(part.name).cast(part.type) for part in VARIANT]
-        return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=column.is_null())
     if column.type == field.type:
         return column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     try:
-        if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
-            # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
-            column = column.cast(_WHOLE)
-        return cast_column(column, field.type)
+        found = as_structure(column, field.type, _cast_leaf)
+        return found if found.type == field.type else cast_column(found, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
 
 
-def _is_value_of_variant(kind: pa.DataType) -> bool:
-    """Whether Arrow values are a VARIANT's: its two parts, in any order, or NULL."""
-    if not pa.types.is_struct(kind):
-        return bool(pa.types.is_null(kind))
-    return sorted(part.name for part in kind) == ["metadata", "value"] and all(_is_bytes(part.type) for part in kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _castable(have: pa.DataType, want: pa.DataType) -> bool:
-    if pa.types.is_dictionary(have):
-        have = have.value_type
-    if have == want or pa.types.is_null(have) or (_is_text(have) and _is_text(want)):
-        return True
-    for family in _FAMILIES:
-        if family(have) and family(want):
-            return True
-    numbers = pa.types.is_integer(have) and (pa.types.is_decimal(want) or pa.types.is_floating(want))
-    return bool(numbers)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
+def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column without parts in another type of its family. Raises ArrowInvalid for a value that would change."""
+    if pa.types.is_integer(column.type) and pa.types.is_decimal(kind):
+        # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
+        column = column.cast(_WHOLE)
+    found = column.cast(kind)
+    if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
+        gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
+        if pc.any(gone).as_py():
+            raise pa.ArrowInvalid(f"{column.filter(gone)[0].as_py()!r} is outside the range of this type")
+    return found
 
 
 _WHOLE = pa.decimal128(20, 0)
 """Type that holds every integer."""
-
-_FAMILIES: Sequence[Callable[[pa.DataType], bool]] = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_timestamp,
-    pa.types.is_time,
-    pa.types.is_nested,
-    _is_bytes,
-)

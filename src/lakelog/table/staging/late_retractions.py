@@ -1,7 +1,7 @@
 """Late retractions: a -U after the row that replaces it, for example if Spark sent the two to different tasks.
 
-If a key in one epoch has both a -U and an insertion (+I or +U), the -U is the old half of an update, in either order.
-Only a -U alone deletes its key.
+A task can only see its own rows, so it puts lone retractions (``table/runs/lone_retractions.py``) into a run of their
+own. The seal sees those of all tasks and places them.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
-from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.log.partitions import by_log_partition, is_aligned
 from lakelog.table.log.record_schemas import converted, log_keys
-from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
+from lakelog.table.model.attempt import KIND_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_options import log_partitions
+from lakelog.table.runs.lone_retractions import lone_retractions
 from lakelog.table.runs.runs import run_from_ipc
 
 Indices = npt.NDArray[np.int64]
 
 
 def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema) -> Indices | None:
-    """The order of a batch with each late -U right before the newest insertion of its key; None: unchanged."""
-    found = _newest_insertions(rows, kinds, schema)
-    if found is None:
+    """The order of a batch with each late -U right before the newest insertion of its key; None: unchanged.
+
+    A -U that equals this insertion is not late.
+    """
+    if not _may_be_late(rows, kinds, schema):
         return None
-    late, newest = found
+    late, newest = lone_retractions(pa.Table.from_batches([rows]), kinds, schema)
     late &= newest >= 0
     if not late.any():
         return None
@@ -43,16 +45,14 @@ def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema
 
 
 def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa.Table | None]:
-    """A run (in order) without its -U rows that have no later insertion of their key; and those, if any.
-
-    They get the order -1: ``sequencing`` puts them before all other rows of the epoch, of any task.
-    """
-    found = _newest_insertions(rows, rows.column(KIND_COLUMN).to_numpy(), schema)
-    if found is None or not found[0].any():
+    """A run (in order) without its lone -U rows; and those, if any."""
+    kinds = rows.column(KIND_COLUMN).to_numpy()
+    if not _may_be_late(rows, kinds, schema):
         return rows, None
-    index, field = rows.schema.get_field_index(ORDER_COLUMN), rows.schema.field(ORDER_COLUMN)
-    alone = rows.filter(pa.array(found[0]))
-    return rows.filter(pa.array(~found[0])), alone.set_column(index, field, pa.array(np.full(alone.num_rows, -1)))
+    lone, _ = lone_retractions(rows, kinds, schema)
+    if not lone.any():
+        return rows, None
+    return rows.filter(pa.array(~lone)), rows.filter(pa.array(lone))
 
 
 def late_keys(table: DynamicTable, records: Iterable[EpochRecord]) -> Mapping[int, frozenset[bytes]]:
@@ -83,22 +83,11 @@ def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozens
     return {partition: frozenset(keys) for partition, keys in found.items() if keys}
 
 
-def _newest_insertions(
-    rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema
-) -> tuple[npt.NDArray[np.bool_], Indices] | None:
-    """Marks each -U with no later insertion of its key; returns also the newest insertion of each row's key (-1)."""
+def _may_be_late(rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema) -> bool:
     newest_wins = engine_class(Options(schema.options)).newest_wins
     if not schema.is_keyed or not newest_wins or not (kinds == UPDATE_BEFORE).any():
-        return None
-    keys = list(schema.primary_keys)
-    if _is_in_order(rows.select(keys), kinds):
-        return None
-    frame = pl.DataFrame(pa.table({name: rows.column(name) for name in keys}))
-    at = np.arange(len(kinds), dtype=np.int64)
-    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
-    named = frame.with_columns(pl.Series("_lakelog_at", np.where(is_added, at, -1)))
-    newest: Indices = named.select(pl.col("_lakelog_at").max().over(keys)).to_series().to_numpy()
-    return (kinds == UPDATE_BEFORE) & (newest < at), newest
+        return False
+    return not _is_in_order(rows.select(list(schema.primary_keys)), kinds)
 
 
 def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:

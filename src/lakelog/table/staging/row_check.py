@@ -27,7 +27,7 @@ from lakelog.options.file_index import bloom_columns
 from lakelog.options.option import Options
 from lakelog.options.table import FILE_FORMAT
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
-from lakelog.paimon.types.evolution import fresh_offsets
+from lakelog.paimon.types.arrow import fresh_offsets
 from lakelog.paimon.types.variant import is_variant
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -67,6 +67,7 @@ def check_values(rows: pa.RecordBatch, kinds: np.ndarray, table: DynamicTable, i
     check_text(rows, table.name)
     if is_new:  # sums in the files may have more digits
         check_decimals(rows, table.name)
+    check_times(rows, table.name)
     check_map_keys(rows, table.name)
     check_variants(rows, table.name)
     if is_new:
@@ -96,6 +97,12 @@ def check_decimals(rows: pa.RecordBatch, table: str) -> None:
         "wider type"
     )
     _check(rows, table, fault, _bad_decimal)
+
+
+def check_times(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for a time outside a day, which Arrow does not check."""
+    fault = "{value} (row {row} of a batch), which is no time of a day: 00:00:00.000 to 23:59:59.999"
+    _check(rows, table, fault, _bad_time)
 
 
 def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
@@ -220,6 +227,14 @@ def _bad_decimal(leaf: pa.Array) -> str | None:
     return None
 
 
+def _bad_time(leaf: pa.Array) -> str | None:
+    if not pa.types.is_time32(leaf.type):
+        return None
+    millis = leaf.view(pa.int32())
+    wrong = pc.or_(pc.less(millis, 0), pc.greater_equal(millis, _DAY_S * 1000))
+    return f"{millis.filter(wrong)[0].as_py()} ms" if pc.any(wrong).as_py() else None
+
+
 def _bad_year(leaf: pa.Array) -> str | None:
     kind = leaf.type
     if pa.types.is_date32(kind):
@@ -244,10 +259,16 @@ def _doubled_key(column: pa.MapArray) -> str | None:
     if not (sizes > 1).any():
         return None
     row_of_key = np.repeat(np.arange(len(column)), sizes)
-    keys = pa.table({"row": row_of_key, "key": column.keys.slice(start, stop - start)})
+    given = column.keys.slice(start, stop - start)
+    if pa.types.is_nested(given.type):  # Arrow groups no such values
+        given = pa.array([repr(key) for key in given.to_pylist()])
+    keys = pa.table({"row": row_of_key, "key": given})
     counts = keys.group_by(["row", "key"], use_threads=False).aggregate([([], "count_all")])
     doubled = counts.filter(pc.greater(counts.column("count_all"), 1))
-    return _shown(repr(doubled.column("key")[0].as_py())) if doubled.num_rows else None
+    if not doubled.num_rows:
+        return None
+    key = doubled.column("key")[0].as_py()
+    return _shown(key if pa.types.is_nested(column.type.key_type) else repr(key))
 
 
 def _shown(text: str) -> str:

@@ -25,7 +25,7 @@ from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
 from lakelog.merge.table_rules import check_log_content
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
-from lakelog.options.table import WRITE_BUFFER_SIZE
+from lakelog.options.table import MISSING_COLUMNS, WRITE_BUFFER_SIZE
 from lakelog.paimon.rows.bucket import bucket_of_rows, rows_by_bucket
 from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
@@ -43,7 +43,8 @@ from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.bucket_rows import BucketRows, LogOrder
-from lakelog.table.staging.conform import check_columns, conform
+from lakelog.table.staging.conform import conform
+from lakelog.table.staging.given_columns import with_own_columns
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
 from lakelog.table.staging.row_check import check_seal, check_values, row_errors
@@ -88,6 +89,7 @@ class TaskWriter:
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         self._stages = stages and table.emits_files
         self._rewrites = table.options.get_typed(OVERWRITE_DATA_FILES) is not None
+        self._missing = table.options.need(MISSING_COLUMNS)
         check_bucket_mode(table)
         if table.publishes:
             check_log_content(table.options)
@@ -112,6 +114,8 @@ class TaskWriter:
         self._row_count = self._log_bytes = 0
         self._kinds = np.zeros(len(NAMES), dtype=np.int64)
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
+        self.has_appended = False
+        """True once records of it may be in the log."""
         self._is_open = self._log is not None
         if self._is_open:
             begin_use(table, writer)
@@ -125,10 +129,11 @@ class TaskWriter:
         """
         if batch.num_rows == 0:
             return
+        # a wrong column is no fault of any row
+        batch = with_own_columns(batch, self._table.schema, self._table.name, self._missing)
         if self._rejects is None:
             self.write_checked(*self._checked(self._count_changed(batch) if self._rewrites else batch))
         else:
-            check_columns(batch.schema, self._table.schema, self._table.name)  # no fault of any row
             self.write_good(self._pairs.whole(batch, self._row_count + self._rejects.count))
 
     def write_good(self, source: Source) -> None:
@@ -154,7 +159,7 @@ class TaskWriter:
 
     def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
         """The rows in the table's types, and their kinds; changes nothing. Raises InvalidSchema."""
-        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=not self._rewrites)
+        rows, kinds = conform(batch, self._table.schema, self._table.name, not self._rewrites, self._missing)
         check_values(rows, kinds, self._table, not self._rewrites)
         return rows, kinds
 
@@ -283,6 +288,7 @@ class TaskWriter:
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
         check_lease(self._table, self._writer)
+        self.has_appended = True
         with log_errors(self._table.name, "append"), self._table.explained():
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
-from lakelog.paimon.types.evolution import fresh_offsets
+from lakelog.paimon.types.arrow import fresh_offsets
 from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 
 _TEXTS: Final = ("VARCHAR", "CHAR")

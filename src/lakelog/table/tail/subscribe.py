@@ -211,6 +211,9 @@ class _LogSteps:
             switch = scan.switch or SnapshotCutover({}, {})
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: partial.first}))
         records = self._read_on(bucket, partial.end)
+        if records.num_rows and _end_of(records) < partial.end:  # large records end a read sooner
+            rest = scan.records_between(bucket, _end_of(records), partial.end)
+            records = pa.concat_tables([records, *rest])
         parts = scan.parts(bucket, records) if records.num_rows else ()
         yield from self._emitted(bucket, parts, partial.end, partial.first, partial.rows)
 

@@ -53,6 +53,11 @@ class LingeringTask:
         if is_full:
             self._wait()
 
+    @property
+    def has_appended(self) -> bool:
+        """As ``TaskWriter.has_appended``; after ``close``, of all its rows."""
+        return self._task.has_appended
+
     def flush_log(self) -> None:
         """As ``TaskWriter.flush_log``, for all rows so far; each write ends with it."""
         self._wait()

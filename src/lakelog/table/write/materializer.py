@@ -25,6 +25,7 @@ from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.seal import ReadyFiles, level0_files_of, seal_staged
+from lakelog.table.log.key_moves import with_moved_keys
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.background import worker_for
@@ -184,7 +185,7 @@ class LogMaterializer:
                         valued = unowned.filter(pc.is_valid(unowned.column("value")))
                         task.write_good(LogRecords(table, valued, bucket))
                         continue
-                    for batch in scan.decode(unowned, bucket).to_batches():
+                    for batch in with_moved_keys(scan.decode(unowned, bucket), table).to_batches():
                         task.write(batch)
             result = task.finish()
         except BaseException:
@@ -223,7 +224,7 @@ class LogMaterializer:
                 raise _FollowedElsewhere
             ready.made.check_index(table, latest)
             state = rejected.following(state, [record])
-            return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
+            return state.with_writer(FOLLOWER, reached).to_properties()
 
         # A separate commit user, so that no commit of another follower is mistaken for this one.
         request = CommitRequest(

@@ -9,7 +9,8 @@ replaced with the rest; later ones follow it. If readers of a log need a delete 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -19,16 +20,16 @@ from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.boundary import Public
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
-from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
 from lakelog.table.commit.seal import level0_files, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.maintenance.state_changes import files_of
+from lakelog.table.maintenance.state_changes import file_key, files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -53,7 +54,7 @@ from lakelog.table.write.replaced_rows import (
     replace_rows,
     replaces_rows,
 )
-from lakelog.table.write.table_writer import batches_of
+from lakelog.table.write.table_writer import batches_of, failed_before
 
 _ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
@@ -249,11 +250,12 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter:
+class OverwriteWriter(Public):
     """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Raises
-    UnsupportedFeature on creation as ``check_overwrite``.
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. If a
+    ``write`` has failed, and the block goes on, its end raises InvalidRequest. Raises UnsupportedFeature on creation as
+    ``check_overwrite``. Several threads may share it.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
@@ -265,6 +267,8 @@ class OverwriteWriter:
         self._result: AttemptResult | None = None
         self._unknown = False
         self._open = True
+        self._failure: BaseException | None = None
+        self._lock = threading.RLock()
 
     @property
     def counts(self) -> RowCounts:
@@ -274,24 +278,29 @@ class OverwriteWriter:
 
     def write(self, rows: Any) -> None:
         """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
-        if not self._open or self._result is not None:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
-        try:
-            for batch in batches_of(rows):
-                self._task.write(batch)
-        except BaseException:
-            self._open = False
-            raise
+        with self._lock:
+            self._check_failed()
+            if not self._open or self._result is not None:
+                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
+            try:
+                for batch in batches_of(rows):
+                    self._task.write(batch)
+            except BaseException as why:
+                self._failure = why
+                raise
+
+    def _check_failed(self) -> None:
+        if self._failure is not None:
+            raise failed_before(self._table.name, self._failure)
 
     def commit(self) -> Snapshot | None:
         """Replaces the target with the rows so far; None if there is nothing to replace.
 
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
+        self._check_failed()
         if not self._open:
-            raise InvalidRequest(
-                f"this overwrite of table {self._table.name} is complete or has failed: open a new writer"
-            )
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
         if self._result is None:
             self._result = self._task.finish()
         try:
@@ -305,7 +314,7 @@ class OverwriteWriter:
 
     def close(self) -> None:
         """Drops uncommitted rows; the writer is then closed."""
-        self._open = False
+        self._open, self._failure = False, None
         self._task.close()
 
     def __enter__(self) -> Self:
@@ -346,38 +355,29 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     latest = table.store.latest_snapshot()
     live = table.store.live_entries(latest)
     wanted = table.schema.num_buckets
-    old = {e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)}
+    old = frozenset(
+        e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)
+    )
     if latest is None or not old:
         return None
     writer = f"rescale-{new_uuid()}"
     hints = {OVERWRITE_DATA_FILES.key: "[]"}  # the rows were in the table before
     task = TaskWriter(table.with_hints(hints), writer, 0, lane=0, replaces=True)
-    for split in table.store.plan(snapshot_id=latest.id, partitions=old):
-        for batch in table.store.read_split(split):
+    read = table.all_rows
+    for split in read.store.plan(snapshot_id=latest, partitions=old):
+        for batch in read.store.read_split(split):
             task.write(batch)
     made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
-    files = (*made.files, *_removed([e for e in live if e.partition in old]))
-    # Files that this read has not seen stay live with another number of buckets, which is a conflict.
-    request = CommitRequest(
-        writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True
+    files = tuple(map(table.store.merged_files, made.files))
+    seen = {file_key(split) for split in files_of(read, latest, old)}
+
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        if {file_key(split) for split in files_of(read, newest, old)} != seen:
+            raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
+        return carried_state(table.store, newest)
+
+    snapshot = table.store.commit(
+        CommitRequest(writer, 0, OVERWRITE, files, prepare=properties, first_try=True, overwrite=Overwrite(old))
     )
-    snapshot = table.store.commit(request)
     publish_best_effort(table)
     return snapshot
-
-
-def _nothing_else(
-    table: DynamicTable, latest: Snapshot | None, seen: Sequence[ManifestEntry], partitions: Collection[bytes]
-) -> Mapping[str, str]:
-    known = {e.identifier for e in seen}
-    if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
-        raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
-    return carried_state(table.store, latest)
-
-
-def _removed(entries: Sequence[ManifestEntry]) -> Iterator[BucketFiles]:
-    by_bucket: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        by_bucket.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
-    for (partition, bucket, total), files in by_bucket.items():
-        yield BucketFiles(partition, bucket, total, deleted_files=tuple(files))

@@ -19,6 +19,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.table_writer import failed_before
 
 
 def waiting_position(table: DynamicTable, writer: str) -> str:
@@ -45,6 +46,7 @@ class PositionedWriter:
         self._epoch = found.newest().get(writer, -1) + 1
         self._position = _position(found, writer)
         self._task: TaskWriter | None = None
+        self._failure: BaseException | None = None
         if table.emits_log:
             register_writer(table, writer)
 
@@ -54,12 +56,20 @@ class PositionedWriter:
         return self._position
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Writes rows, optionally with ``_row_kind``. Raises InvalidSchema, Unavailable, Fenced, TableReplaced."""
-        if self._task is None:
-            if self._table.emits_log:
-                keep_lease(self._table, self._writer, STREAM)
-            self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
-        self._task.write(batch)
+        """Writes rows, optionally with ``_row_kind``. Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
+
+        After an error, ``commit`` raises InvalidRequest: the position would be beyond rows that are not written. A new
+        writer continues from the position.
+        """
+        try:
+            if self._task is None:
+                if self._table.emits_log:
+                    keep_lease(self._table, self._writer, STREAM)
+                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+            self._task.write(batch)
+        except BaseException as why:
+            self._failure = why
+            raise
 
     def commit(self, position: str) -> int:
         """Commits the open epoch with the position after it; returns its number of rows.
@@ -67,6 +77,8 @@ class PositionedWriter:
         Raises Fenced if another process has decided this epoch: it copies the same source, and a new writer continues
         from its position. Raises CommitUnknown, Unavailable, TableReplaced, and the errors of an earlier seal.
         """
+        if self._failure is not None:
+            raise failed_before(self._table.name, self._failure)
         task = self._task or TaskWriter(self._table, self._writer, self._epoch, lane=0)
         self._task = None
         result = replace(task.finish(), position=position)

@@ -20,6 +20,7 @@ from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import NotebookView
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
@@ -58,8 +59,8 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
     are in the log already, and are written to files only. After a crash at any point, call it again. Raises
     CommitConflict if another replay has begun after this one, Unavailable, CommitUnknown, CommitDecided, TableReplaced.
     """
-    # all replays go the same way, whatever the options of their sessions; after an ALTER, too
-    table = table.whole.with_newest_schema()
+    # all replays go the same way, whatever the options of their sessions; after an ALTER, which adds columns, too
+    table = table.whole.with_newest_schema().with_hints(MISSING_AS_NULL)
     take_over_best_effort(table)
     rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
     records = _replay_in_files(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
@@ -100,7 +101,7 @@ def _commit_files(table: DynamicTable, record: EpochRecord, latest: Snapshot | N
         if not taken <= rejected.of_states([state])[0].keys():
             raise _Changed
         ready.made.check_index(ready.table, newest)
-        return rejected.following(state.without_old(table.registered), [record]).to_properties()
+        return rejected.following(state, [record]).to_properties()
 
     request = CommitRequest(
         record.writer, 0, APPEND, ready.made.files, prepare=properties, first_try=True, index=ready.made.index

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -10,16 +12,17 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, LakelogError, after_decision
+from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
+from lakelog.options.boundary import Public
 from lakelog.options.log_partitions import LINGER
 from lakelog.options.rejected import KEEP, ON_BAD_RECORD
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal_turn import close_writer, seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
-from lakelog.table.log.lease_keeper import begin_use, drop_lease
+from lakelog.table.log.lease_keeper import abandon_lease, begin_use, drop_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -30,12 +33,14 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.lingering_task import LingeringTask
 
 
-class TableWriter:
-    """Writes and commits Arrow rows; use it as a context manager.
+class TableWriter(Public):
+    """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
-    the block commits nothing, and rows in the log are taken back. With ``may_reject`` bad rows are treated by
-    ``on-bad-record``; without it they fail the write.
+    the block commits nothing, and rows in the log are taken back. If a ``write`` or ``commit`` fails and the block goes
+    on, its end raises InvalidRequest: the rows since the last commit are not in the table. ``abort`` drops them. With
+    ``may_reject`` bad rows are treated by ``on-bad-record``; without it they fail the write. A writer that is dropped
+    without ``close`` gives its lease up, and another process takes its rows back.
     """
 
     def __init__(self, table: DynamicTable, may_reject: bool = False) -> None:
@@ -49,8 +54,11 @@ class TableWriter:
         self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
         is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
-        self._failed = False
+        self._failure: BaseException | None = None
+        self._is_closed = self._may_be_decided = False
+        self._lock = threading.RLock()
         self._counts = row_counts()
+        weakref.finalize(self, abandon_lease, table, self._writer).atexit = False
 
     @property
     def counts(self) -> RowCounts:
@@ -62,29 +70,35 @@ class TableWriter:
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. With ``log-store.linger``, rows wait for
         others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable; after an
-        error the writer accepts no more rows.
+        error the writer accepts no more rows before ``abort``.
         """
-        self._check_failed()
-        try:
-            if self._task is None:
-                if self._committer is not None and self._table.emits_log:
-                    take_over_best_effort(self._table)
-                    self._committer.origin = register_writer(self._table, self._writer, BATCH)
-                    begin_use(self._table, self._writer)  # until close, regardless of the time between writes
-                self._task = self._new_task()
-            for batch in batches_of(rows):
-                self._task.write(batch)
-        except BaseException:
-            self._failed = True
-            raise
+        with self._lock:
+            self._check_open()
+            try:
+                if self._task is None:
+                    if self._committer is not None and self._table.emits_log:
+                        take_over_best_effort(self._table)
+                        self._committer.origin = register_writer(self._table, self._writer, BATCH)
+                        begin_use(self._table, self._writer)  # until close, regardless of the time between writes
+                    self._task = self._new_task()
+                for batch in batches_of(rows):
+                    self._task.write(batch)
+            except BaseException as why:
+                self._failure = why
+                raise
 
     def flush(self) -> None:
         """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable.
 
         With ``may_reject``, a -U in the last row waits for its +U.
         """
-        if self._task is not None:
-            self._task.flush_log()
+        with self._lock:
+            try:
+                if self._task is not None:
+                    self._task.flush_log()
+            except BaseException as why:
+                self._failure = why
+                raise
 
     def commit(self) -> RowCounts:
         """Commits the rows so far as one snapshot; returns their number by row kind.
@@ -93,37 +107,42 @@ class TableWriter:
         CommitDecided means that the rows are in the table, and only a later step failed: ``close`` retries it. Rows of
         a failed commit are not committed again: InvalidRequest.
         """
-        if self._task is None:
-            return row_counts()
-        self._check_failed()
-        try:
-            results = [self._task.finish()]
-            if self._committer is None:
-                commit_append(self._table, self._writer, results, self._epoch)
-            else:
-                self._committer.commit(self._epoch, results)
-        except BaseException:
-            self._failed = True
-            raise
-        counts = WrittenRows.of(results).as_changes
-        self._counts = sum_of((self._counts, counts))
-        self._task = None
-        self._epoch += 1
-        if self._committer is not None:
-            with after_decision(self._table.name):
-                seal_in_turn(self._committer)
-        take_over_best_effort(self._table)
-        expire_best_effort(self._table)
-        return counts
+        with self._lock:
+            if self._failure is None and self._task is None:
+                return row_counts()
+            self._check_open()
+            try:
+                results = [self._task.finish()]
+                if self._committer is None:
+                    commit_append(self._table, self._writer, results, self._epoch)
+                else:
+                    self._may_be_decided = True
+                    self._committer.commit(self._epoch, results)
+            except BaseException as why:
+                self._failure = why
+                raise
+            counts = WrittenRows.of(results).as_changes
+            self._counts = sum_of((self._counts, counts))
+            self._end_epoch()
+            if self._committer is not None:
+                with after_decision(self._table.name):
+                    seal_in_turn(self._committer)
+            take_over_best_effort(self._table)
+            expire_best_effort(self._table)
+            return counts
 
     def abort(self) -> None:
-        """Drops uncommitted rows; its rows in the log are taken back."""
-        if self._task is None:
-            return
-        self._task.close()
-        if self._committer is not None:
-            self._committer.commit(self._epoch, [])  # stays until the next seal or close, for readers
-        self._task = None
+        """Drops uncommitted rows, also after a failure; its rows in the log are taken back."""
+        with self._lock:
+            if self._task is not None:
+                self._task.close()
+                if self._committer is not None and (self._task.has_appended or self._may_be_decided):
+                    self._committer.commit(self._epoch, [])  # stays until the next seal or close, for readers
+                self._end_epoch()
+            self._failure = None
+
+    def _end_epoch(self) -> None:
+        self._task, self._may_be_decided = None, False
         self._epoch += 1
 
     def close(self) -> None:
@@ -131,8 +150,12 @@ class TableWriter:
 
         Rows that are decided but not yet in a snapshot are never dropped, because batch reads return them already.
         """
-        self.abort()
-        self._failed = True
+        with self._lock:
+            self.abort()
+            self._is_closed = True
+            self._close()
+
+    def _close(self) -> None:
         if self._thread is not None:
             self._thread.submit(close_clients)
             self._thread.shutdown()
@@ -158,9 +181,12 @@ class TableWriter:
         """True if a decided epoch waits for its snapshot; one that was taken back does not."""
         return any(record.attempts for record in self._table.decided.of(self._writer))
 
-    def _check_failed(self) -> None:
-        if self._failed:
-            raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
+    def _check_open(self) -> None:
+        """Raises InvalidRequest for a writer that is closed, or has failed and was not aborted."""
+        if self._is_closed:
+            raise InvalidRequest(f"this writer of table {self._table.name} is closed: open a new one")
+        if self._failure is not None:
+            raise failed_before(self._table.name, self._failure)
 
     def __enter__(self) -> Self:
         return self
@@ -168,7 +194,7 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and not self._failed:
+        if kind is None and not self._is_closed:
             try:
                 self.commit()
             except BaseException:
@@ -182,8 +208,18 @@ class TableWriter:
                 self.close()
 
 
+def failed_before(table: str, failure: BaseException) -> InvalidRequest:
+    """The error of a writer whose rows cannot be committed, because an earlier call of it has failed."""
+    error = InvalidRequest(
+        f"the rows of this writer since its last commit are not in table {table}: an earlier call failed "
+        f"({type(failure).__name__}: {failure}). Write the rows that fit with a new writer"
+    )
+    error.__cause__ = failure
+    return error
+
+
 def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
-    """User rows of any supported type as record batches. Raises InvalidRequest for any other type."""
+    """User rows of any supported type as record batches. Raises InvalidRequest for any other type, InvalidSchema."""
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if isinstance(rows, pa.Table):
@@ -191,7 +227,12 @@ def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows)
+        try:
+            return pa.RecordBatchReader.from_stream(rows)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+            raise InvalidSchema(
+                f"{type(rows).__name__} has a column of a type that Arrow does not have: {why}. Cast it before writing"
+            ) from None
     lazy = "; collect() it first" if hasattr(rows, "collect") else ""
     raise InvalidRequest(
         f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "

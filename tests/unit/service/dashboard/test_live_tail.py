@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.dashboard.live.live_tail import tail_events
 from lakelog.service.dashboard.live.streams import Streams
+from lakelog.service.dashboard.previews.tail import tail_events
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.sql.runtime.statement import Privilege

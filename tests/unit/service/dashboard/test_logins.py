@@ -33,7 +33,7 @@ def test_the_throttle_forgets() -> None:
     throttle = Throttle(0.05)
     assert [throttle.take({"a": 2}) > 0 for _ in range(3)] == [False, False, True]
     assert throttle.take({"b": 2}) == 0
-    until = time.monotonic() + 5
+    until = time.monotonic() + 120
     while throttle.take({"a": 2}) > 0:
         assert time.monotonic() < until
 

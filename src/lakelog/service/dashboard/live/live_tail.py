@@ -1,85 +1,17 @@
-"""A tail of a log as server-sent events, limited to the rows that a browser can draw."""
+"""Tails that several followers share."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncGenerator, Callable, Hashable
-from typing import Any, Final
+from typing import Final
 
-import orjson
-import pyarrow as pa
-
-from lakelog.errors import LakelogError
 from lakelog.lake import Table
-from lakelog.service.dashboard.previews.grid import COLUMNS, grid_of
+from lakelog.service.dashboard.previews.tail import event
 
-_LOG: Final = logging.getLogger("lakelog.dashboard")
-_EVERY_S: Final = 0.2
-_ROWS: Final = 50
-_QUIET_S: Final = 15.0
 _BEHIND: Final = 50
 """Maximum number of events that wait for a follower, about 10 s at the highest rate."""
-
-
-async def tail_events(table: Table) -> AsyncGenerator[bytes]:
-    """Events ``rows``: the newest rows of the last 200 ms, their total number, and their columns.
-
-    A comment every 15 s keeps the connection alive. If the log fails, an event ``trouble`` is the last one.
-    """
-    loop = asyncio.get_running_loop()
-    tail = table.tail_async("latest")
-    coming = asyncio.ensure_future(anext(tail))
-    try:
-        yield b": connected\n\n"
-        while True:
-            done, _ = await asyncio.wait({coming}, timeout=_QUIET_S)
-            if not done:
-                yield b": nothing new\n\n"
-                continue
-            newest, until = _Newest(coming.result()), loop.time() + _EVERY_S
-            coming = asyncio.ensure_future(anext(tail))
-            while (left := until - loop.time()) > 0 and (await asyncio.wait({coming}, timeout=left))[0]:
-                newest.add(coming.result())
-                coming = asyncio.ensure_future(anext(tail))
-            yield newest.event()
-    except LakelogError as failure:
-        yield event("trouble", {"why": str(failure)})
-    except StopAsyncIteration:
-        yield event("trouble", {"why": "the log has ended"})
-    finally:
-        if not coming.cancel():  # a cancelled wait ends the tail
-            await tail.aclose()
-
-
-def event(kind: str, data: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return b"event: " + kind.encode() + b"\ndata: " + orjson.dumps(data, default=str) + b"\n\n"
-
-
-class _Newest:
-    """The newest rows of some batches, and the number of all their rows."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._rows, self._count = pa.Table.from_batches([_end(batch)]), batch.num_rows
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self._count += batch.num_rows
-        rows = pa.concat_tables([self._rows, pa.Table.from_batches([_end(batch)])])
-        self._rows = rows.slice(max(0, rows.num_rows - _ROWS))
-
-    def event(self) -> bytes:
-        grid = grid_of([self._rows], _ROWS)
-        return event("rows", {"count": self._count, "columns": grid.columns, "rows": grid.rows})
-
-
-def _end(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The last rows of a batch, with their first columns and the row kind as the last column."""
-    names = batch.schema.names
-    shown = names if len(names) <= COLUMNS else [*names[: COLUMNS - 1], names[-1]]
-    return batch.slice(max(0, batch.num_rows - _ROWS)).select(shown)
-
 
 _Queue = asyncio.Queue[bytes | None]
 
@@ -87,12 +19,12 @@ _Queue = asyncio.Queue[bytes | None]
 class SharedTails:
     """Starts a tail with its first follower and ends it with its last one. For one event loop."""
 
-    def __init__(self, tail: Callable[[Table], AsyncGenerator[bytes]] = tail_events) -> None:
+    def __init__(self, tail: Callable[[Table], AsyncGenerator[bytes]]) -> None:
         self._tail = tail
         self._open: dict[Hashable, _Shared] = {}
 
     async def events(self, table: Table) -> AsyncGenerator[bytes]:
-        """The events of ``tail_events`` from now on; a follower that reads them too slowly gets ``trouble``."""
+        """The events of the tail from now on; a follower that reads them too slowly gets ``trouble``."""
         key = (table.name, table.log, table.definition.id)  # another log or schema is another tail
         shared = self._open.get(key)
         if shared is None or shared.is_over:

@@ -112,15 +112,22 @@ class RecordsRequest:
     position: int = 0
 
 
+@dataclass(frozen=True)
+class TailRequest:
+    """The events of a tail (``tail.py``), until the socket of the request is closed."""
+
+    table: str
+
+
 Request = RowsRequest | SystemRequest | RecordsRequest
-_KINDS = {kind.__name__: kind for kind in (RowsRequest, SystemRequest, RecordsRequest)}
+_KINDS = {kind.__name__: kind for kind in (RowsRequest, SystemRequest, RecordsRequest, TailRequest)}
 
 
-def to_json(request: Request) -> dict[str, Any]:
+def to_json(request: Request | TailRequest) -> dict[str, Any]:
     """Plain values."""
     return {"request": type(request).__name__, "fields": asdict(request)}
 
 
-def from_json(given: dict[str, Any]) -> Request:
+def from_json(given: dict[str, Any]) -> Request | TailRequest:
     """The reverse of ``to_json``."""
     return _KINDS[given["request"]](**given["fields"])

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,8 @@ import orjson
 import lakelog
 from lakelog import errors
 from lakelog.errors import LakelogError, Unavailable
-from lakelog.service.dashboard.previews.grid import Grid, Request, to_json
+from lakelog.service.dashboard.previews.grid import Grid, Request, TailRequest, to_json
+from lakelog.service.dashboard.previews.tail import event
 
 _MODULE: Final = "lakelog.service.dashboard.previews.process"
 _OVER_MEMORY: Final = "OverMemory"
@@ -29,6 +31,7 @@ _START_S: Final = 60.0
 """Maximum seconds until the processes of previews are ready; their imports take 2 s of CPU time."""
 _PARALLEL: Final = 2
 _WAITING: Final = 32
+_LARGEST_EVENT: Final = 16 << 20
 
 
 class Previews:
@@ -69,6 +72,25 @@ class Previews:
         kind: type[LakelogError] = getattr(errors, answer["error"], LakelogError)
         raise kind(answer["why"])
 
+    async def tail(self, table: str) -> AsyncGenerator[bytes]:
+        """The events of a tail (``tail.py``), read in a process of its own with the memory limit of a preview."""
+        try:
+            ours = await asyncio.get_running_loop().run_in_executor(None, self._open, TailRequest(table))
+        except LakelogError as why:
+            yield event("trouble", {"why": str(why)})
+            return
+        stream, connection = await asyncio.open_connection(sock=ours, limit=_LARGEST_EVENT)
+        try:
+            one = b""
+            while not one.startswith(b"event: trouble"):
+                one = await stream.readuntil(b"\n\n")
+                yield one
+        except (asyncio.IncompleteReadError, ConnectionError):
+            why = f"the process of this tail has ended, or needed more than {self._memory_bytes >> 20} MiB of memory"
+            yield event("trouble", {"why": f"{why}: reload the page"})
+        finally:
+            connection.close()
+
     def warm(self) -> None:
         """Starts the processes of the previews unless they run; returns at once. A preview reports a failed start."""
         with contextlib.suppress(OSError, Unavailable):
@@ -82,15 +104,23 @@ class Previews:
             with contextlib.suppress(OSError):
                 asked.shutdown(socket.SHUT_RDWR)
 
-    def _ask(self, request: Request) -> dict[str, Any]:
+    def _open(self, request: Request | TailRequest) -> socket.socket:
+        """A socket with the answer to a request. Raises Unavailable."""
         ours, theirs = socket.socketpair()
-        with ours:
+        try:
             with theirs:
                 self._readers.hand_over(theirs)
+            ours.sendall(orjson.dumps(to_json(request)) + b"\n")
+        except BaseException:
+            ours.close()
+            raise
+        return ours
+
+    def _ask(self, request: Request) -> dict[str, Any]:
+        with self._open(request) as ours:
             ours.settimeout(self._time_s + 1)
             self._asked.add(ours)
             try:
-                ours.sendall(orjson.dumps(to_json(request)) + b"\n")
                 with ours.makefile("rb") as answer:
                     body = answer.read()
             except TimeoutError:

@@ -3,11 +3,14 @@
 It has imported all parts that read, and opened nothing. Its children are forked before they are needed: each waits for
 a socket from stdin, reads a request from that socket, writes the answer and ends, and the parent forks another one. The
 memory and time of a child are limited, so a small file that decompresses to gigabytes affects only the child. All of
-them end when stdin is closed, that is, with the dashboard.
+them end when stdin is closed, that is, with the dashboard. For a tail a child starts another process, with the same
+limit of memory, which ends when the socket is closed.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -21,11 +24,12 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from lakelog.errors import LakelogError
-from lakelog.lake import connect
+from lakelog.lake import Lake, connect
 from lakelog.lake.output.plain_rows import JSON_OPTIONS
 from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
-from lakelog.service.dashboard.previews.grid import from_json
+from lakelog.service.dashboard.previews.grid import TailRequest, from_json
 from lakelog.service.dashboard.previews.reads import read_grid
+from lakelog.service.dashboard.previews.tail import event, tail_events
 
 OVER_MEMORY: Final = "OverMemory"
 _CHILDREN: Final = 3
@@ -76,12 +80,14 @@ def _serve(control: socket.socket, config: Mapping[str, Any]) -> NoReturn:
 
 def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, config["time_s"])  # its default action ends the process in any state
-    most = _taken() + config["memory_bytes"]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (4 * most, 4 * most))
-    threading.Thread(target=_watch, args=(client, most), daemon=True).start()
+    request = from_json(orjson.loads(client.makefile("rb").readline()))
+    if isinstance(request, TailRequest):
+        if os.fork() == 0:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            _follow(client, config, request.table)
+        return
+    _limit_memory(client, config, orjson.dumps({"error": OVER_MEMORY, "why": ""}))
     try:
-        request = from_json(orjson.loads(client.makefile("rb").readline()))
         with connect(**config["connect"]) as lake:
             answer = orjson.dumps({"grid": vars(read_grid(lake, request))}, default=str, option=JSON_OPTIONS)
     except LakelogError as failure:
@@ -94,7 +100,43 @@ def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
     client.sendall(answer)
 
 
-def _watch(client: socket.socket, most: int) -> None:
+def _follow(client: socket.socket, config: Mapping[str, Any], table: str) -> NoReturn:
+    """Sends the events of a tail until the client closes the socket, and ends this process."""
+    over = f"a record needs more than {config['memory_bytes'] >> 20} MiB of memory to be shown"
+    _limit_memory(client, config, event("trouble", {"why": over}))
+    threading.Thread(target=_end_with, args=(client,), daemon=True).start()
+
+    async def send(lake: Lake) -> None:
+        async for one in tail_events(lake.table(table)):
+            client.sendall(one)
+
+    try:
+        with connect(**config["connect"]) as lake:
+            asyncio.run(send(lake))
+    except Exception as failure:
+        why = over if isinstance(failure, MemoryError) else str(failure)
+        with contextlib.suppress(OSError):
+            client.sendall(event("trouble", {"why": why}))
+    finally:
+        os._exit(0)
+
+
+def _end_with(client: socket.socket) -> None:
+    """Ends the process when the client closes the socket, on which it sends nothing more."""
+    with contextlib.suppress(OSError):
+        client.recv(1)
+    os._exit(0)
+
+
+def _limit_memory(client: socket.socket, config: Mapping[str, Any], last: bytes) -> None:
+    """Limits the memory that this process takes from now on; beyond it, ``last`` is the end of the answer."""
+    most = _taken() + config["memory_bytes"]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (4 * most, 4 * most))
+    threading.Thread(target=_watch, args=(client, most, last), daemon=True).start()
+
+
+def _watch(client: socket.socket, most: int, last: bytes) -> None:
     """Ends the process when it exceeds its memory limit; a slow one gets a lower priority."""
     is_long = False
     while _taken() <= most:
@@ -102,7 +144,7 @@ def _watch(client: socket.socket, most: int) -> None:
             is_long = True
             os.nice(_NICE)
         time.sleep(_EVERY_S)
-    client.send(orjson.dumps({"error": OVER_MEMORY, "why": ""}))
+    client.send(last)
     os._exit(1)
 
 

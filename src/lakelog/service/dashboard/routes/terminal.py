@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Final, Literal
 
 import orjson
@@ -24,6 +24,7 @@ from lakelog.service.terminal.execution import Execution, ExecutionState
 from lakelog.service.terminal.protocol.results import csv_of
 from lakelog.service.terminal.terminal import TerminalState
 from lakelog.sql.runtime.statement import Privilege
+from lakelog.sql.syntax.masking import without_secrets
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/terminal", tags=["terminal"])
@@ -93,9 +94,13 @@ def close_terminal(request: Request, identity: Who) -> None:
 
 @api.post("/texts", status_code=202)
 def submit(request: Request, identity: Who, given: Text) -> ExecutionState:
-    """Runs one or more statements and answers at once. The worker checks the privilege that each statement needs."""
+    """Runs one or more statements and answers at once. The worker checks the privilege that each statement needs.
+
+    The text in the answer, which a browser may keep, has asterisks in place of secrets.
+    """
     terminal = dashboard_of(request).terminals.open(identity)
-    return terminal.submit(given.text, given.catalog or None, given.database or None).snapshot()
+    state = terminal.submit(given.text, given.catalog or None, given.database or None).snapshot()
+    return replace(state, text=without_secrets(state.text))
 
 
 @api.get("/texts/{number}")

@@ -11,6 +11,12 @@ document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
   document.dispatchEvent(new Event("theme"));
 });
 
+// texts of the terminal belong to one user: after a logout, or for another user, none is left
+const OWN = `:${document.body.dataset.user}`;
+for (const key of Object.keys(localStorage)) {
+  if (key.startsWith("lakelog-terminal-") && !(document.body.dataset.user && key.endsWith(OWN))) localStorage.removeItem(key);
+}
+
 setInterval(() => {
   for (const time of document.querySelectorAll("time[data-ms]")) time.textContent = ago(Number(time.dataset.ms));
 }, 1000);

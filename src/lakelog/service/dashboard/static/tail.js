@@ -1,4 +1,6 @@
 // Follows a table's log: server-sent events, the newest rows on top.
+import { visible } from "./words.js";
+
 const ROWS = 200;
 
 export function begin(place) {
@@ -27,14 +29,14 @@ export function begin(place) {
     seen += count;
     region.hidden = false;
     if (head.childElementCount !== columns.length) {
-      head.replaceChildren(...columns.map((name) => Object.assign(document.createElement("th"), { textContent: name, scope: "col" })));
+      head.replaceChildren(...columns.map((name) => Object.assign(document.createElement("th"), { textContent: visible(name), scope: "col" })));
     }
     const kind = columns.indexOf("_row_kind");
     for (const row of rows) {
       const line = document.createElement("tr");
       row.forEach((value, at) => {
         const cell = line.insertCell();
-        cell.textContent = value === null ? "null" : typeof value === "object" ? JSON.stringify(value) : value;
+        cell.textContent = value === null ? "null" : visible(typeof value === "object" ? JSON.stringify(value) : value);
         if (value === null) cell.className = "none";
         if (typeof value === "number") cell.className = "number";
         if (at === kind) cell.className = value.startsWith("+") ? "kind-plus" : "kind-minus";

@@ -1,9 +1,11 @@
 // The terminal: sends a text, follows what happens in it, draws results as they come.
 import { makeEditor } from "./editor.js";
-import { count, duration } from "./words.js";
+import { count, duration, visible } from "./words.js";
 
-const TEXT = "lakelog-terminal-text";
-const HISTORY = "lakelog-terminal-history";
+// of this user only; app.js removes those of others, and all of them on the page for the login
+const TEXT = `lakelog-terminal-text:${document.body.dataset.user}`;
+const HISTORY = `lakelog-terminal-history:${document.body.dataset.user}`;
+const SECRET = /secret|pass|pwd|token|credential|(access|account|api|private|shared|encryption)[-._]?key|auth|bearer|cookie|signature|connection|jaas|\bsas\b|:\/\/[^/\s@]+@/i;
 const KEPT = 50;
 const SHOWN_ROWS = 1000;
 
@@ -15,7 +17,7 @@ function make(tag, attributes = {}, ...children) {
 
 function shown(value) {
   if (value === null) return make("span", { className: "none", textContent: "null" });
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return visible(typeof value === "object" ? JSON.stringify(value) : value);
 }
 
 class Statement {
@@ -152,10 +154,14 @@ export function begin(place, tell) {
   const history = place.querySelector("[data-history]");
   let running = null;
 
+  function keep(text) {
+    if (SECRET.test(text)) localStorage.removeItem(TEXT);
+    else localStorage.setItem(TEXT, text);
+  }
   const snippet = place.querySelector("[data-snippet]");
   const snippets = [...snippet.options].slice(1).map((one) => ({ name: one.textContent, text: one.value }));
   const editor = makeEditor(place.querySelector("[data-editor]"), localStorage.getItem(TEXT) ?? "", {
-    changed: (text) => localStorage.setItem(TEXT, text), run: () => form.requestSubmit(), snippets,
+    changed: keep, run: () => form.requestSubmit(), snippets,
     columnsOf: async (name) => (await send(`/api/v1/tables/${encodeURIComponent(whole(name))}`, "GET")).columns.map((one) => one.name),
   });
 
@@ -238,10 +244,12 @@ export function begin(place, tell) {
     tell("");
     editor.clear();
     state.textContent = "Sending";
-    localStorage.setItem(HISTORY, JSON.stringify([run, ...past().filter((one) => one !== run)].slice(0, KEPT)));
-    drawHistory();
     try {
-      follow(await send(`${url}/texts`, "POST", { text: run, catalog: form.catalog.value, database: form.database.value }));
+      const execution = await send(`${url}/texts`, "POST", { text: run, catalog: form.catalog.value, database: form.database.value });
+      const kept = execution.text; // without secrets
+      localStorage.setItem(HISTORY, JSON.stringify([kept, ...past().filter((one) => one !== kept)].slice(0, KEPT)));
+      drawHistory();
+      follow(execution);
     } catch (failure) {
       state.textContent = "";
       tell(failure.message);

@@ -11,6 +11,12 @@ export function duration(ms) {
   return `${amount.toFixed(amount < 10 && length > 1 ? 1 : 0).replace(/\.0$/, "")} ${unit}`;
 }
 
+// characters that would change the order or the place of others, as escapes; the same as lakelog/options/names.py
+const INVISIBLE = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+export function visible(text) {
+  return String(text).replace(INVISIBLE, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 export function ago(ms) {
   const past = Date.now() - ms;
   return past < 1000 ? "now" : `${duration(past)} ago`;

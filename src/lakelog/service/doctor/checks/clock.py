@@ -7,7 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
-from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tables
+from lakelog.service.doctor.check import Check, CheckContext, Finding, listed
 
 _WARN_MS: Final = 5_000
 _FAIL_MS: Final = 60_000
@@ -31,9 +31,10 @@ class ClockCheck(Check):
         skew = stored - after if stored > after else min(0, stored + 1000 - before)
         yield self._skew_finding(skew, "the storage's clock")
         newest = 0
-        for table in list_tables(around):
+        lake, names = listed(around)
+        for name in names:
             try:
-                snapshot = table.latest_snapshot()
+                snapshot = lake.table(name).latest_snapshot()
             except LakelogError:
                 continue  # the check of the tables reports it
             newest = max(newest, 0 if snapshot is None else snapshot.time_millis)

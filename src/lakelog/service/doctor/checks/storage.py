@@ -14,7 +14,6 @@ from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 _LITTLE: Final = 1 << 30
-_NONE: Final = 64 << 20
 _FIRST: Final = b"first"
 _SLOW_S: Final = 2.0
 
@@ -50,13 +49,13 @@ class StorageCheck(Check):
         yield from self._room(LocalFileIO(), tempfile.gettempdir())
 
     def _room(self, io: FileIO, path: str) -> Iterator[Finding]:
-        free = io.free_bytes(path)
-        if free is None:
+        space = io.space(path)
+        if space is None:
             return
-        text = f"'{path}' has {format_bytes(free)} of free space"
-        if free < _NONE:
+        text = f"'{path}' has {format_bytes(space.free)} of free space"
+        if space.is_full:
             yield self.failed(text, "free disk space: writes will fail")
-        elif free < _LITTLE:
+        elif space.is_low or space.free < _LITTLE:
             yield self.warned(text, "free disk space: compactions write new files before they delete old ones")
         else:
             yield self.passed(text)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lakelog.errors import LakelogError
+from lakelog.errors import NotFound
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import close_clients
-from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tables
-from lakelog.table.health.score import INGEST_STOPPED, SLOT_AT_RISK
+from lakelog.service.doctor.check import Check, CheckContext, Finding, listed
+from lakelog.table.health.health import TableHealth
+from lakelog.table.health.score import LOG_UNREACHABLE, LOW_SPACE, STORES_DIFFER, UNREADABLE
 
 _LONG_S: Final = 30.0
+_FAILURES: Final = (UNREADABLE, STORES_DIFFER, LOG_UNREACHABLE, LOW_SPACE)
+"""The findings for which the doctor fails: rows cannot be read or written, or are lost."""
 _URGENT: Final = 50
 """Minimum urgency of reported needs; ``lakelog health`` reports all."""
 
@@ -23,31 +26,38 @@ class TablesCheck(Check):
     TITLE = "the tables"
 
     def run(self, around: CheckContext) -> Iterator[Finding]:
+        lake, names = listed(around)
         begun, seen, well = monotonic_s(), 0, 0
-        for table in list_tables(around):
+        said: set[str] = set()
+        for name in names:
             if monotonic_s() - begun > _LONG_S:
                 yield self.warned(
                     f"only the first {seen} tables were checked: the others would take too long", "lakelog health"
                 )
                 break
-            seen += 1
             try:
-                health = table.health()
-            except LakelogError as why:
-                yield self.failed(f"table {table.name} cannot be checked", str(why))
+                health = lake.health(name)
+            except NotFound:  # dropped meanwhile
                 continue
             finally:
                 close_clients()
-            problems = [(f"table {table.name}: {need.reason}", need.what_to_do)
-                    for need in health.needs if need.urgency >= _URGENT]  # fmt: skip
-            problems += [
-                (f"table {table.name}: {wait.what} waits: {wait.why}", wait.what_to_do) for wait in health.waits
-            ]
-            problems += [
-                (f"table {table.name}: {one.reason}", one.what_to_do)
-                for one in health.findings
-                if one.kind in (INGEST_STOPPED, SLOT_AT_RISK)
-            ]
-            yield from (self.warned(found, to_do) for found, to_do in problems)
+            seen += 1
+            problems = list(self._problems(health))
+            yield from (found for found in problems if found.found not in said)
+            said.update(found.found for found in problems)
             well += not problems
         yield self.passed(f"{well} of {seen} tables are healthy" if seen else "no tables yet")
+
+    def _problems(self, health: TableHealth) -> Iterator[Finding]:
+        """A line for each finding, each urgent need that no finding names, and each blocked operation."""
+        name = f"table {health.table}: "
+        for one in health.findings:
+            where = "" if one.kind == LOW_SPACE else name  # of all tables of the disk: one line
+            report = self.failed if one.kind in _FAILURES and not one.is_warning else self.warned
+            yield report(f"{where}{one.reason}", one.what_to_do)
+        fixed = {one.action for one in health.findings}
+        for need in health.needs:
+            if need.urgency >= _URGENT and need.kind not in fixed:
+                yield self.warned(f"{name}{need.reason}", need.what_to_do)
+        for wait in health.waits:
+            yield self.warned(f"{name}{wait.what} waits: {wait.why}", wait.what_to_do)

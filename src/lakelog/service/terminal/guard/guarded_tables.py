@@ -103,7 +103,7 @@ class GuardedTables(CatalogTables):
         )
         if hidden:
             raise NotAllowed(
-                f"the address of the log of table {identifier} can be changed only with the role "
+                f"where the log of table {identifier} is and how secrets go there can be changed only with the role "
                 f"{Privilege.ADMIN.word}, because '{hidden[0]}' would be sent there. Ask an administrator"
             )
 

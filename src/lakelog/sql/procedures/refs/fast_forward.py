@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, text
 from lakelog.sql.runtime.statement import done_result
-from lakelog.table.maintenance.retention import fast_forward
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.restore import fast_forward
 
 
 def _run(table: DynamicTable, branch: str, files_only: bool = False) -> pa.Table:

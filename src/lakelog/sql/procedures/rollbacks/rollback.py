@@ -7,8 +7,8 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, number, text
 from lakelog.sql.runtime.statement import done_result
-from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.restore import roll_back
 
 
 def _run(

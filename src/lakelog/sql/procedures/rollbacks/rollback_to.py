@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, number, text
-from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.restore import roll_back
 
 
 def _run(

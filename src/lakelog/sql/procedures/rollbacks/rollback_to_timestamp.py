@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, number
 from lakelog.sql.runtime.statement import counts_row
-from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.restore import roll_back
 
 
 def _run(table: DynamicTable, timestamp: int, files_only: bool = False) -> pa.Table:

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, number
 from lakelog.sql.runtime.statement import counts_row
-from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.time_travel import snapshot_at_watermark
+from lakelog.table.write.restore import roll_back
 
 
 def _run(table: DynamicTable, watermark: int, files_only: bool = False) -> pa.Table:

@@ -108,7 +108,7 @@ class Insert(ParsedStatement):
             return self._insert_into_spark(session)
         if self.evolves:
             schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
-        values = {} if self.partition is None else self.partition.own_values(schema, self.name)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
         columns = None if self.columns is None else self._own_columns(schema, self.columns)
         if values:
             columns = _without(columns or schema.field_names, values)

@@ -34,6 +34,6 @@ class TruncateTable(TableStatement):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Removes the rows. Raises NotFound for an unknown table or partition."""
-        values = {} if self.partition is None else self.partition.own_values(schema, self.name)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
         session.tables.truncate(identifier, values, session.tables.canonical_options(self.options, "write"))
         return empty_result()

@@ -9,12 +9,14 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
 from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME
+from lakelog.paimon.rows.display import partition_path
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import Privilege, TableStatement, text_rows
 from lakelog.sql.syntax.clauses import PartitionClause, read_partition
 from lakelog.sql.syntax.token_stream import TokenStream
-from lakelog.table.system import SYSTEM_TABLES
+from lakelog.table.model.partition_selection import OverwriteTarget, partition_values
+from lakelog.table.system.files.file_counts import count_files
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,10 @@ class ShowPartitions(TableStatement):
         """One row per partition with files, such as ``day=2024-01-31/hour=7``. Raises NotFound, InvalidRequest."""
         if not schema.partition_keys:
             raise InvalidRequest(f"table '{self.name}' has no partitions: it was created without PARTITIONED BY")
-        rows = SYSTEM_TABLES.create("partitions", session.tables.open(identifier))
-        names = rows.select(["partition"]).to_arrow().column(0).to_pylist()
+        table, zone = session.tables.open(identifier), session.engine.zone
+        given = {} if self.chosen is None else self.chosen.own_values(schema, self.name, zone)
+        chosen = OverwriteTarget(partition_values(schema, given, table.name))
+        live = count_files(table.store, table.store.latest_snapshot(), by_bucket=False)
         null = Options(schema.options).need(PARTITION_DEFAULT_NAME)
-        given = {} if self.chosen is None else self.chosen.own_values(schema, self.name)
-        wanted = {f"{name}={null if value is None else value}" for name, value in given.items()}
-        return text_rows(("partition",), ((name,) for name in names if wanted <= set(name.split("/"))))
+        names = [partition_path(p, schema, null, zone) for p, _ in live if chosen.matches(p, schema)]
+        return text_rows(("partition",), ((name,) for name in sorted(names)))

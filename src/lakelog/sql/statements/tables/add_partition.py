@@ -42,7 +42,7 @@ class AddPartition(TableStatement):
         """Checks the statement; a partition exists from its first row on. Raises InvalidSchema."""
         keys = schema.partition_keys
         for clause in self.partitions:
-            given = clause.own_values(schema, self.name)
+            given = clause.own_values(schema, self.name, session.engine.zone)
             missing = [name for name in keys if name not in given]
             if missing:
                 raise InvalidSchema(f"a partition of table '{self.name}' also needs a value of '{missing[0]}'")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import Privilege, TableStatement, empty_result
@@ -43,18 +42,11 @@ class DropPartition(TableStatement):
         return cls(cursor.source, name, options, tuple(clauses), if_exists)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Removes the partitions in one snapshot.
+        """Removes the partitions in one snapshot; values of some partition columns mean all that have them.
 
-        Raises NotFound for an unknown one, unless IF EXISTS; InvalidRequest for a part of the partition columns only.
+        Raises NotFound for values that no partition has, unless IF EXISTS.
         """
-        specs = [clause.own_values(schema, self.name) for clause in self.partitions]
-        for spec in specs:
-            if missing := [key for key in schema.partition_keys if key not in spec]:
-                raise InvalidRequest(
-                    f"DROP PARTITION of table '{self.name}' names no value of {', '.join(missing)}: give a value of "
-                    f"each partition column ({', '.join(schema.partition_keys)}), or write DELETE FROM … WHERE to "
-                    f"remove all partitions with some values"
-                )
+        specs = [clause.own_values(schema, self.name, session.engine.zone) for clause in self.partitions]
         options = session.tables.canonical_options(self.options, "write")
         session.tables.drop_partitions(identifier, specs, self.if_exists, options)
         return empty_result()

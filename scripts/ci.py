@@ -1,0 +1,227 @@
+"""The lanes of a landing: their order, their budgets, what a change touches; and one table of what they cost.
+
+``run`` (the last line of ``.ci/run``) runs all lanes: checks first, then what is cheap, then the lanes that the change
+touches, then the rest. ``affected`` (``make affected``) runs the checks, and the tests that the change touches.
+A change is what the working tree has and ``--base`` has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import grimp
+from rich.console import Console
+from rich.table import Table
+
+ROOT: Final = Path(__file__).parent.parent
+REPORTS: Final = ROOT / "build" / "lanes"
+_DISTANCE: Final = 2
+"""A test file is affected by the modules that it imports, and by those that they import."""
+_MOST_FILES: Final = 60
+"""``affected`` runs no more test files than a few minutes allow."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A verb of the Makefile, the seconds that it may take on a quiet machine of two cores, and the folders of
+    ``src/lakelog``, ``tests`` or ``docs`` whose change it answers to (``/`` is any)."""
+
+    verb: str
+    budget_s: int
+    rooms: tuple[str, ...] = ("/",)
+
+    def is_touched(self, rooms: set[str]) -> bool:
+        """Whether one of the changed files is in one of its folders."""
+        return any(f"/{room}".startswith(f"/{own.strip('/')}") for own in self.rooms for room in rooms)
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """What its calls of pytest have written."""
+        names = {"test": ("test", "smoke"), "test-single": ("chaos", "on-connect")}
+        files = [REPORTS / f"{name}.json" for name in names.get(self.verb, (self.verb.removeprefix("test-"),))]
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+FIRST: Final = (Lane("check", 25), Lane("test", 240))
+LANES: Final = (
+    *FIRST,
+    Lane("test-lowest", 60, ("fileformat", "merge", "paimon")),
+    Lane("test-browser", 60, ("service/dashboard", "service/terminal", "browser")),
+    Lane("test-single", 120, ("table/commit", "spark", "chaos")),
+    Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
+    Lane("test-spark", 270, ("spark", "sql", "lake")),
+    Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
+    Lane("test-servers", 300, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A lane that has ended."""
+
+    lane: Lane
+    seconds: float
+    status: int
+    unstable: tuple[str, ...] = ()
+
+
+def changed_files(base: str) -> list[Path]:
+    """The files that the working tree has otherwise than a commit; those of the last commit where there is no base."""
+    base = base or os.environ.get("LAKELOG_BASE", "")
+    for commit in (base, "origin/main", "HEAD~1"):
+        if commit and _git("rev-parse", "--quiet", "--verify", f"{commit}^{{commit}}"):
+            names = [*_git("diff", "--name-only", commit), *_git("ls-files", "--others", "--exclude-standard")]
+            if names:
+                return [Path(name) for name in names]
+    return []
+
+
+def rooms_of(files: list[Path]) -> set[str]:
+    """The folders of changed files, below the package or the repository."""
+    folders = {file.parent.as_posix() for file in files}
+    return {folder.removeprefix("src/lakelog/").removeprefix("tests/") for folder in folders}
+
+
+def affected_tests(files: list[Path]) -> list[Path]:
+    """The test files that have changed, and those that import a changed module, at most over one other."""
+    graph = grimp.build_graph("lakelog", cache_dir=None)
+    names = {
+        ".".join(file.with_suffix("").parts[1:]).removesuffix(".__init__")
+        for file in files
+        if file.parts[:1] == ("src",)
+    }
+    near = dict.fromkeys(names & graph.modules, 0)
+    for step in range(1, _DISTANCE):
+        for module in [name for name, steps in near.items() if steps == step - 1]:
+            near.update(
+                {importer: step for importer in graph.find_modules_that_directly_import(module) if importer not in near}
+            )
+    changed = {ROOT / file for file in files}
+    steps: dict[Path, int] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        imported = _imports(path)
+        if path in changed:
+            steps[path] = -1
+        elif found := [near[name] for name in near if name in imported]:
+            steps[path] = min(found)
+    return sorted(steps, key=lambda path: (steps[path], path))[:_MOST_FILES]
+
+
+def _imports(path: Path) -> set[str]:
+    imports: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+    return imports
+
+
+def run_lane(lane: Lane) -> Run:
+    """Runs a lane, and its failed tests a second time: one that passes then is unstable, and still a failure."""
+    Console().rule(f"make {lane.verb}")
+    started = perf_counter()
+    status = subprocess.run(["make", "--keep-going", lane.verb], cwd=ROOT, check=False).returncode
+    seconds = perf_counter() - started
+    failed = sorted({test for report in lane.reports for test in report["failed"]})
+    return Run(lane, seconds, status, tuple(test for test in failed[:10] if _passes(test)))
+
+
+def _passes(test: str) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", test]
+    environment = {name: value for name, value in os.environ.items() if name != "LAKELOG_LANE"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode == 0
+
+
+def run_all(base: str) -> int:
+    """Runs all lanes, those that the change touches first. Returns the status of the run."""
+    for report in REPORTS.glob("*.json"):
+        report.unlink()
+    rooms = rooms_of(changed_files(base))
+    rest = [lane for lane in LANES if lane not in FIRST]
+    runs: list[Run] = []
+    for lane in (*FIRST, *sorted(rest, key=lambda lane: not lane.is_touched(rooms))):
+        runs.append(run_lane(lane))
+        if runs[-1].status and lane == FIRST[0]:
+            break  # seconds of work for whoever reads it: no hour of tests before
+    _print(runs)
+    return int(any(run.status for run in runs))
+
+
+def _print(runs: list[Run]) -> None:
+    table = Table("lane", "seconds", "budget", "passed", "failed", "servers")
+    for run in runs:
+        reports = run.lane.reports
+        outcomes = {name: sum(report["outcomes"].get(name, 0) for report in reports) for name in ("passed", "failed")}
+        servers: dict[str, int] = {}
+        for report in reports:
+            for name, count in report["servers"].items():
+                servers[name] = servers.get(name, 0) + count
+        late = " over" if run.seconds > 1.5 * run.lane.budget_s else ""
+        cells = (f"{run.seconds:.0f}", f"{run.lane.budget_s}{late}", *(str(count) for count in outcomes.values()))
+        table.add_row(run.lane.verb, *cells, ", ".join(f"{count} {name}" for name, count in servers.items() if count))
+    console = Console(width=120)
+    console.print(table)
+    console.print(f"{sum(run.seconds for run in runs):.0f} s in all")
+    for run in runs:
+        for test in run.unstable:
+            console.print(
+                f"unstable: {test} failed in {run.lane.verb} and passed by itself", style="red", highlight=False
+            )
+        for report in run.lane.reports:
+            for name, count in report["restarts"].items():
+                console.print(f"{run.lane.verb}: {name} died and was started again, {count} times", style="red")
+    passed, failed = (
+        sum(report["outcomes"].get(name, 0) for run in runs for report in run.lane.reports)
+        for name in ("passed", "failed")
+    )
+    console.print(f"{passed} passed, {failed} failed", highlight=False)
+
+
+def run_affected(base: str) -> int:
+    """Runs the checks and the affected test files. Returns the status of the run."""
+    files = changed_files(base or "HEAD")
+    tests = [str(path.relative_to(ROOT)) for path in affected_tests(files)]
+    touched = [lane.verb for lane in LANES if lane not in FIRST and lane.is_touched(rooms_of(files))]
+    console = Console()
+    console.print(
+        f"{len(files)} changed files: {len(tests)} test files; lanes that they touch: {', '.join(touched) or 'none'}"
+    )
+    status = subprocess.run(["make", "check"], cwd=ROOT, check=False).returncode
+    if tests:
+        no_server = "not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest and not browser"
+        options = ["-n", "2", "--dist", "worksteal", "--cases", "1/3", "-m", f"not slow and {no_server}"]
+        command = [sys.executable, "-m", "pytest", "-q", *options, *tests]
+        console.print(shlex.join(command), highlight=False, soft_wrap=True)
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode or status
+    return status
+
+
+def _git(*words: str) -> list[str]:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=("run", "affected"))
+    parser.add_argument(
+        "--base", default="", help="the commit that the change began with; by default the last landed one"
+    )
+    given = parser.parse_args()
+    return run_all(given.base) if given.verb == "run" else run_affected(given.base)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

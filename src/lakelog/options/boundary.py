@@ -1,0 +1,190 @@
+"""The boundary of the public interface: what is raised there is an error of lakelog, with the first cause attached.
+
+Methods of a class that derives from ``Public``, functions with ``guarded``, and the command line pass errors of lakelog
+and of the user's own code on. A wrong argument becomes InvalidRequest that names it. Whatever else Python, Arrow or
+another library raises was not foreseen, so it becomes InternalError that asks for a report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import struct
+import sysconfig
+import types
+import typing
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+from lakelog.errors import InternalError, InvalidRequest, LakelogError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_UNFORESEEN: Final = (
+    ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, NameError, RuntimeError,
+    SyntaxError, SystemError, TypeError, ValueError, struct.error,
+)  # fmt: skip
+_LIBRARIES: Final = ("pyarrow", "polars", "numpy", "orjson", "sqlglot", "sqlite3", "zlib", "pyo3_runtime")
+"""Packages whose errors are of classes of their own."""
+_PASSED: Final = ("pyspark", "py4j", "click")
+"""Packages whose errors say what to do, and which callers of Spark expect."""
+_INNER: Final = "_lakelog_boundary"
+_DUNDERS: Final = ("__arrow_c_stream__", "__enter__", "__exit__", "__iter__", "__next__")
+_OWN: Final = str(Path(__file__).resolve().parents[1])
+_INSTALLED: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class Public:
+    """A class of the public interface. All of its public methods and properties keep the boundary."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name, found in list(vars(cls).items()):
+            if name.startswith("_") and name not in _DUNDERS:
+                continue
+            if isinstance(found, types.FunctionType) and not inspect.iscoroutinefunction(found):
+                setattr(cls, name, guarded(found))
+            elif isinstance(found, property) and found.fget is not None:
+                setattr(cls, name, property(guarded(found.fget), found.fset, found.fdel, found.__doc__))
+
+
+def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function within the boundary; if it is a generator, so are its items."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            result = function(*args, **kwargs)
+        except Exception as why:
+            own = own_error(why, function, args, kwargs)
+            if own is why:
+                raise
+            raise own from why
+        if isinstance(result, types.GeneratorType):
+            items: Any = _items(result, lambda why: own_error(why, function, args, kwargs))
+            return items  # type: ignore[no-any-return]
+        return result
+
+    return call
+
+
+def _items(items: Generator[Any], translate: Callable[[Exception], Exception]) -> Generator[Any]:
+    with contextlib.closing(items):
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            except Exception as why:
+                own = translate(why)
+                if own is why:
+                    raise
+                raise own from why
+            yield item
+
+
+def own_error(
+    why: Exception,
+    function: Callable[..., Any] | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+) -> Exception:
+    """The error that the user gets: ``why`` itself if it is meant for them, otherwise InvalidRequest or InternalError.
+
+    ``function`` is the public one that raised it, with its arguments.
+    """
+    package = type(why).__module__.partition(".")[0]
+    is_unforeseen = isinstance(why, _UNFORESEEN) or package in _LIBRARIES
+    is_inner = isinstance(why, LakelogError) and hasattr(why, _INNER)
+    if not is_inner and (isinstance(why, LakelogError) or package in _PASSED or not is_unforeseen or _is_of_user(why)):
+        return why
+    name = "" if function is None else _name_of(function, args)
+    wrong = None if function is None else _wrong_argument(function, args, kwargs or {})
+    if wrong is not None:
+        return _marked(InvalidRequest(f"{name}(): {wrong}"))
+    if is_inner:
+        return why
+    text = (str(why).strip().splitlines() or [""])[0]
+    return _marked(
+        InternalError(
+            f"{name + '() failed' if name else 'this failed'} with {type(why).__name__}: {text[:500]}. That is a fault "
+            "of lakelog: please report it with this text and what you did"
+        )
+    )
+
+
+def _marked(made: LakelogError) -> LakelogError:
+    """An error of a public method that another one may have called, whose own arguments say more."""
+    setattr(made, _INNER, True)
+    return made
+
+
+def _name_of(function: Callable[..., Any], args: Sequence[Any]) -> str:
+    is_method = "." in function.__qualname__.removeprefix("<locals>.") and args
+    return f"{type(args[0]).__name__}.{function.__name__}" if is_method else function.__name__
+
+
+def _is_of_user(why: BaseException) -> bool:
+    """True if code of the user that lakelog called (a callback, a generator of rows) raised it."""
+    step, has_entered = why.__traceback__, False
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        is_own = file.startswith(_OWN)
+        if has_entered and not is_own and Path(file).is_absolute() and not file.startswith(_INSTALLED):
+            return True
+        has_entered |= is_own
+        step = step.tb_next
+    return False
+
+
+def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call; None if they are as declared, or cannot be judged."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as why:
+        return str(why)
+    try:
+        hints = typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return None
+    for name, value in given.arguments.items():
+        kind = inspect.signature(function).parameters[name].kind
+        if kind == inspect.Parameter.VAR_KEYWORD or name == "self" or name not in hints:
+            continue
+        several = value if kind == inspect.Parameter.VAR_POSITIONAL else (value,)
+        if not all(_fits(one, hints[name]) for one in several):
+            shown = repr(value)
+            wanted = function.__annotations__.get(name, hints[name])
+            return f"argument '{name}' is {shown[:100]} of type {type(value).__name__}, and it takes {wanted}"
+    return None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if hint is Any or isinstance(hint, TypeVar | str):
+        return True
+    if hint is None:
+        return value is None
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in typing.get_args(hint))
+    if origin is typing.Literal:
+        return value in typing.get_args(hint)
+    if origin is Callable or hint is Callable:
+        return callable(value)
+    kind = origin or hint
+    if not isinstance(kind, type):
+        return True
+    if kind is float:
+        return isinstance(value, int | float)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, kind) or (kind is Sequence and isinstance(value, str | bytes)):
+        return False
+    parts = typing.get_args(hint)
+    if parts and isinstance(value, Mapping):
+        return all(_fits(one, part) for pair in value.items() for one, part in zip(pair, parts, strict=False))
+    if parts and origin is not tuple and isinstance(value, list | tuple | set | frozenset):
+        return all(_fits(one, parts[0]) for one in value)
+    return True

@@ -1,0 +1,183 @@
+"""Rollback and fast-forward: a new snapshot with the content of an older state, or of a branch (RFC 23).
+
+Both are one commit that replaces all files. They never remove a snapshot, so writers, readers, tags and consumers
+beside them go on. The log gets the difference: as a replacement if the table has no key, as an epoch of changed rows if
+it has one, or from the publisher of a log of changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
+from functools import partial
+
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.read.split_reader import engine_of
+from lakelog.io.names import new_uuid
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.table.commit.replacement import commit_replacement
+from lakelog.table.commit.seal import seal_decided
+from lakelog.table.maintenance.publish import publish_best_effort
+from lakelog.table.maintenance.state_changes import file_key, files_of, state_changes
+from lakelog.table.model.dynamic_table import DynamicTable, open_branch
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at, state_of
+from lakelog.table.read.time_travel import snapshot_at_time
+from lakelog.table.write.replaced_rows import check_overwrite, one_overwrite
+from lakelog.table.write.table_writer import TableWriter
+
+
+def roll_back(
+    table: DynamicTable,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_ms: int | None = None,
+    files_only: bool = False,
+) -> Snapshot:
+    """Makes the rows of an older state the newest ones; exactly one of snapshot, tag and timestamp selects it.
+
+    Returns the snapshot of that state. The log gets the difference, unless ``files_only``: it then stays ahead of the
+    files. Raises NotFound, InvalidRequest (a log of input rows whose merge engine cannot take rows back, without
+    ``files_only``), CommitConflict, CommitUnknown (roll back again), Unavailable.
+    """
+    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
+        raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
+    table = table.with_newest_schema()
+    _check_log(table, "rolled back", files_only)
+    seal_decided(table)
+    store = table.store
+    if tag is not None:
+        target = store.tags.get(tag).snapshot
+    elif snapshot_id is not None:
+        target = store.snapshot(snapshot_id)
+        if snapshot_id not in store.snapshots.chain_ids():
+            raise NotFound(f"snapshot {snapshot_id} of table {table.name} has expired: choose one in $snapshots")
+    else:
+        target = snapshot_at_time(store, timestamp_ms or 0)
+    if target != store.latest_snapshot():
+        _restore(table, f"rollback-{new_uuid()}", target, files_only)
+    return target
+
+
+def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> Snapshot:
+    """Makes the rows of a branch those of main; returns the branch's newest snapshot.
+
+    Main gets the schemas that only the branch has. Raises as ``roll_back``, InvalidRequest for a branch without
+    snapshots, and UnsupportedFeature if main and the branch were altered differently.
+    """
+    branches = table.store.branches
+    target = open_branch(table, branch).store.latest_snapshot()
+    if target is None:
+        raise InvalidRequest(f"branch '{branch}' has no snapshot: write to it before you fast-forward main")
+    branches.adopt_schemas(branch)
+    table = table.with_newest_schema()
+    _check_log(table, "fast-forwarded", files_only)
+    seal_decided(table)
+    _restore(table, f"fast-forward-{new_uuid()}", target, files_only, lambda: branches.unused_files(branch))
+    return target
+
+
+def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
+    """Raises InvalidRequest if the log has input rows that cannot be taken back, unless ``files_only``."""
+    if files_only or not table.emits_log or not table.schema.is_keyed:
+        return
+    why = "an older row of a key does not replace a newer one in its merge engine or order"
+    with contextlib.suppress(UnsupportedFeature):
+        check_overwrite(table)
+        if engine_of(table.schema).number_decides:
+            return
+    raise InvalidRequest(
+        f"table {table.name} has a log of input rows, which cannot be {what}: {why}. Pass files_only to change only "
+        "the files; the log then stays ahead of them. A log of changes ('log.content' = 'changes') follows"
+    )
+
+
+def _restore(
+    table: DynamicTable,
+    user: str,
+    target: Snapshot,
+    files_only: bool,
+    unused: Callable[[], frozenset[str]] = frozenset,
+) -> None:
+    if table.emits_log and table.schema.is_keyed and not files_only:
+        _restore_rows(table, user, target)
+        return
+    state = table.store.restored(target, unused())
+    commit = _replaced_files if table.emits_log and not files_only else _files_alone
+    state.commit(user, table.store.latest_snapshot, partial(commit, table, target))
+    publish_best_effort(table)
+
+
+def _files_alone(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
+    return table.store.commit(replace(request, prepare=lambda newest: _properties(table, newest, target)))
+
+
+def _replaced_files(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
+    """The same beside a log of input rows without a key, which gets the difference."""
+    wanted = {file_key(split): split for split in files_of(table, target)}
+
+    def kept(newest: Snapshot | None) -> Set[tuple[object, ...]]:
+        return wanted.keys() & {file_key(split) for split in files_of(table, newest)}
+
+    here = kept(table.store.latest_snapshot())
+
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        if kept(newest) != here:
+            raise CommitConflict(f"table {table.name}: another writer has changed files of the state. Try again")
+        return _properties(table, newest, target)
+
+    return commit_replacement(
+        table,
+        replace(request, prepare=properties),
+        lambda newest: [split for split in files_of(table, newest) if file_key(split) not in wanted],
+        [split for key, split in wanted.items() if key not in here],
+    )
+
+
+def _restore_rows(table: DynamicTable, user: str, target: Snapshot) -> None:
+    """Writes the difference as one epoch, for both stores. A row with a new key that others commit meanwhile stays."""
+    store, shown = table.store, table.all_rows
+    with one_overwrite(table):
+        _note(table, user, 0, target, lambda state, after: replace(state, writers=after.writers))
+        with TableWriter(table) as writer:
+            for _, batch in state_changes(shown, store.latest_snapshot(), target, is_chain=False):
+                writer.write(batch)
+        _note(table, user, 1, target, lambda state, after: replace(state, rejected=after.rejected))
+
+
+def _note(
+    table: DynamicTable, user: str, number: int, target: Snapshot, change: Callable[[LogState, LogState], LogState]
+) -> None:
+    """Commits a part of the log state of ``target``, if it differs: a snapshot without rows."""
+
+    def noted(newest: Snapshot | None) -> LogState:
+        state = state_at(table.store, newest)
+        return change(state, _state_after(state, target))
+
+    newest, state = newest_state(table.store)
+    if noted(newest) != state:
+        table.store.commit(
+            CommitRequest(user, number, COMPACT, prepare=lambda latest: noted(latest).to_properties(), allow_empty=True)
+        )
+
+
+def _properties(table: DynamicTable, newest: Snapshot | None, target: Snapshot) -> Mapping[str, str]:
+    return _state_after(state_at(table.store, newest), target).to_properties()
+
+
+def _state_after(state: LogState, target: Snapshot) -> LogState:
+    """The log state after a commit that restores a snapshot.
+
+    The log and its writers go on. But the rows of a source that has written since are no longer in the table, and the
+    rejected rows are those of that time: what was replayed since is not in the table either.
+    """
+    before = state_of(target) or LogState()
+
+    def known(name: str, writer: WriterState) -> WriterState:
+        former = before.writers.get(name)
+        is_undone = former is None or former.position != writer.position or former.undone
+        return replace(writer, undone=is_undone) if writer.position else writer
+
+    writers = {name: known(name, writer) for name, writer in state.writers.items()}
+    return replace(state, writers=writers, rejected=before.rejected)

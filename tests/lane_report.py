@@ -1,0 +1,107 @@
+"""What a lane cost: seconds, CPU and tests of each file, and the servers that it started; one JSON file a lane.
+
+``LAKELOG_LANE`` names the lane; its file is ``build/lanes/<lane>.json`` (``scripts/ci.py`` prints them as a table).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import pytest
+
+from depth import DEPTH
+from servers.shared import end_servers, jvm_starts
+
+LANE: Final = os.environ.get("LAKELOG_LANE", "")
+REPORTS: Final = Path(__file__).parent.parent / "build" / "lanes"
+_CPU: Final = pytest.StashKey[float]()
+
+
+@dataclass
+class FileCost:
+    """Seconds (clock and CPU, children included) and number of tests of a file."""
+
+    tests: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+@dataclass
+class LaneReport:
+    """A plugin of the process that collects the reports; it ends the servers of the run, and says how many started."""
+
+    started: float = field(default_factory=perf_counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    files: dict[str, FileCost] = field(default_factory=dict)
+    servers: Counter[str] = field(default_factory=Counter)
+    restarts: Counter[str] = field(default_factory=Counter)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds the report of a phase of a test."""
+        cost = self.files.setdefault(report.nodeid.partition("::")[0], FileCost())
+        cost.seconds += report.duration
+        cost.cpu_seconds += getattr(report, "cpu_seconds", 0.0)
+        if report.when == "call":
+            cost.tests += 1
+        if report.when == "call" or report.outcome != "passed":
+            self.outcomes[report.outcome] += 1
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Writes the file of the lane."""
+        self.servers["JVM"] = len(list(jvm_starts().iterdir()))
+        starts, restarts = end_servers()
+        self.servers.update(starts)
+        self.restarts.update(restarts)
+        if not LANE:
+            return
+        files = sorted(self.files.items(), key=lambda entry: -entry[1].seconds)
+        written = {
+            "seconds": round(perf_counter() - self.started, 1),
+            "outcomes": self.outcomes,
+            "failed": self.failed,
+            "servers": self.servers,
+            "restarts": self.restarts,
+            "files": {name: {key: round(value, 2) for key, value in asdict(cost).items()} for name, cost in files},
+        }
+        REPORTS.mkdir(parents=True, exist_ok=True)
+        (REPORTS / f"{LANE}.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """What repeats the draws, and what was started."""
+        started = ", ".join(f"{count} {name}" for name, count in self.servers.items() if count)
+        terminalreporter.write_line(f"drawn with {DEPTH}; started: {started or 'no server'}")
+        for name, count in self.restarts.items():
+            terminalreporter.write_line(f"died and was started again: {name}, {count} times", red=True)
+
+
+class Measure:
+    """A plugin of every process: the CPU seconds of a test go with its last report."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        item.stash[_CPU] = _cpu_seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.when == "teardown":
+            report.cpu_seconds = _cpu_seconds() - item.stash[_CPU]  # type: ignore[attr-defined]
+        return report
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
