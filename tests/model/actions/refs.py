@@ -102,7 +102,7 @@ class Rollback(Action):
             return {
                 "api": f"t.rollback_to(tag={self.tag!r})",
                 "call": f"lake.sql(\"call sys.rollback(table => 'db.t', version => '{self.tag}')\")",
-                "restore": f"lake.sql(\"call sys.rollback_to(table => 'db.t', version => '{self.tag}')\")",
+                "restore": f"lake.sql(\"call sys.rollback_to(table => 'db.t', tag => '{self.tag}')\")",
             }[self.how]
         return {
             "api": f"t.rollback_to(snapshot_id=s{self.mark})",

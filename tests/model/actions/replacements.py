@@ -70,6 +70,7 @@ class Truncate(Action):
     partition: Any = None
     covers = ("statement:TRUNCATE TABLE", "Table.truncate", "Table.drop_partitions")
     weight = 0.7
+    may_refuse = "has no partition"
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
