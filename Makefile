@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check fmt golden crash simulate model screenshots bench docs docs-site \
+.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model screenshots bench docs docs-site \
         .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
         test-docs test-lowest test-on-connect test-single
 
@@ -46,14 +46,19 @@ test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of 
 	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3 --tests 1/2) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
+	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check-types check-house
+
+check-types:
+	.venv/bin/mypy
+
+check-house:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
-	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 	.venv/bin/python scripts/house_picture.py --check
 	.venv/bin/python scripts/check_words.py
-	$(PYTEST) tests/test_house.py
+	$(PYTEST) tests/test_house.py tests/test_lanes.py
 
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
 SINGLE := test-chaos test-on-connect

@@ -107,6 +107,7 @@ def affected_tests(files: list[Path]) -> list[Path]:
                 {importer: step for importer in graph.find_modules_that_directly_import(module) if importer not in near}
             )
     changed = {ROOT / file for file in files}
+    rooms = {f"tests/unit/{name.split('.')[1]}" for name in near if "." in name and near[name] == 0}  # parts by name
     steps: dict[Path, int] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         imported = _imports(path)
@@ -114,6 +115,8 @@ def affected_tests(files: list[Path]) -> list[Path]:
             steps[path] = -1
         elif found := [near[name] for name in near if name in imported]:
             steps[path] = min(found)
+        elif path.relative_to(ROOT).parent.as_posix() in rooms:
+            steps[path] = _DISTANCE
     return sorted(steps, key=lambda path: (steps[path], path))[:_MOST_FILES]
 
 

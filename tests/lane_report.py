@@ -34,7 +34,7 @@ class FileCost:
     cpu_seconds: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class LaneReport:
     """A plugin of the process that collects the reports; it ends the servers of the run, and says how many started."""
 

@@ -183,7 +183,7 @@ class RandomLoad:
         if kind == "truncate":
             connection.execute("truncate items")
         elif kind == "drop":
-            connection.execute(f"alter table orders drop column if exists extra{self.columns - 2}")
+            connection.execute(f'alter table orders drop column if exists "extra{self.columns - 2}"')
         else:
             connection.execute(f"alter table orders add column extra{self.columns} {kind}")
             connection.execute(f"update orders set extra{self.columns} = '7' where id % 3 = 0")

@@ -5,13 +5,22 @@ The checked tests are those of this run: all but three folders in ``make test``.
 
 from __future__ import annotations
 
-import re
+import importlib.util
+import sys
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from depth import SHARES, Depth
 from lanes import COLLECTED, ROOT, Lane, lanes_of
 from smoke import LONG, SMOKE
+
+_SPEC = importlib.util.spec_from_file_location("ci", ROOT / "scripts" / "ci.py")
+assert _SPEC is not None and _SPEC.loader is not None
+ci = importlib.util.module_from_spec(_SPEC)
+sys.modules["ci"] = ci
+_SPEC.loader.exec_module(ci)
 
 WHOLE = ("browser", "docs", "interop")
 """Folders that ``make test`` does not collect: a lane runs all of each."""
@@ -38,9 +47,9 @@ def test_every_test_is_in_a_lane(collected: list[pytest.Item]) -> None:
 def test_continuous_integration_leaves_out_chaos_on_pulsar_and_other_engines_alone(
     collected: list[pytest.Item],
 ) -> None:
-    verbs = re.findall(r'Lane\("([a-z-]+)"', (ROOT / "scripts" / "ci.py").read_text(encoding="utf-8"))
-    assert verbs[:2] == ["check", "test"]
-    left_out = missing(lanes_of(*verbs), [item for item in collected if item.path.parent.name != "interop"])
+    left_out = missing(
+        lanes_of(*(lane.verb for lane in ci.LANES)), [item for item in collected if item.path.parent.name != "interop"]
+    )
     assert [name for name in left_out if "test_chaos.py" not in name or "pulsar" not in name] == []
 
 
@@ -67,3 +76,33 @@ def test_every_long_test_exists(collected: list[pytest.Item]) -> None:
     }
     files = {name.partition("::")[0] for name in found}
     assert [test for test in sorted(LONG) if test.partition("::")[0] in files and test not in found] == []
+
+
+def test_successive_seeds_run_every_case_and_a_run_only_its_share() -> None:
+    share = Fraction(1, 3)
+    for count in (1, 2, 3, 7, 40):
+        kept = [[n for n in range(count) if Depth("ci", seed).keeps("a test", n, count, share)] for seed in range(40)]
+        assert {case for cases in kept for case in cases} == set(range(count))
+        assert abs(sum(map(len, kept)) / 40 - count * share) < 0.3
+    assert all(Depth("ci", 7).keeps("a test", case, 5, Fraction(1)) for case in range(5))
+
+
+def test_a_depth_draws_its_seeds_and_points_by_its_seed() -> None:
+    drawn = [Depth("ci", seed) for seed in (3, 3, 5_000)]
+    assert drawn[0].seeds(50) == drawn[1].seeds(50) != drawn[2].seeds(50)
+    assert all(one.seeds(50)[0] >= 0 and one.seeds(50)[-1] < 10_000 and len(one.seeds(50)) == 10 for one in drawn)
+    points = {point for seed in range(5) for point in Depth("ci", seed).some(range(33))}
+    assert points == set(range(33))
+
+
+def test_the_lanes_of_a_landing_fit_its_budget() -> None:
+    assert ci.LANES[:2] == ci.FIRST
+    assert sum(lane.budget_s for lane in ci.LANES) <= 25 * 60
+
+
+def test_a_change_affects_the_tests_that_import_it_and_the_lanes_of_its_room() -> None:
+    changed = [Path("src/lakelog/merge/engines/first_row.py"), Path("docs/guide/sql.md"), Path("tests/test_words.py")]
+    tests = [str(path.relative_to(ROOT)) for path in ci.affected_tests(changed)]
+    assert tests[0] == "tests/test_words.py"
+    touched = [lane.verb for lane in ci.LANES[2:] if lane.is_touched(ci.rooms_of(changed))]
+    assert touched == ["test-lowest", "test-docs", "test-deep"]

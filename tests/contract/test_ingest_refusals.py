@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -151,3 +153,31 @@ def test_the_command(database, tmp_path) -> None:
     assert "dropped" in printed("--drop-slot")
     assert "does not exist" in printed("--drop-slot")
     assert database.slots() == []
+
+
+@pytest.mark.parametrize("how", ["rolled back", "rolled back beside a log", "an older copy"])
+def test_a_table_at_another_state_than_it_was_left_is_refused_until_it_is_copied_again(
+    database, lake, tmp_path, how: str
+) -> None:
+    database.run("create table t (id int primary key, n int)", "insert into t select g, 0 from generate_series(1, 9) g")
+    options = {"log-store.enabled": "true"} if "log" in how else {}
+    list(lake.ingest(database.url, ["t"], "db", options=options).run(once=True))
+    table = lake.table("db.t")
+    good, place = table.latest_snapshot(), Path(table.logical.path)
+    assert good is not None
+    shutil.copytree(place, tmp_path / "copy")
+    database.run("update t set n = 1 where id < 5")
+    ingested(lake, database, "t")
+    if how == "an older copy":
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "copy", place)
+    else:
+        table.rollback_to(good.id)
+    database.run("update t set n = 2 where id = 9")
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match=r"table db\.t .*--copy-again"):
+            ingested(lake, database, "t")
+    ingested(lake, database, "t", copy_again=True)
+    database.run("update t set n = 3 where id = 8")
+    ingested(lake, database, "t")
+    assert differences(lake, database, "t") == []

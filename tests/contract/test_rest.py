@@ -94,7 +94,7 @@ def newest_of(server: RestServer, table: str = "t") -> int:
 
 def write(lake: Lake, **columns: list[Any]) -> None:
     table = lake.table("db.t")
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table(columns).cast(pa.schema([table.schema.field(name) for name in columns])))
 
 

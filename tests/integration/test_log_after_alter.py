@@ -37,7 +37,7 @@ def changes(table: Table) -> list[dict[str, Any]]:
 
 
 def write(table: Table, **columns: list[Any]) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table(columns))
 
 

@@ -125,38 +125,25 @@ class World:
         del self.model.snapshots[name], self.model.tags[name]
 
     def fast_forward(self, name: str, io: FileIO | None = None) -> None:
-        self.store(MAIN, io).branches.fast_forward(name)
-        held = self.model.snapshots[name]
-        shared = {n: t for n, t in self.model.tags[MAIN].items() if held.get(t[0]) is t[1]}
-        self._forget_from(MAIN, min(held))
-        self.model.tags[MAIN].update(shared)
-        self.model.snapshots[MAIN].update(self.model.snapshots[name])
-        self.model.tags[MAIN].update(self.model.tags[name])
-        self._forget_before_gap(MAIN)
+        main = self.store(MAIN, io)
+        state = self.store(name, io).latest_snapshot()
+        assert state is not None
+        self._restored(MAIN, main.restore(state, main.branches.unused_files(name)), self.model.now(name))
 
     def rollback(self, snapshot_id: int, branch: str = MAIN, io: FileIO | None = None) -> None:
-        self.store(branch, io).rollback.to_snapshot(snapshot_id)
-        self._forget_from(branch, snapshot_id + 1)
+        store = self.store(branch, io)
+        self._restored(branch, store.restore(store.snapshot(snapshot_id)), self.model.snapshots[branch][snapshot_id])
 
     def rollback_to_tag(self, name: str, branch: str = MAIN, io: FileIO | None = None) -> None:
-        self.store(branch, io).rollback.to_tag(name)
-        at, rows = self.model.tags[branch][name]
-        self._forget_from(branch, at + 1)
-        self.model.snapshots[branch][at] = rows
+        store = self.store(branch, io)
+        self._restored(branch, store.restore(store.tags.get(name).snapshot), self.model.tags[branch][name][1])
+
+    def _restored(self, branch: str, made: Snapshot, rows: Rows) -> None:
+        """Everything else stays: snapshots and tags after the state, too."""
+        self.model.snapshots[branch][made.id] = dict(rows)
 
     def clean(self, io: FileIO | None = None) -> None:
         self.store(MAIN, io).remove_orphans(older_than_ms=0)
-
-    def _forget_from(self, branch: str, first: int) -> None:
-        held, tags = self.model.snapshots[branch], self.model.tags[branch]
-        self.model.snapshots[branch] = {i: rows for i, rows in held.items() if i < first}
-        self.model.tags[branch] = {name: tag for name, tag in tags.items() if tag[0] < first}
-
-    def _forget_before_gap(self, branch: str) -> None:
-        held = sorted(self.model.snapshots[branch])
-        self.model.snapshots[branch] = {
-            i: self.model.snapshots[branch][i] for at, i in enumerate(held) if held[-1] - i == len(held) - 1 - at
-        }
 
     # what is there
 

@@ -43,9 +43,7 @@ def step(world: World, dice: random.Random) -> None:
     elif action == "rollback" and held:
         world.rollback(dice.choice(sorted(held)), branch)
     elif action == "to_tag" and tags:
-        name = dice.choice(sorted(tags))
-        if tags[name][0] not in held or held[tags[name][0]] is tags[name][1]:
-            world.rollback_to_tag(name, branch)
+        world.rollback_to_tag(dice.choice(sorted(tags)), branch)
     elif action == "clean":
         world.clean()
         world.check_no_leak()

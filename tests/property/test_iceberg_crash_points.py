@@ -97,7 +97,7 @@ ACTS: dict[str, Callable[[DynamicTable], object]] = {
     "append": lambda table: append(table, 40),
     "delete": lambda table: delete_rows(table, 0, 21, 31),
     "expiry": lambda table: expire(table.store),
-    "rollback": lambda table: table.store.rollback.to_snapshot(3),
+    "rollback": lambda table: table.store.restore(table.store.snapshot(3)),
     "tag": lambda table: table.store.tags.create("late", 3),
     "no tag": lambda table: table.store.tags.delete("early"),
     "upgrade": upgrade,

@@ -110,15 +110,8 @@ class TableMachine(RuleBasedStateMachine):
         if len(ids) <= back:
             return
         target = ids[-1 - back]
-        # a rollback that stopped half-way shows a state between; only the end counts
-        plan = FaultPlan({} if fault is None else {fault[0]: fault[1]})
-        with contextlib.suppress(Died, LakelogError):
-            self.world.broken(plan).rollback.to_snapshot(target)
-        plan.arrive()
-        self.world.store.rollback.to_snapshot(target)
-        self.world.states = {n: state for n, state in self.world.states.items() if n <= target}
-        self.world.record(self.world.states[target])
-        self.tags = {name: (n, state) for name, (n, state) in self.tags.items() if n <= target}
+        state = self.world.states[target]
+        self.do(fault, lambda store: store.restore(store.snapshot(target)), state)
 
     @rule(kind=st.sampled_from(["add", "drop", "rename"]))
     def alter(self, kind: str) -> None:

@@ -225,11 +225,11 @@ insert into t (c, a) values (3, 1);
 select * from t
 --> 1 | null | 3
 
---# insert: a struct in a list of columns
+--# insert: a struct in a list of columns, its fields by position as in Spark's own tables (Delta: by name)
 create table t (a int, s struct<x: int, y: int>);
 insert into t (s, a) select named_struct('y', 2, 'x', 1), 5;
 select * from t
---> 5 | {x: 1, y: 2}
+--> 5 | {x: 2, y: 1}
 
 --# insert: an array of structs BY NAME
 create table t (a int, s array<struct<x: int, y: int>>);

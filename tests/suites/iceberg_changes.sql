@@ -435,7 +435,7 @@ select * from t order by id
 --# values that are always NULL in structs and by name
 create table t (id int, s struct<a: int, b: array<int>>, v double);
 insert into t by name select null as v, named_struct('b', null, 'a', 1) as s, 1 as id;
-insert into t (id, s) select 2, named_struct('b', array(null), 'a', null);
+insert into t (id, s) select 2, named_struct('a', null, 'b', array(null));
 select id, s.a, s.b, v from t order by id
 --> 1 | 1 | null | null
 --> 2 | null | [null] | null

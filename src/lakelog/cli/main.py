@@ -116,7 +116,8 @@ def lakelog(
 ) -> None:
     """One table, two speeds: a log for seconds and files for minutes.
 
-    These options precede the command. Exit codes: 0 success, 1 failure, 2 invalid request, 130 Ctrl-C.
+    These options precede the command. Exit codes: 0 success, 1 failure, 2 invalid request, 130 Ctrl-C, 143
+    SIGTERM. Services end with 0 on both.
     """
     process = ctx.ensure_object(Process)
     process.config, process.quiet, process.debug = config, quiet, debug
@@ -129,8 +130,12 @@ def lakelog(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command of this process and exits: 0 success, 2 invalid request, 130 interrupted, 1 otherwise."""
+    """Runs the command of this process and exits: 0 success, 2 invalid request, 1 otherwise.
+
+    Ctrl-C and SIGTERM are the usual end of a service, 0; other commands clean up, and exit with 130 or 143.
+    """
     process = Process(owned=True)
+    process.end_on_sigterm()
     _make_printable()
     try:
         answer = lakelog.main(args=arguments, prog_name="lakelog", standalone_mode=False, obj=process)
@@ -140,8 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # The reader of our output (head, less) has gone; that is its way to say "enough".
         process.drop_output()
         code = 0
-    except click.exceptions.Abort:
-        code = 130
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        code = process.interrupted_code
     except click.ClickException as wrong:
         click.echo(visible(f"error: {wrong.format_message()}"), err=True)
         code = wrong.exit_code

@@ -26,15 +26,15 @@ _BITS: Final = 8
 
 @dataclass(frozen=True)
 class UnpackLimit:
-    """The most that messages unpack to: ``rows`` a message, and ``bytes`` or ``ratio`` times their size in total."""
+    """The most that messages unpack to: ``rows`` a message, and ``size`` or ``ratio`` times their size in total."""
 
     rows: int
-    bytes: int
+    size: int
     ratio: int = 1
 
     def check(self, data: pa.Buffer | bytes) -> None:
         """Raises ArrowInvalid for messages that would become more, or whose heads cannot be read."""
-        most = max(len(data), min(self.bytes, max(MIB, self.ratio * len(data))))
+        most = max(len(data), min(self.size, max(MIB, self.ratio * len(data))))
         taken = 0
         try:
             for rows, values, size in _unpacked(memoryview(data).cast("B")):
@@ -52,7 +52,7 @@ class UnpackLimit:
             raise pa.ArrowInvalid(f"it is no Arrow message: {wrong}") from wrong
 
 
-STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, bytes=64 * MIB, ratio=64)
+STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, size=64 * MIB, ratio=64)
 """Rows that wait in a decided epoch: a small run, compressed with lz4 (``table/runs``)."""
 
 
@@ -78,7 +78,7 @@ def _unpacked(data: memoryview) -> list[tuple[int, int, int]]:
     """Rows, values of all columns, and bytes of the unpacked buffers of each message with data."""
     found, at = [], 0
     while at + len(_MARK) < len(data):
-        at += len(_MARK) if data[at : at + 4] == _MARK else 0
+        at += len(_MARK) if bytes(data[at : at + 4]) == _MARK else 0
         (size,) = struct.unpack_from("<i", data, at)
         if size == 0:
             break

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
+from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
@@ -35,6 +36,7 @@ Place = str | os.PathLike[str]
 """A directory or a URI."""
 
 
+@with_checked_arguments
 class Lake(LakeDefinitions):
     """A warehouse with its tables, its SQL, and a Spark session that starts when first needed."""
 

@@ -22,6 +22,7 @@ from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.row_counts import RowCounts
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -95,6 +96,14 @@ class LazyEngine:
         return named
 
     @property
+    def zone(self) -> tzinfo | None:
+        """The time zone of the session, also of one that has not started."""
+        if self._engine is None and self._owned:
+            return zone_of((self._arguments[3] or {}).get(SESSION_ZONE, ""))
+        found: tzinfo | None = self.started.zone
+        return found
+
+    @property
     def is_started(self) -> bool:
         """True if the engine has been started."""
         return self._engine is not None
@@ -117,6 +126,7 @@ class LazyEngine:
     columns_of = _forwarded("columns_of")
     millis_of = _forwarded("millis_of")
     simple_types = _forwarded("simple_types")
+    checks_casts = _forwarded("checks_casts")
     files_of = _forwarded("files_of")
     materialized = _forwarded("materialized")
     replace_files = _forwarded("replace_files")
@@ -124,11 +134,6 @@ class LazyEngine:
     cache_table = _forwarded("cache_table")
     pass_through = _forwarded("pass_through")
     is_view = _forwarded("is_view")
-
-    @property
-    def zone(self) -> tzinfo | None:
-        """The time zone of a running session; a session that has not started has that of this machine."""
-        return None if self._engine is None else self._engine.zone
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Releases cached rows; a session that has not started has none."""

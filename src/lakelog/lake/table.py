@@ -15,6 +15,7 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.history import TableHistory
 from lakelog.lake.output.describe import describe, table_html
@@ -56,6 +57,7 @@ Filter: TypeAlias = (
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 
 
+@with_checked_arguments
 class Table(TableHistory, TableChanges):
     """One logical table, made by ``Lake.table``. Cheap to create; keeps no resources open."""
 
@@ -176,7 +178,8 @@ class Table(TableHistory, TableChanges):
         which resumes exactly there. ``latest-full`` reads the newest snapshot as rows of kind +I, then the log right
         after it. The call itself resolves ``start``. ``stop="latest"`` ends at the current end of the log. An event
         stops the tail shortly after it is set. ``options`` are any read options: with ``log.consistency`` =
-        ``transactional`` the tail returns only committed rows. Raises OffsetExpired unless ``scan.expired-offsets``
+        ``transactional`` the tail returns only committed rows, and with a ``consumer-id`` the table stores its
+        position under that name when the next batch is requested. Raises OffsetExpired unless ``scan.expired-offsets``
         sets a fallback, and InvalidRequest for the position of another table.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -10,12 +11,22 @@ from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
+from lakelog.errors import Unavailable
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 
 _Client = TypeVar("_Client", LogAppender, LogReader)
 _MOST: Final = 64
-"""Appenders, and readers, that a thread keeps: each holds a few descriptors, also after its table is dropped."""
+"""Maximum number of appenders, and of readers, of a thread: each holds a few descriptors, also after its table is
+dropped."""
+_LIMIT_SHARE: Final = 16
+"""Descriptors that the process may open for each of them."""
+
+
+def _most_clients() -> int:
+    """The number of appenders, and of readers, that a thread keeps under the limit of open files."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST if limit == resource.RLIM_INFINITY else max(2, min(_MOST, limit // _LIMIT_SHARE))
 
 
 class _Clients(threading.local):
@@ -26,8 +37,8 @@ class _Clients(threading.local):
 
     def drop(self) -> None:
         """Forgets the clients without closing them."""
-        self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_MOST)
-        self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_MOST)
+        self.appenders: LRUCache[LogLocation, LogAppender] = LRUCache(_most_clients())
+        self.readers: LRUCache[LogLocation, LogReader] = LRUCache(_most_clients())
         _OF_THREADS.update({id(held): held for held in (self.appenders, self.readers)})
 
 
@@ -70,5 +81,23 @@ def drop_clients() -> None:
 def _client(clients: LRUCache[LogLocation, _Client], location: LogLocation, connect: Callable[[], _Client]) -> _Client:
     found = clients.get(location)
     if found is None or found.is_stale:
-        found = clients[location] = connect()
+        while True:
+            try:
+                found = clients[location] = connect()
+                break
+            except Unavailable:
+                if not _make_room():
+                    raise
     return found
+
+
+def _make_room() -> bool:
+    """Frees the client of this thread that was used least recently if the process has no descriptor left."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        for clients in (_CLIENTS.readers, _CLIENTS.appenders):
+            if clients:
+                clients.popitem()
+                return True
+    return False

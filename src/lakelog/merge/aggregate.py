@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import InternalError, InvalidOption, InvalidSchema
-from lakelog.merge.base import Indices, Mask, MergeEngine
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Indices, Mask, MergeEngine, Piece
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import IGNORE_RETRACT, FieldOptions
 from lakelog.paimon.schema.schema import TableSchema
@@ -30,6 +31,10 @@ class Aggregate(ABC):
     roots: ClassVar[tuple[str, ...] | None] = None
     retracts: ClassVar[bool] = True
     retracts_in_parts: ClassVar[bool] = False
+    counts_once: ClassVar[bool] = False
+    """True if a value that is there twice changes nothing, as for a maximum."""
+    keeps_its_row: ClassVar[bool] = False
+    """True if a row that comes later, but is older, can only be compared with the row whose value is the result."""
 
     def __init__(self, name: str, field: DataField, options: Mapping[str, str]) -> None:
         self.name, self.field = name, field
@@ -53,25 +58,39 @@ class Aggregate(ABC):
         )
 
     def apply(self, column: pa.Array, steps: Steps) -> pa.Array:
-        """One value per key: the accumulator after its steps.
+        """One value per key: the accumulator after its steps; NULL if it does not fit the column.
 
         Raises InvalidSchema for a retraction that the function does not support.
         """
+        return self.fold(column, self._taken_back(steps))
+
+    def parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
+        """The values of ``apply``, and arrays of further parts, each of which fits, of results that do not fit."""
+        return self.fold_parts(column, self._taken_back(steps))
+
+    def _taken_back(self, steps: Steps) -> Steps:
         is_retract = steps.ops == RETRACT
-        if is_retract.any():
-            if self.ignore_retract:
-                steps = steps.with_ops(np.where(is_retract, SKIP, steps.ops).astype(np.uint8))
-            elif not self.retracts:
-                raise InvalidSchema(f"there are rows of kind -U or -D, but {self.retraction_fault}")
-        return self.fold(column, steps)
+        if not is_retract.any():
+            return steps
+        if self.ignore_retract:
+            return steps.with_ops(np.where(is_retract, SKIP, steps.ops).astype(np.uint8))
+        if not self.retracts:
+            raise InvalidSchema(f"there are rows of kind -U or -D, but {self.retraction_fault}")
+        return steps
 
     @abstractmethod
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         """Like ``apply``, with retractions only if the function supports them."""
 
+    def fold_parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
+        """Like ``parts``, with retractions only if the function supports them."""
+        return [self.fold(column, steps)]
+
 
 class SelectingAggregate(Aggregate):
     """A function whose result is one of the values."""
+
+    counts_once: ClassVar[bool] = True
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         return steps.take(column, self.pick(column, steps))
@@ -79,6 +98,11 @@ class SelectingAggregate(Aggregate):
     @abstractmethod
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         """The step with the result value, for each key; -1: NULL."""
+
+    @property
+    def shows_newest(self) -> bool:
+        """True if the folded row keeps the newest row's own value where the result is kept apart."""
+        return False
 
 
 class ByKey(Aggregate):
@@ -139,9 +163,12 @@ def frozen(value: Any) -> Hashable:
 class ColumnEngine(MergeEngine):
     """A merge engine that folds each column by an aggregate function."""
 
+    folds_apart: ClassVar[bool] = True
+
     def __init__(self, schema: TableSchema) -> None:
         super().__init__(schema)
         self._functions: dict[str, Aggregate] = {}
+        self._parts: dict[str, list[pa.Array]] = {}
 
     def check_options(self) -> None:
         super().check_options()
@@ -153,6 +180,105 @@ class ColumnEngine(MergeEngine):
         if column not in self._functions:
             self._functions[column] = self._new_function(column)
         return self._functions[column]
+
+    def _apply(self, name: str, column: pa.Array, steps: Steps) -> pa.Array:
+        """The values of a column. Parts beside them, which are at most a few, are noted in ``_parts``."""
+        whole, *others = self._function(name).parts(column, steps)
+        if others:
+            self._parts[name] = others
+        return whole
+
+    def fold(self, piece: Piece) -> pa.Table:
+        contested = Contested.of(piece)
+        if not len(contested.rows):
+            return piece.rows_at(piece.newest)
+        self._parts.clear()
+        folded = self._folded(contested)
+        for name, others in self._parts.items():
+            does_fit = np.logical_and.reduce([part.is_null().to_numpy(zero_copy_only=False) for part in others])
+            if self.refuses_overflow:
+                key = {
+                    k: contested.column(k).take(pa.array(contested.rows[contested.starts[~does_fit][:1]]))[0].as_py()
+                    for k in self.schema.primary_keys
+                    if k in piece.rows.column_names
+                }
+                raise InvalidSchema(
+                    f"the values of column '{name}' of key {key} that are written at once have a "
+                    f"{self._function(name).name} that does not fit {self.schema.field(name).type.to_json()}: use a "
+                    "larger type"
+                )
+            folded[name] = pc.if_else(pa.array(does_fit), folded[name], pa.scalar(None, folded[name].type))
+        return contested.folded(folded)
+
+    @abstractmethod
+    def _folded(self, contested: Contested) -> dict[str, pa.Array]:
+        """The new values of columns, for contested keys; values of ``_apply``."""
+
+    def fold_new(self, piece: Piece) -> list[pa.Table]:
+        contested = Contested.of(piece)
+        last = contested.last_removed(self._removes(contested)) if len(contested.rows) else np.empty(0, dtype=np.int64)
+        removed = contested.rows[last[(last >= 0) & (last < contested.ends)]]
+        return [self.fold(piece), *([piece.rows.take(pa.array(removed))] if len(removed) else [])]
+
+    def fold_apart(self, piece: Piece) -> list[pa.Table]:
+        contested = Contested.of(piece)
+        if not len(contested.rows):
+            return [piece.rows_at(piece.newest)]
+        self._parts.clear()
+        folded, parts = self._folded(contested), dict(self._parts)
+        # a total in a column without NULL would be counted in each row
+        totals = [f for f in self.schema.fields if not f.type.nullable and not self._function(f.name).counts_once]
+        steps = self._steps(contested) if self.sequence_fields and not totals else None
+        kept, own = [contested.ends], {}
+        if steps is not None:
+            kept.append(contested.last_removed(self._removes(contested)))
+            for name in self.schema.field_names:
+                function = self._function(name)
+                if isinstance(function, SelectingAggregate) and function.keeps_its_row:
+                    column = contested.column(name)
+                    kept.append(function.pick(column, steps))
+                    if function.shows_newest:
+                        own[name] = column.take(pa.array(contested.rows[contested.ends]))
+        whole = contested.folded({**folded, **own})
+        return [whole, *self._compared(contested, kept), *self._beside(contested, whole, parts)]
+
+    def _compared(self, contested: Contested, kept: Sequence[Indices]) -> Iterator[pa.Table]:
+        """The rows at these places of each key (-1: none) except the newest one, which is the first place."""
+        places = np.sort(np.column_stack(kept), axis=1)[:, ::-1]
+        places[:, 1:][places[:, 1:] == places[:, :-1]] = -1
+        places = np.sort(places, axis=1)[:, ::-1]
+        for number in range(1, int((places >= 0).any(axis=0).sum())):
+            chosen = places[:, number]
+            yield self._without_totals(contested.piece.rows.take(pa.array(contested.rows[chosen[chosen >= 0]])))
+
+    def _beside(self, contested: Contested, whole: pa.Table, parts: Mapping[str, list[pa.Array]]) -> Iterator[pa.Table]:
+        """Rows with the parts of results that do not fit, older than the folded rows."""
+        keys = np.flatnonzero(contested.is_contested)
+        oldest = contested.column(SEQUENCE_COLUMN).take(pa.array(contested.rows[contested.starts]))
+        for number in range(max(map(len, parts.values()), default=0)):
+            here = {name: others[number] for name, others in parts.items() if number < len(others)}
+            has_any = np.logical_or.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in here.values()])
+            rows = self._without_totals(whole.take(pa.array(keys[has_any])))
+            for name, values in {**here, SEQUENCE_COLUMN: oldest}.items():
+                index = rows.schema.get_field_index(name)
+                rows = rows.set_column(index, rows.schema.field(index), values.filter(pa.array(has_any)))
+            yield rows
+
+    def _without_totals(self, rows: pa.Table) -> pa.Table:
+        """Rows in which NULL replaces the values of functions that would count them again."""
+        for index, field in enumerate(rows.schema):
+            is_own = field.name in (KIND_COLUMN, SEQUENCE_COLUMN, *self.sequence_fields)
+            if not is_own and field.nullable and not self._function(field.name).counts_once:
+                rows = rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
+        return rows
+
+    def _steps(self, contested: Contested) -> Steps | None:
+        """The steps of all columns; None if they differ."""
+        return None
+
+    def _removes(self, contested: Contested) -> Mask:
+        """The rows that delete their key."""
+        return np.zeros(len(contested.rows), dtype=np.bool_)
 
     def _column_fault(self) -> str | None:
         """The first column whose function cannot take back a value, as ``retraction_fault``; None without one."""

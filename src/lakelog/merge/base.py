@@ -103,13 +103,18 @@ class Contested:
         """A mask of the rows of kind -U or -D."""
         return np.isin(self.kinds, (DELETE, UPDATE_BEFORE))
 
+    def last_removed(self, removed: Mask) -> Indices:
+        """The position in ``rows`` of the last row of each key that ``removed`` marks; -1: none."""
+        last: Indices = np.maximum.reduceat(np.where(removed, np.arange(len(self.rows)), -1), self.starts)
+        return last
+
     def lives(self, removed: Mask) -> tuple[Mask, Mask]:
         """A mask of the rows since the first insertion after the last row that ``removed`` marks; and of keys with any.
 
         Rows before it belong to a row that is gone, and a retraction in between has nothing to take back.
         """
         at = np.arange(len(self.rows))
-        last = np.maximum.reduceat(np.where(removed, at, -1), self.starts)
+        last = self.last_removed(removed)
         sizes = self.ends - self.starts + 1
         adds = ~self.is_retract & (at > np.repeat(last, sizes))
         first = np.minimum.reduceat(np.where(adds, at, len(at)), self.starts)
@@ -157,10 +162,15 @@ class MergeEngine(ABC):
 
     Batch reads then skip level 0. Compactions look up the keys of new rows and drop the rows of known keys.
     """
+    folds_apart: ClassVar[bool] = False
+    """True if ``fold_apart`` may return several tables."""
     changelog_producers: ClassVar[tuple[str, ...]] = CHANGELOG_PRODUCERS
     """Values of ``changelog-producer`` that the engine supports."""
     remove_option: ClassVar[Option[bool] | None] = None
     """The option with which a row of kind -D removes its key; None if there is none."""
+
+    refuses_overflow: bool = False
+    """True in a write: a result that does not fit its column raises InvalidSchema, and is not NULL."""
 
     def __init__(self, schema: TableSchema) -> None:
         options = Options(schema.options)
@@ -197,7 +207,7 @@ class MergeEngine(ABC):
         )
 
     @property
-    def keeps_deletes(self) -> bool:
+    def keeps_deleted_keys(self) -> bool:
         """True if a later row needs the row of a deleted key, so that no compaction may drop it.
 
         A row that comes later may be older by ``sequence.field``.
@@ -227,6 +237,18 @@ class MergeEngine(ABC):
         Called for CREATE TABLE.
         """
         check_ordered(SEQUENCE_FIELD.key, self.schema.select(self.sequence_fields))
+
+    def fold_new(self, piece: Piece) -> list[pa.Table]:
+        """The folded rows of a write, and the rows before them that remove older rows of the same keys, if any."""
+        return [self.fold(piece)]
+
+    def fold_apart(self, piece: Piece) -> list[pa.Table]:
+        """The folded rows, and the rows that a later row needs beside them to be folded in its place by age.
+
+        The n-th further table has a row for each key that needs at least n of them. All tables together fold to the
+        same rows. Called by compactions that reach the oldest rows.
+        """
+        return [self.fold(piece)]
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:

@@ -38,8 +38,8 @@ class LowestLevel(MergeEngine):
         return self.inner.takes_retractions
 
     @property
-    def keeps_deletes(self) -> bool:
-        return self.inner.keeps_deletes
+    def keeps_deleted_keys(self) -> bool:
+        return self.inner.keeps_deleted_keys
 
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         return self.inner.needed_columns(wanted)

@@ -11,15 +11,19 @@ from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGE_TRACKING, CHANGES, EMIT_MODE, INPUT, LOG_CONTENT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
-from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD
+from lakelog.options.table import (
+    DELETION_VECTORS,
+    FORCE_LOOKUP,
+    MERGE_ENGINE,
+    QUERY_AUTH,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+)
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
-QUERY_AUTH: Final = "query-auth.enabled"
-"""Paimon's flag of a table whose catalog decides, per user, which rows and columns a query returns."""
-
 _OTHER_ORDERS: Final = {
     "primary-key.nullable": "a key may be NULL",
     "sequence.snapshot-ordering": "rows of a key are in the order of snapshots",

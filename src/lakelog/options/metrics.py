@@ -143,7 +143,7 @@ FRESHNESS: Final = Metric(
     "freshness", GAUGE, "Age of the newest row in a store (`log` or `files`).", ("table", "store"), "seconds"
 )
 OLDEST_WAITING: Final = Metric(
-    "oldest_waiting_row", GAUGE, "Age of the oldest log row that is not in the files. 0 without such rows.",
+    "oldest_waiting_row", GAUGE, "Age of the oldest log row that waits for the files. 0 without such rows.",
     ("table",), "seconds",
 )  # fmt: skip
 LOG_END: Final = Metric(
@@ -152,11 +152,15 @@ LOG_END: Final = Metric(
 LOG_APPLIED: Final = Metric(
     "log_applied_offset", GAUGE, "Offset up to which the newest snapshot includes a log bucket.", ("table", "bucket")
 )
-LOG_LAG: Final = Metric(
-    "log_lag", GAUGE, "Records of a log bucket that the newest snapshot does not include.", ("table", "bucket")
+LOG_LAG: Final = Metric("log_lag", GAUGE, "Rows of a log bucket that wait for the files.", ("table", "bucket"))
+LOG_ONLY: Final = Metric(
+    "log_only_rows",
+    GAUGE,
+    "Rows of a log bucket that no file will have (`emit.mode` = `log`). They expire with the log.",
+    ("table", "bucket"),
 )
 READER_LAG: Final = Metric(
-    "reader_lag", GAUGE, "Log records that a reader with a `consumer-id` has not read.", ("table", "reader")
+    "reader_lag", GAUGE, "Rows of the log that a reader with a `consumer-id` has not read.", ("table", "reader")
 )
 OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that no snapshot includes.")
 REJECTED: Final = Metric("rejected", GAUGE, "Rows in `t$rejected` that are neither replayed nor expired.")

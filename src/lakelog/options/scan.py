@@ -43,8 +43,8 @@ SCAN_TIMESTAMP: Final = Option(
     "scan.timestamp",
     str,
     None,
-    "Time of the read: '2024-01-31 12:00:00' in the machine's time zone, or with an offset. Reads the newest "
-    "snapshot at or before this time.",
+    "Time of the read: '2024-01-31 12:00:00' in the time zone of the session (SQL) or of the machine, or with an "
+    "offset. Reads the newest snapshot at or before this time.",
     _READ,
 )
 SCAN_TIMESTAMP_MILLIS: Final = Option(
@@ -96,8 +96,8 @@ CONSUMER_ID: Final = Option(
     "consumer-id",
     str,
     None,
-    "Name under which a stream of the files records its position. Expiry keeps the snapshots that the consumer "
-    "still needs.",
+    "Name under which a stream or a tail records its position. Expiry keeps the snapshots that it still needs, and "
+    "without log-store.retention the rows of an embedded log or a log in files.",
     _READ,
     fault=file_name_fault,
 )

@@ -349,6 +349,9 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *ICEBERG_OPTIONS,
 )
 
+QUERY_AUTH: Final = "query-auth.enabled"
+"""Paimon's flag of a table whose catalog decides, per user, which rows and columns a query returns."""
+
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))
 """Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are."""
 

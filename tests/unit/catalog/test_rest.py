@@ -39,6 +39,7 @@ from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import BIGINT, INT
 from lakelog.table import create
 from lakelog.table.catalog_config import CatalogConfig
+from lakelog.table.open import open_table
 from servers.scripted_http import ScriptedHttp
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, "a number")], ["id"], [], {"bucket": "2"}, "all orders")
@@ -330,19 +331,6 @@ def test_a_commit_sends_the_snapshot_and_its_changes(catalog: RestCatalog, serve
             owner.commit("main", b"{}", [])
 
 
-def test_a_rollback_is_a_request(catalog: RestCatalog, server: ScriptedHttp) -> None:
-    owner = RestOwner(catalog._api, "shop", "orders", "uuid-1")
-    answers(server, f"POST {ONE}/rollback", {}, {}, (404, {"resourceType": "TAG"}))
-    owner.roll_back("main", 3)
-    owner.roll_back("main", "v1")
-    assert [body["instant"] for _, _, body in changes_of(server)] == [
-        {"type": "snapshot", "snapshotId": 3},
-        {"type": "tag", "tagName": "v1"},
-    ]
-    with pytest.raises(NotFound):
-        owner.roll_back("main", "v2")
-
-
 def test_only_changes_that_change_something_are_sent(
     catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path
 ) -> None:
@@ -363,3 +351,17 @@ def test_a_listing_of_tables_in_a_session_includes_the_server(tmp_path: Path) ->
     assert named.of_tables() == named
     rows = CatalogConfig("/w", {"s3.region": "r"}, {"catalog.type": "sql", "catalog.uri": "sqlite://"})
     assert rows.of_tables() == CatalogConfig("/w", {"s3.region": "r"})
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_rule_that_only_the_server_knows_counts(
+    catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path, is_stored: bool
+) -> None:
+    path = f"{tmp_path}/shop.db/orders"
+    if is_stored:
+        LocalFileIO().write(f"{path}/schema/schema-0", SCHEMA.to_json())
+    told = shown(f"file:{path}")
+    told["schema"]["options"]["query-auth.enabled"] = "true"
+    answers(server, f"GET {ONE}", told)
+    with pytest.raises(UnsupportedFeature, match=r"table shop\.orders has 'query-auth\.enabled'"):
+        open_table(catalog, ORDERS)

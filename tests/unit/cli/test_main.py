@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -118,3 +120,60 @@ def test_any_locale_can_print_any_text(settings: dict[str, str], encoding: str, 
     done = subprocess.run(command, env=env, capture_output=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert name in done.stdout.decode(encoding)
+
+
+SERVICES = {
+    "tail": (["tail", "db.t", "--start", "earliest"], "stdout"),
+    "optimize": (["optimize", "--format", "jsonl"], "stdout"),
+    "metrics": (["metrics", "--serve", "--port", "0"], "stderr"),
+    "dashboard": (["dashboard", "--port", "0"], "stdout"),
+    "follow": (["follow", "db.t"], "lakelog"),
+}
+"""Services that need no server → how to start them, and what changes when they run."""
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_that_is_terminated_ends_with_0(tmp_path: Path, name: str) -> None:
+    arguments, sign = SERVICES[name]
+    warehouse = tmp_path / "warehouse"
+    with lakelog.connect(warehouse) as lake:
+        lake.sql("create table db.t (id int, primary key (id)) with ('log-store.enabled'='true', 'write-only'='true')")
+        for number in range(6):
+            lake.write(pa.table({"id": pa.array([number], pa.int32())}), "db.t")
+    state = ["--state", str(tmp_path / "state")] if name == "dashboard" else []
+    registered = warehouse / "db.db" / "t" / "lakelog" / "staged" / "follower"
+    with subprocess.Popen(
+        [sys.executable, "-m", "lakelog", *arguments, *state, "--warehouse", str(warehouse)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as service:
+        try:
+            if sign == "lakelog":
+                while not registered.exists() and service.poll() is None:
+                    threading.Event().wait(0.05)
+            else:
+                assert getattr(service, sign).readline()
+            service.send_signal(signal.SIGTERM)
+            assert service.wait(60) == 0, service.stderr.read()
+        finally:
+            service.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_another_command_that_is_ended_cleans_up_and_says_so(monkeypatch, number: signal.Signals, code: int) -> None:
+    before, cleaned = signal.getsignal(signal.SIGTERM), []
+
+    def work(**_: object) -> None:
+        try:
+            signal.raise_signal(number)
+        finally:
+            cleaned.append(True)
+
+    monkeypatch.setattr(main.lakelog, "main", work)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main.main([])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (ended.value.code, cleaned) == (code, [True])

@@ -248,6 +248,10 @@ def test_no_file_is_deleted_that_readers_still_see(
 
     monkeypatch.setattr(LocalFileIO, "delete", checked)
     table.rollback_to(1) if change == "rollback" else table.fast_forward("b")
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    table.delete_tag("t")
+    table.delete_branch("b")
     assert deleted
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
 

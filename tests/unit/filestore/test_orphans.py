@@ -76,7 +76,9 @@ def test_a_snapshot_above_a_gap_is_no_part_of_the_history_and_is_cleaned(make_ta
         table.insert((0, n, "a", 1.0))
     paths, io = table.store.paths, table.store.io
     stray = io.read(paths.snapshot(4))
-    table.store.rollback.to_snapshot(2)
+    for n in (4, 3):  # a rollback by another engine
+        io.delete(paths.snapshot(n))
+    table.store.snapshots.write_hint("LATEST", 2)
     # a process that was about to find out that expiry had freed its number dies
     io.create(paths.snapshot(4), stray)
     assert table.store.snapshots.chain_ids() == [1, 2]

@@ -29,7 +29,6 @@ class Keeper(SnapshotOwner):
     io: MemoryFileIO
     told: list[tuple[str, list[PartitionChange]]] = field(default_factory=list, compare=False)
     events: list[Callable[[], Any]] = field(default_factory=list, compare=False)
-    rolled_back: list[tuple[str, int | str]] = field(default_factory=list, compare=False)
     branched: list[tuple[str, str, str | None]] = field(default_factory=list, compare=False)
 
     def commit(self, branch: str, snapshot: bytes, changes: Sequence[PartitionChange]) -> bool:
@@ -46,17 +45,11 @@ class Keeper(SnapshotOwner):
         path = f"/t/snapshot/snapshot-{found['id']}"
         return self.io.create(path, json.dumps({"kept": 1, **dict(reversed(found.items()))}).encode())
 
-    def roll_back(self, branch: str, to: int | str) -> None:
-        self.rolled_back.append((branch, to))
-
     def create_branch(self, name: str, tag: str | None) -> None:
         self.branched.append(("create", name, tag))
 
     def drop_branch(self, name: str) -> None:
         self.branched.append(("drop", name, None))
-
-    def forward_branch(self, name: str) -> None:
-        self.branched.append(("forward", name, None))
 
 
 @pytest.fixture
@@ -160,16 +153,11 @@ def test_what_the_owner_refuses_is_raised(table, keeper: Keeper) -> None:
     assert table.store.latest_snapshot() is None
 
 
-def test_a_rollback_is_the_owners(table, keeper: Keeper) -> None:
+def test_a_rollback_is_a_commit_of_the_owner(table, keeper: Keeper) -> None:
     for number in (1, 2):
         table.insert((I, number, "a", 1.0))
-    table.store.tags.create("first", 1)
-    assert table.store.rollback.to_snapshot(1).id == 1
-    assert table.store.rollback.to_tag("first").id == 1
-    assert keeper.rolled_back == [("main", 1), ("main", "first")]
-    assert table.store.snapshots.exists(2), "the owner removes it"
-    with pytest.raises(NotFound):
-        table.store.rollback.to_tag("second")
+    assert table.store.restore(table.store.snapshot(1)).id == 3
+    assert (len(keeper.told), table.ids()) == (3, [1])
 
 
 def test_branches_are_left_to_the_owner(table, keeper: Keeper) -> None:
@@ -183,19 +171,15 @@ def test_branches_are_left_to_the_owner(table, keeper: Keeper) -> None:
     assert branches.list() == []  # it has not made them
     with pytest.raises(NotFound):
         branches.delete("b")
-    with pytest.raises(NotFound):
-        branches.fast_forward("b")
     newest, schema = keeper.io.read("/t/snapshot/snapshot-1"), keeper.io.read("/t/schema/schema-0")
     keeper.io.write("/t/branch/branch-b/schema/schema-0", schema)
     keeper.io.write("/t/branch/branch-b/snapshot/snapshot-1", newest)
     with pytest.raises(AlreadyExists):
         branches.create("b", tag="one")
-    branches.fast_forward("b")
     branches.delete("b")
     assert keeper.branched == [
         ("create", "b", "one"),
         ("create", "empty", None),
-        ("forward", "b", None),
         ("drop", "b", None),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,3 +93,23 @@ def test_a_forked_process_leaves_the_clients_of_the_other_threads_open(logs: lis
     thread.join()
     assert os.waitpid(process, 0)[1] == 0
     assert open_logs(tmp_path) == set()
+
+
+def test_a_process_without_free_descriptors_closes_the_oldest_clients(logs: list[LogLocation]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = max(int(handle) for handle in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 8, before[1]))  # fewer than the caches would hold
+    try:
+        for log in logs:
+            assert reader_for(log).end_offsets() == appender_for(log).end_offsets() == {0: 0}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(64, 4), (128, 8), (1024, 64), (resource.RLIM_INFINITY, 64)])
+def test_a_thread_keeps_fewer_clients_under_a_low_limit_of_open_files(
+    monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    drop_clients()
+    assert clients._CLIENTS.readers.maxsize == clients._CLIENTS.appenders.maxsize == most

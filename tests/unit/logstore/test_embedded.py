@@ -3,13 +3,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakelog.errors import Corrupt, InvalidRequest, NotFound
+from lakelog.errors import Corrupt, InvalidRequest, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.embedded import appender as embedded
@@ -142,3 +143,25 @@ def test_a_log_with_a_view_is_not_used(location: LogLocation) -> None:
     database.close()
     with pytest.raises(Corrupt, match="'ends', which does not belong"):
         SYSTEM.reader(location).end_offsets()
+
+
+def test_a_log_on_a_read_only_disk_is_read_and_one_that_cannot_be_says_why(
+    location: LogLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SYSTEM.appender(location)) as appender:
+        appender.append(0, records([b"a", b"b"]))
+        with monkeypatch.context() as read_only:
+            read_only.setattr(embedded_file, "_is_read_only", lambda _: True)
+            with pytest.raises(Unavailable, match="on a read-only disk, and its newest records are in"):
+                SYSTEM.reader(location)
+    monkeypatch.setattr(embedded_file, "_is_read_only", lambda _: True)
+    before = sorted(Path(location.address).parent.iterdir())
+    with closing(SYSTEM.reader(location)) as reader, closing(SYSTEM.appender(location)) as appender:
+        assert reader.read(0, 0).column("value").to_pylist() == [b"a", b"b"]
+        with pytest.raises(Unavailable, match="readonly database"):
+            appender.append(0, records([b"c"]))
+        assert sorted(Path(location.address).parent.iterdir()) == before
+        monkeypatch.setattr(embedded_file, "_is_read_only", lambda _: False)  # another machine writes
+        with closing(SYSTEM.appender(location)) as other:
+            other.append(0, records([b"c"]))
+            assert reader.is_stale, "the next client sees the change"

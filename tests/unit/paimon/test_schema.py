@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, LakelogError, UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
@@ -70,6 +73,15 @@ def test_the_bucket_key_wins_over_the_primary_key() -> None:
     [
         ([], [], [], {}, InvalidSchema, "at least one column"),
         ([("a", INT, None), ("a", INT, None)], [], [], {}, InvalidSchema, "'a' occurs twice"),
+        ([("Id", INT, None), ("id", INT, None)], [], [], {}, InvalidSchema, "'Id' and 'id' differ by case only"),
+        (
+            [("l", ArrayType(RowType((DataField(-1, "x", INT), DataField(-1, "X", INT)))), None)],
+            [],
+            [],
+            {},
+            InvalidSchema,
+            "'l.x' and 'l.X' differ by case only",
+        ),
         ([("_KEY_a", INT, None)], [], [], {}, InvalidSchema, "reserved"),
         ([("_row_kind", STRING, None)], [], [], {}, InvalidSchema, "reserved"),
         ([(" ", INT, None)], [], [], {}, InvalidSchema, "blank"),
@@ -110,3 +122,36 @@ def test_an_unknown_column_is_named_with_the_nearest() -> None:
 def test_bytes_that_are_no_schema_are_corrupt(data: bytes) -> None:
     with pytest.raises(Corrupt):
         TableSchema.from_json(data)
+
+
+_PLACES: Sequence[Sequence[str | int]] = [
+    ["id"], ["version"], ["fields"], ["fields", 0], ["fields", 0, "id"], ["fields", 0, "name"], ["fields", 0, "type"],
+    ["fields", 0, "description"], ["fields", 0, "defaultValue"], ["highestFieldId"], ["partitionKeys"],
+    ["partitionKeys", 0], ["primaryKeys"], ["primaryKeys", 0], ["options"], ["options", "bucket"],
+    ["options", "lakelog.log-id"], ["comment"], ["timeMillis"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", _PLACES, ids=str)
+@pytest.mark.parametrize("value", [-1, 1.5, True, "x", [], {}, [1], {"a": 1}, [[]]], ids=str)
+def test_a_schema_file_with_another_type_anywhere_is_an_error_of_ours_or_read(place: Any, value: Any) -> None:
+    schema = new_schema(COLUMNS, ["id", "day"], ["day"], {"bucket": "2", "lakelog.log-id": "l"}, "c")
+    file = json.loads(schema.to_json())
+    there = file
+    for part in place[:-1]:
+        there = there[part]
+    there[place[-1]] = value
+    try:
+        found = TableSchema.from_json(json.dumps(file).encode())
+    except (Corrupt, UnsupportedFeature):
+        return
+    assert all(type(name) is str for name in (*found.field_names, *found.primary_keys, *found.partition_keys))
+    assert all(type(text) is str for text in found.options.values())
+    with contextlib.suppress(LakelogError):
+        arrow_schema(found.fields)
+
+
+def test_a_schema_file_that_is_far_too_large_or_deep_is_corrupt() -> None:
+    for data in (b"[" + b"0," * (20 << 20) + b"0]", b'{"a":' * 100_000 + b"1" + b"}" * 100_000):
+        with pytest.raises(Corrupt):
+            TableSchema.from_json(data)

@@ -207,6 +207,9 @@ def test_a_drop_of_a_missing_name_succeeds_with_if_exists() -> None:
 REFUSED: list[tuple[SchemaChange, str]] = [
     (AddColumn(("c",), parse_type("INT NOT NULL")), "'c' cannot be added as NOT NULL"),
     (AddColumn(("a",), INT), "column 'a' exists"),
+    (AddColumn(("A",), INT), "column 'A' exists as 'a', in another case"),
+    (RenameColumn(("a",), "B"), "column 'B' exists as 'b', in another case"),
+    (AddColumn(("p", "X"), INT), r"column 'p\.X' exists as 'x', in another case"),
     (AddColumn(("p", "x"), INT), r"column 'p\.x' exists"),
     (AddColumn(("_VALUE_KIND",), INT), "'_VALUE_KIND' is reserved"),
     (AddColumn(("c",), INT, None, after("dya")), "there is no column 'dya', did you mean 'day'"),

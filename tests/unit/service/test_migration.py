@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import sys
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +83,32 @@ def test_a_dry_run_shows_the_columns_and_writes_nothing(tmp_path: Path, lake: La
         "column,type,part", "id,BIGINT NOT NULL,primary key", "state,STRING,", "day,STRING,",
     ]  # fmt: skip
     assert not (tmp_path / "warehouse").exists()
+
+
+def test_old_times_of_int96_stay_the_same(tmp_path: Path, lake: Lake) -> None:
+    times = [datetime(1000, 1, 1), datetime(2024, 1, 1, 0, 0, 0, 1), datetime(9999, 12, 31)]
+    (tmp_path / "files").mkdir()
+    rows = pa.table({"ts": pa.array(times, pa.timestamp("us"))})
+    pq.write_table(rows, tmp_path / "files" / "a.parquet", use_deprecated_int96_timestamps=True)
+    source = ParquetSource(lake, str(tmp_path / "files"))
+    run_migration(lake, source, plan_migration(lake, source, "db.t"), silent)
+    assert lake.table("db.t").scan().to_arrow()["ts"].to_pylist() == times
+
+
+@pytest.mark.parametrize("footer", [{"org.apache.spark.legacyDateTime": ""}, {"org.apache.spark.version": "2.4.8"}])
+@pytest.mark.parametrize(("day", "is_known"), [(date(1582, 10, 4), False), (date(1582, 10, 15), True)])
+def test_days_of_the_julian_calendar_are_not_taken_for_others(
+    tmp_path: Path, lake: Lake, footer: dict[str, str], day: date, is_known: bool
+) -> None:
+    (tmp_path / "files").mkdir()
+    rows = pa.table({"d": [day, date(2024, 1, 1), None]}).replace_schema_metadata(footer)
+    pq.write_table(rows, tmp_path / "files" / "a.parquet")
+    source = ParquetSource(lake, str(tmp_path / "files"))
+    if is_known:
+        assert pa.Table.from_batches(source.batches())["d"].to_pylist() == [day, date(2024, 1, 1), None]
+    else:
+        with pytest.raises(InvalidRequest, match="'d' of .* 1582-10-04 .* --from spark"):
+            list(source.batches())
 
 
 @pytest.mark.parametrize(

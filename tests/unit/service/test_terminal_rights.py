@@ -208,6 +208,15 @@ def test_only_an_admin_takes_secrets_to_another_table_or_address(
         "SET TBLPROPERTIES ('log.system' = 'pulsar')",
         "UNSET TBLPROPERTIES ('kafka.bootstrap.servers')",
         "RESET ('log.system')",
+        "SET TBLPROPERTIES ('properties.sasl.mechanism' = 'PLAIN')",
+        "SET TBLPROPERTIES ('kafka.sasl.mechanisms' = 'PLAIN')",
+        "SET TBLPROPERTIES ('log.kafka.sasl.mechanism' = 'PLAIN')",
+        "SET TBLPROPERTIES ('table-storage.kafka.sasl.mechanism' = 'PLAIN')",
+        "SET TBLPROPERTIES ('properties.sasl.password' = 'mine')",
+        "SET TBLPROPERTIES ('properties.sasl.username' = 'me')",
+        "SET TBLPROPERTIES ('properties.pulsar.client.authParams' = 'mine')",
+        "UNSET TBLPROPERTIES ('properties.sasl.mechanism')",
+        "RESET ('kafka.sasl.password')",
     ):
         error = run(writer, f"ALTER TABLE {table_with_secrets} {change}")
         assert "would be sent there" in str(error.snapshot().error), change

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
 from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
 from lakelog.paimon.schema.schema import TableSchema, new_schema
-from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.query.predicate_parser import parse_filter, predicate_of
 from lakelog.sql.syntax.type_parser import parse_type_text
 
 COLUMNS = {
@@ -118,3 +120,46 @@ def test_what_a_filter_cannot_say_is_refused_with_what_works(schema: TableSchema
 def test_a_malformed_filter_is_pointed_at(schema: TableSchema, text: str, place: str) -> None:
     with pytest.raises(UnsupportedStatement, match=place):
         parse_filter(text, schema)
+
+
+def _nested(levels: int) -> Predicate:
+    made: Predicate = FLAG
+    for _ in range(levels):
+        made = Not(made)
+    return made
+
+
+def _in_lists(levels: int) -> list[Any]:
+    made: list[Any] = [("id", "=", 1)]
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "(" * 500 + "id = 1" + ")" * 500, "not " * 5_000 + "flag", "id = " + "- " * 5_000 + "1", "not (" * 3_000,
+        "id = " + "cast(" * 800 + "1" + " as int)" * 800, "abs(" * 2_000 + "id" + ")" * 2_000, "case when " * 900,
+        "".join(f"(id = {n} {'and' if n % 2 else 'or'} " for n in range(300)) + "flag" + ")" * 300, _nested(5_000),
+        _in_lists(5_000),
+    ],
+    ids=lambda given: str(given)[:12] if isinstance(given, str) else type(given).__name__,
+)  # fmt: skip
+def test_a_filter_that_is_nested_too_deeply_is_refused(schema: TableSchema, given: Any) -> None:
+    with pytest.raises(UnsupportedStatement, match="nested too deeply|cannot be parsed"):
+        predicate_of(given, schema)
+
+
+@pytest.mark.parametrize("join", [" or ", " and "])
+def test_a_filter_of_many_conditions_is_evaluated(schema: TableSchema, join: str) -> None:
+    made = parse_filter(join.join(f"id = {n}" for n in range(3_000)), schema)
+    rows = pa.table({"id": pa.array([1, 2], pa.int32())})
+    assert rows.filter(made.to_arrow(rows.schema)).num_rows == (2 if join == " or " else 0)
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "1e-999999999", "9" * 1_000_000])
+def test_a_number_of_any_size_is_read_in_little_memory(schema: TableSchema, number: str) -> None:
+    for given in (f"price = {number}", [("price", "=", Decimal(number))], [("id", "=", Decimal(number))]):
+        with pytest.raises(InvalidRequest, match="column '|precision"):
+            predicate_of(given, schema)

@@ -88,14 +88,22 @@ def _snapshots(lake) -> list[dict[str, int]]:
     return [{"snapshot_id": i, "commit_time": store.snapshot(i).time_millis} for i in range(1, 5)]
 
 
-def test_a_log_of_input_rows_is_not_taken_back(lake) -> None:
+def test_a_log_of_input_rows_gets_the_difference_unless_its_rows_cannot_be_taken_back(lake) -> None:
     lake.sql("create table db.l (id int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+    kept = "'log-store.enabled' = 'true', 'ignore-delete' = 'true'"
+    lake.sql(f"create table db.o (id int, primary key (id)) tblproperties ({kept})")
     for number in range(2):
         _write(lake, "db.l", id=[number])
-    for call in ("rollback('db.l', '1'", "rollback_to_timestamp('db.l', 99999999999999"):
+        _write(lake, "db.o", id=[number])
+    for call in ("rollback('db.o', '1'", "rollback_to_timestamp('db.o', 99999999999999"):
         with pytest.raises(InvalidRequest, match="files_only"):
             _call(lake, f"{call})")
         _call(lake, f"{call}, files_only => true)")
+    _call(lake, "rollback('db.l', '1')")
+    told = [
+        (r["_row_kind"], r["id"]) for r in lake.table("db.l").tail("earliest", stop="latest").to_arrow().to_pylist()
+    ]
+    assert told == [("+I", 0), ("+I", 1), ("-D", 1)]
 
 
 def test_a_tag_of_a_time(lake) -> None:

@@ -23,7 +23,7 @@ def table(tmp_path):
 
 
 def write(table, ids, **columns) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table({"id": pa.array(ids, pa.int32()), **columns}))
 
 

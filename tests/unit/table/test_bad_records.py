@@ -63,3 +63,45 @@ def test_a_follower_goes_on_when_the_table_says_so(tmp_path) -> None:
     lake.sql("alter table db.t set tblproperties ('scan.on-bad-record' = 'skip')")
     list(lake.table("db.t").follow(stop="latest"))
     assert ids(lake.table("db.t"), "tail") == ALL
+
+
+def _arrow_bomb() -> bytes:
+    batch = pa.record_batch({"id": pa.nulls(200_000, pa.int32()), "_row_kind": pa.array([0] * 200_000, pa.int8())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+BOMBS = {
+    "arrow": _arrow_bomb,
+    "debezium-json": lambda: b'{"before":null,"after":{"id":1,"d":"0.' + b"0" * 5_000_000 + b'1"},"op":"c"}',
+    "json with escaped digits": lambda: (
+        b'{"before":null,"after":{"id":1,"d":"0.' + b"\\u0030" * 900_000 + b'1"},"op":"c"}'
+    ),
+    "deep json": lambda: b'{"before":null,"after":{"id":1,"d":' + b"[" * 100_000 + b"]" * 100_000 + b'},"op":"c"}',
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("mode", ["tail", "union"])
+@pytest.mark.parametrize("system", ["embedded", "files"])
+def test_a_record_that_would_take_all_memory_is_named_or_skipped(tmp_path, name, mode, system) -> None:
+    form = "arrow" if name == "arrow" else "debezium-json"
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(f"create table db.t (id int, name string, d decimal(30, 5), primary key (id)) using lakelog tblproperties "
+             f"('log-store.enabled' = 'true', 'log-store.type' = '{system}', 'bucket' = '2', "
+             f"'log-store.data-format' = '{form}')")  # fmt: skip
+    table = lake.table("db.t")
+    register_follower(table.logical)
+    log = table.logical.log
+    assert log is not None
+    value = pa.array([BOMBS[name]()], pa.large_binary())
+    appender = appender_for(log)
+    appender.append(1, Records(pa.nulls(1, pa.large_binary()), value, UNOWNED_HEADER))
+    appender.flush()
+    with table.writer() as writer:
+        writer.write(rows(*ALL).append_column("d", pa.nulls(8, pa.decimal128(30, 5))))
+    with pytest.raises(Corrupt, match=r"offset 0 of bucket 1 .*db\.t \(topic '.+'.*scan\.on-bad-record"):
+        ids(table, mode)
+    assert ids(table, mode, **SKIP) == ALL

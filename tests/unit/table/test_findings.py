@@ -18,12 +18,14 @@ from lakelog.cli.tables.health import health
 from lakelog.cli.tables.log import log
 from lakelog.io.machine import machine_identity
 from lakelog.io.storage.file_io import DiskSpace
+from lakelog.lake.table import Table
 from lakelog.options import metrics as m
 from lakelog.options.option import Options
 from lakelog.service.dashboard.views.overview import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
-from lakelog.table.health.actions import Action, find_blockers, plan_actions
+from lakelog.service.optimizer.runner import RunContext, run_action
+from lakelog.table.health.actions import HEALING, Action, find_blockers, plan_actions
 from lakelog.table.health.score import pick_findings, unreadable
 from lakelog.table.health.stats import (
     BATCH,
@@ -35,7 +37,7 @@ from lakelog.table.health.stats import (
     TableStats,
     WriterStats,
 )
-from lakelog.table.maintenance.run_history import Run, Runs
+from lakelog.table.maintenance.run_history import DONE, Run, Runs
 from log_tables import JSON, make, rows, silence
 
 KEYED = TableStats("db.t", 1_000, is_keyed=True)
@@ -141,6 +143,51 @@ def test_lag_is_the_same_in_health_system_table_commands_metrics_and_dashboard(t
         assert len(set(at_work)) == 1 and at_work[0] >= 10
 
 
+@pytest.mark.parametrize("more", ["", JSON])
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_rows_of_a_dead_writer_wait_for_the_files_until_they_are_taken_back(
+    tmp_path: Path, more: str, key: str
+) -> None:
+    table = make(tmp_path, more, key)
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+    dead = table.writer()
+    dead.write(rows(*range(10, 19)))
+    dead.flush()
+    assert table.health().lag == 9
+    (name,) = table.logical.registered.writers()
+    silence(table, name)
+    assert (table.health().lag, table.health().figures.log.waiting_ms is None) == (9, False)
+    assert run_action(table.logical, HEALING, RunContext(lambda: False)).outcome == DONE
+    healed = table.health()
+    assert (healed.lag, healed.figures.log.waiting_ms, healed.findings, healed.needs) == (0, None, (), ())
+    assert {row["lag"] for row in table_rows(table, "$log") if row["kind"] == "bucket"} == {0}
+
+
+@pytest.mark.parametrize("more", ["", JSON])
+@pytest.mark.parametrize("retention", ["", ", 'log-store.retention' = '3 d'"])
+def test_rows_that_only_the_log_will_have_are_a_figure_of_their_own(tmp_path: Path, more: str, retention: str) -> None:
+    table = make(tmp_path, f"{more}{retention}, 'emit.mode' = 'log'")
+    for number in range(3):
+        with table.writer() as writer:
+            writer.write(rows(*range(100), name=f"n{number}"))
+    health = table.health()
+    assert (health.lag, health.figures.log.log_only, health.figures.log.unowned, health.waits) == (0, 300, 0, ())
+    (found,) = health.findings
+    assert (found.kind, found.is_warning) == ("only-in-log", True)
+    assert found.reason.endswith("expire 3 d after their write" if retention else "the log keeps them")
+    assert "300 rows are only in the log" in found.reason and "follow" not in found.what_to_do
+    assert "300 rows will be in no file" in health.parts[1].why
+    assert sum(one.value for one in health_samples(health) if one.metric is m.LOG_ONLY) == 300
+    with table.writer(options={"emit.mode": "auto"}) as writer:
+        writer.write(rows(*range(200, 210)))
+    assert (table.health().lag, table.health().figures.log.log_only) == (0, 300)
+
+
+def table_rows(table: Table, name: str) -> list[dict[str, object]]:
+    return connect(warehouse=table.path.rpartition("/db.db")[0]).table(f"db.t{name}").scan().to_arrow().to_pylist()
+
+
 def lines(command: object, arguments: list[str], code: int = 0) -> list[dict[str, object]]:
     ended = CliRunner().invoke(command, arguments)  # type: ignore[arg-type]
     assert ended.exit_code == code, ended.output
@@ -187,9 +234,8 @@ HOSTILE = "db.t;touch hacked #'"
 
 def test_a_command_to_copy_keeps_the_name_of_a_table_in_one_word() -> None:
     log_with_all = LogStats(
-        (replace(BUCKET, lost=4), replace(BUCKET, applied=91)),
+        (replace(BUCKET, lost=4, unowned=2), replace(BUCKET, applied=91)),
         (WriterStats("q", BATCH, 3, 3, 0, 0, is_gone=True),),
-        log_first=True,
     )
     buckets = (BucketStats("{}", 0, 9, 9_000, 90, 9, 9, 9, 9, 9_000),)
     snapshots = replace(KEYED.snapshots, expirable=100, full_compaction_due=True)

@@ -246,3 +246,21 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     assert found["db.t"]["score"] == 0
     assert found["db.t"]["figures"] is None
     assert found["db.u"]["score"] == 100
+
+
+KEY, VECTORS = ", primary key (id)", ", 'deletion-vectors.enabled' = 'true'"
+
+
+@pytest.mark.parametrize(("key", "more"), [(KEY, ""), ("", ""), (KEY, VECTORS)])
+def test_a_number_of_rows_is_exact_or_says_that_it_counts_versions(tmp_path, key: str, more: str) -> None:
+    table = plain(tmp_path, more, key)
+    for number in range(3):
+        write(table, number, number + 1)
+        stats = table.health().figures
+        if stats.rows_unit == "rows":
+            assert stats.rows == table.scan().count()
+        else:
+            assert stats.rows_unit == "row versions" and stats.rows >= table.scan().count()
+    table.compact()
+    stats = table.health().figures
+    assert (stats.rows, stats.rows_unit) == (table.scan().count(), "rows")

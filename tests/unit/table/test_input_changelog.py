@@ -50,7 +50,7 @@ def rows(*changes: str) -> pa.Table:
 
 
 def write(table: Table, *batches: pa.Table, options: Mapping[str, str] | None = None) -> None:
-    with table.writer(options=options) as writer:
+    with table.writer(options=options, missing="null") as writer:
         for batch in batches:
             writer.write(batch)
 

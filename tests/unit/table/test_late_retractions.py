@@ -39,7 +39,7 @@ def changes(*rows: tuple[str, int, str]) -> pa.Table:
 
 
 def write(table: Table, rows: pa.Table) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(rows)
 
 

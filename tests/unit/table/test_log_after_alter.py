@@ -124,7 +124,7 @@ def batch(row: Row, types: tuple[tuple[str, pa.DataType], ...] = ()) -> pa.Recor
 
 
 def write(table: Table, row: Row, types: tuple[tuple[str, pa.DataType], ...] = ()) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.Table.from_batches([batch(row, types)]))
 
 

@@ -13,6 +13,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import DATA, decode_header, encode_header
+from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.schema.changes import ChangeType, RenameColumn, SetOption
 from lakelog.paimon.types.types import INT, AtomicType
 from lakelog.table.commit.committer import Committer
@@ -35,7 +36,7 @@ def create(lake: Lake, form: str, columns: str = "id int, n int, o int", key: st
 
 
 def write(table: Table, **columns: pa.Array) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table(columns))
 
 
@@ -64,13 +65,13 @@ def test_a_fast_forward_keeps_the_schemas_that_records_name(lake: Lake, form: st
     write(table, id=pa.array([1], pa.int32()), n=pa.array([20], pa.int32()), o=pa.array([21], pa.int32()))
     lake.run("call sys.create_branch('db.t', 'b')")
     lake.table("db.t").branch("b")
-    with table.branch("b").writer() as writer:
+    with table.branch("b").writer(missing="null") as writer:
         writer.write(pa.table({"id": pa.array([5], pa.int32()), "n": pa.array([5], pa.int32())}))
     table.alter(RenameColumn(("n",), "m"))
     write(table, id=pa.array([2], pa.int32()), m=pa.array([30], pa.int32()), o=pa.array([31], pa.int32()))
-    with pytest.raises(UnsupportedFeature, match="its log has records with the columns of schema 1"):
-        lake.run("call sys.fast_forward('db.t', 'b', true)")
+    lake.run("call sys.fast_forward('db.t', 'b', true)")
     assert sorted((r["id"], r["m"]) for r in in_log(lake.table("db.t"))) == [(1, 20), (2, 30)]
+    assert [(r["id"], r["m"]) for r in lake.table("db.t").scan().to_arrow().to_pylist()] == [(5, 5)]
 
 
 def test_a_handle_of_a_branch_does_not_alter_main(lake: Lake) -> None:
@@ -96,7 +97,7 @@ def test_a_writer_commits_beside_a_record_of_an_unknown_schema(lake: Lake) -> No
     table = create(lake, "debezium-json")
     rows = pa.record_batch({"id": pa.array([7], pa.int32()), "n": pa.array([1], pa.int32())})
     for attempt in range(2):
-        task = TaskWriter(table.logical, "w", 0, lane=0)
+        task = TaskWriter(table.logical.with_hints(MISSING_AS_NULL), "w", 0, lane=0)
         task.write(rows)
         result = task.finish()
         if attempt == 0:
@@ -115,7 +116,7 @@ def test_a_schema_id_that_is_no_id_is_refused() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_value_that_the_new_type_does_not_have_is_named_and_can_be_skipped(lake: Lake, form: str) -> None:
     table = create(lake, form, "id int, s string")
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         for numbers, texts in ([1], ["x"]), ([1, 2], ["10", "20"]):
             writer.write(pa.table({"id": pa.array(numbers, pa.int32()), "s": texts}))
     table.alter(SetOption("disable-explicit-type-casting", "false"), ChangeType(("s",), INT))
@@ -141,7 +142,7 @@ def test_records_of_old_and_new_writers_by_turns_are_one_batch(lake: Lake, form:
     old = create(lake, form)
     lake.table("db.t").alter(RenameColumn(("n",), "m"))
     new = lake.table("db.t")
-    with old.writer() as first, new.writer() as second:
+    with old.writer(missing="null") as first, new.writer(missing="null") as second:
         for number in range(10):
             first.write(pa.table({"id": pa.array([number], pa.int32()), "n": pa.array([number], pa.int32())}))
             second.write(pa.table({"id": pa.array([100 + number], pa.int32()), "m": pa.array([number], pa.int32())}))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from lakelog.errors import LakelogError
 from lakelog.lake.table import Table
 from lakelog.logstore import LOG_SYSTEMS, local_log, log_factory
 from lakelog.logstore.clients import reader_for
@@ -18,6 +21,7 @@ from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_log, log_floors
 from lakelog.table.maintenance.run_history import DONE
 from lakelog.table.read.log_view import capture
+from lakelog.table.tail.async_tail import AsyncTail
 from log_tables import files, make, rows
 
 DAY = 86_400_000
@@ -111,6 +115,44 @@ def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: Days) 
     readers.record("slow", reader_for(table.logical.log).end_offsets())  # type: ignore[arg-type]
     expire_log(table.logical)
     assert held(table) == list(range(10, 20))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_tail_with_a_consumer_id_is_a_named_reader(tmp_path: Path, days: Days, is_async: bool) -> None:
+    table = make(tmp_path)
+    write(table, *range(10))
+    named = {"options": {"consumer-id": "billing"}, "stop": "latest"}
+
+    def read_all(start: str) -> list[int]:
+        batches = table.tail(start, **named) if not is_async else asyncio.run(all_of(table.tail_async(start, **named)))
+        return [number for batch in batches for number in batch["id"].to_pylist()]
+
+    assert sorted(read_all("earliest")) == list(range(10))
+    assert [(one.name, one.lag) for one in table.health().figures.log.readers] == [("billing", 0)]
+    days.pass_to(100)
+    write(table, *range(10, 20))
+    assert [(one.name, one.lag) for one in table.health().figures.log.readers] == [("billing", 10)]
+    days.pass_to(200)
+    expire_log(table.logical)
+    assert held(table) == list(range(10, 20)), "the reader still needs them"
+    tail = table.tail("earliest", **named)
+    next(tail)
+    assert table.health().figures.log.readers[0].lag == 10, "the batch may not be processed yet"
+    tail.close()
+    read_all("earliest")
+    write(table, 30)
+    expire_log(table.logical)
+    assert 10 not in held(table)
+
+
+async def all_of(tail: AsyncTail) -> list[pa.RecordBatch]:
+    return [batch async for batch in tail]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", " ", "a\nb"])
+def test_a_consumer_id_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LakelogError):
+        make(tmp_path).tail("earliest", options={"consumer-id": name})
 
 
 def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: Days) -> None:

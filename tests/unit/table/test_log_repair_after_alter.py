@@ -48,7 +48,7 @@ def create(lake: Lake, form: str = "debezium-json", more: str = "") -> Table:
 
 
 def write(table: Table, options: dict[str, str] | None = None, **columns: list[Any]) -> None:
-    with table.writer(options=options) as writer:
+    with table.writer(options=options, missing="null") as writer:
         writer.write(pa.Table.from_batches([rows(**columns)]))
 
 
@@ -104,7 +104,7 @@ def test_rows_that_only_the_log_has_are_restored_under_a_new_name(lake: Lake, fo
     only_log = {"emit.mode": "log"}
     write(table, only_log, id=[1, 2], n=[10, 20], s=["a", "b"])
     table.alter(RenameColumn(("id",), "k"), ChangeType(("n",), BIGINT))
-    with pytest.raises(KeyError), lake.table("db.t").writer(options=only_log) as writer:
+    with pytest.raises(KeyError), lake.table("db.t").writer(options=only_log, missing="null") as writer:
         writer.write(pa.table({"k": pa.array([2], pa.int32()), "n": [2**40]}))
         writer.flush()
         raise KeyError("the writer fails")
@@ -115,7 +115,7 @@ def test_a_dead_row_that_the_new_type_does_not_have_is_taken_back(lake: Lake, fo
     """Nobody ever reads the row again, so it must not hold up the healing."""
     table = create(lake, form)
     write(table, id=[1], n=[1], s=["5"])
-    dead = table.writer()
+    dead = table.writer(missing="null")
     dead.write(pa.Table.from_batches([rows(id=[1, 2], n=[1, 2], s=["none", "no number"])]))
     dead.flush()
     table.alter(SetOption("disable-explicit-type-casting", "false"), ChangeType(("s",), INT))
@@ -175,12 +175,12 @@ def test_a_published_log_adds_up_over_a_change(lake: Lake, form: str) -> None:
     write(table, id=[1, 2], n=[1, 2], s=["a", "b"])
     old = lake.table("db.t")
     table.alter(RenameColumn(("id",), "k"), RenameColumn(("n",), "m"), ChangeType(("m",), BIGINT))
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(pa.table({"k": pa.array([1], pa.int32()), "m": [2**33], "s": ["c"]}))
     table.seal()
     wanted = {1: {"k": 1, "m": 2**33 + 1, "s": "c"}, 2: {"k": 2, "m": 2, "s": "b"}}
     assert in_files(table, "k") == last_of_log(table, "k") == wanted
-    with old.writer() as writer:
+    with old.writer(missing="null") as writer:
         writer.write(pa.Table.from_batches([rows(id=[2], n=[5], s=["d"])]))
     old.seal()
     wanted[2] = {"k": 2, "m": 7, "s": "d"}

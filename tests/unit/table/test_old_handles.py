@@ -8,7 +8,7 @@ from lakelog.errors import InvalidSchema
 
 
 def write(table, ids, values, kind, **options) -> None:
-    with table.writer(options=options) as writer:
+    with table.writer(options=options, missing="null") as writer:
         writer.write(pa.table({"id": pa.array(ids, pa.int32()), "n": pa.array(values, kind)}))
 
 

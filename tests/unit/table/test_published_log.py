@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable, UnsupportedFeature
+from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable
 from lakelog.lake.output.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
@@ -54,11 +54,17 @@ def overwrite(table: Table) -> None:
         writer.write(arrow((1, 1, 7), (1, 9, 9)))
 
 
+def forward(table: Table) -> None:
+    table.create_branch("b", snapshot_id=1)
+    table.fast_forward("b")
+
+
 STATEMENTS: dict[str, tuple[Callable[[Table], object], list[tuple[Any, ...]]]] = {
     "overwrite": (overwrite, [("-U", 1, 1, 3), ("+U", 1, 1, 7), ("-D", 1, 2, 1), ("+I", 1, 9, 9)]),
     "truncate": (Table.truncate, [("-D", 1, 1, 3), ("-D", 1, 2, 1), ("-D", 2, 1, 5)]),
     "drop partition": (lambda t: t.drop_partitions([{"p": 2}]), [("-D", 2, 1, 5)]),
     "roll back": (lambda t: t.rollback_to(1), [("-U", 1, 1, 3), ("+U", 1, 1, 1)]),
+    "fast-forward": (forward, [("-U", 1, 1, 3), ("+U", 1, 1, 1)]),
     "compact": (Table.compact, []),
 }
 
@@ -175,8 +181,6 @@ def test_what_contradicts_a_log_of_changes_is_refused_by_name(tmp_path: Path) ->
             writer.write(arrow((1, 1, 1)))
     with pytest.raises(InvalidRequest, match="cannot be written to the log first"):
         list(table.follow(stop="latest"))
-    with pytest.raises(UnsupportedFeature, match="does not follow a branch"):
-        table.fast_forward("b")
     rows = {name: value for name, value, _ in describe(table.logical, extended=True)}
     assert rows["log content"] == "changes" and rows["changelog mode"] == "all"
 

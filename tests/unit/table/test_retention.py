@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidRequest
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
@@ -26,7 +25,7 @@ def table_of(tmp_path, options: str, columns: str = "id int, name string, primar
 
 
 def write(table, *ids: int, **columns: object) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         others = {name: [value] * len(ids) for name, value in {"name": "a", **columns}.items()}
         writer.write(pa.table({"id": pa.array(ids, pa.int32()), **others}))
 
@@ -57,20 +56,6 @@ def test_expiry_never_loses_the_state_of_the_log(tmp_path) -> None:
         store.commit(CommitRequest("java", number, "APPEND", allow_empty=True))
     assert expire_snapshots(table.logical, retain_max=1) == [1]
     assert state_at(store, store.latest_snapshot()) == state
-
-
-def test_a_table_with_a_log_is_rolled_back_only_when_asked(tmp_path) -> None:
-    table = table_of(tmp_path, "'log-store.enabled'='true'")
-    write(table, 1)
-    write(table, 2)
-    with pytest.raises(InvalidRequest, match="files_only"):
-        table.rollback_to(1)
-    table.create_branch("dev", snapshot_id=1)
-    with pytest.raises(InvalidRequest, match="files_only"):
-        table.fast_forward("dev")
-    assert table.rollback_to(1, files_only=True).id == 1
-    write(table, 3)
-    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == [1, 3]
 
 
 @pytest.mark.parametrize("inline_bytes", [1 << 20, 0])

@@ -40,7 +40,7 @@ def rows_of(ids: Sequence[int], texts: Sequence[str | None]) -> pa.Table:
 
 def write(table: Table, *batches: pa.Table) -> None:
     for batch in batches:
-        with table.writer() as writer:
+        with table.writer(missing="null") as writer:
             writer.write(batch)
 
 

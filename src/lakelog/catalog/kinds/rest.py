@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options
-from lakelog.options.table import TABLE_ID
+from lakelog.options.table import QUERY_AUTH, TABLE_ID
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.checked_values import checked
@@ -308,7 +309,10 @@ class RestCatalog(Catalog):
         try:
             schema_id, given = int(found["schemaId"]), found["schema"]
             try:
-                return TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
+                stored = TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
+                # a server may have rules for a table whose files do not mention them
+                rules = {k: str(v) for k, v in (given.get("options") or {}).items() if k == QUERY_AUTH}
+                return replace(stored, options={**stored.options, **rules}) if rules else stored
             except NotFound:
                 fields = tuple(parse_field(f) for f in given["fields"])
                 schema = TableSchema(

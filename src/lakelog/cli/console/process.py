@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,21 @@ class Process:
     quiet: bool = False
     logs: bool = False
     config: Path | None = None
+    interrupted_code: int = 130
+
+    def end_on_sigterm(self) -> None:
+        """Makes SIGTERM end the command as Ctrl-C does, with its own exit code. Called by the process of a command."""
+        owner = os.getpid()
+
+        def end(number: int, frame: FrameType | None) -> None:
+            if os.getpid() != owner:  # a forked process ends at once
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)
+            self.interrupted_code = 128 + number
+            raise KeyboardInterrupt
+
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, end)
 
     def silence_children(self) -> None:
         """Discards the output of Spark's JVM and workers. Called before they start; the command's output is unchanged.

@@ -120,7 +120,8 @@ def _run(
         if opens:
             webbrowser.open(address)
 
-    _SERVERS.create("dashboard", settings, checks, stages).run(started)
+    with contextlib.suppress(KeyboardInterrupt):  # the usual end of a server, not a failure
+        _SERVERS.create("dashboard", settings, checks, stages).run(started)
 
 
 def _catalog(text: str) -> tuple[str, dict[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
+from lakelog.filestore.compaction.kept_apart import KeptApart
 from lakelog.filestore.compaction.merge import CompactionMerge, compaction_changes
 from lakelog.filestore.compaction.planner import CompactionResult, CompactionTask
 from lakelog.filestore.compaction.record_expiry import RecordExpiry
@@ -15,6 +16,7 @@ from lakelog.filestore.compaction.strategy import is_small
 from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_rows
 from lakelog.filestore.read.deletion_vectors import vector_of
+from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import DataFileWriter, target_file_size
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.lowest_level import with_level
@@ -79,6 +81,8 @@ class _Run:
         self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
         self._schema = files.paths.schema
         self._expiry = RecordExpiry.of(self._schema) if task.drop_deletes else None
+        self._keeps_deletes = self._schema.is_keyed and engine_of(self._schema).keeps_deleted_keys
+        self._apart = KeptApart.of(self._schema, task)
         self._columns = self._schema.field_names
 
     def keyed(self) -> _Result:
@@ -97,6 +101,8 @@ class _Run:
             self._move(section, merge, result)
         self._finish(waiting, merge, result)
         result.changelog = () if changes is None else changes.finish()
+        if self._apart is not None:
+            result.written += self._apart.write(self._writer)
         return result
 
     def appended(self) -> _Result:
@@ -119,12 +125,13 @@ class _Run:
     def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
         """The rows of sections; drops deletes and expired rows only if no older rows of their keys remain."""
         columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
-        output = Output(columns, with_deletes=not self._task.drop_deletes)
+        output = Output(columns, with_deletes=not self._task.drop_deletes or self._keeps_deletes)
+        engine = merge.engine if self._apart is None else self._apart.engine(merge.engine)
         for section in parts:
             chosen = section.runs(KeyRange.of(self._schema))
             batch_rows = merge_batch_rows(chosen)
             runs = [self._run(files, merge, batch_rows) for files in chosen]
-            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine, output):
+            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, engine, output):
                 yield batch if self._expiry is None else self._expiry.kept(batch)
 
     def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -141,7 +148,11 @@ class _Run:
 
     def _must_change(self, file: DataFileMeta, merge: CompactionMerge) -> bool:
         task = self._task
-        if task.drop_deletes and has_deletes(file):
+        if (
+            task.drop_deletes
+            and has_deletes(file)
+            and (not self._keeps_deletes or (self._apart is not None and self._apart.parts_deletes))
+        ):
             return True
         if task.purges_deletes and vector_of(self._vectors.refs, file.file_name) is not None:
             return True

@@ -14,7 +14,8 @@ from lakelog.filestore.compaction.strategy import (
     pick_runs,
     pick_small_files,
 )
-from lakelog.filestore.metadata.levels import KeyRange, SortedRun, highest_level, sorted_runs
+from lakelog.filestore.metadata.levels import KeyRange, SortedRun, has_deletes, highest_level, sorted_runs
+from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
 from lakelog.merge.table_rules import needs_lookup
@@ -71,6 +72,10 @@ def pick_compaction(
     if counted is None:
         return None
     count, level = counted
+    if count < len(runs) and not needs_lookup(Options(schema.options)):
+        retracts = any(has_deletes(f) for run in runs[:count] for f in run.files)
+        if not engine_of(schema).folds_parts(retracts):
+            count, level = len(runs), max(highest_level(schema), runs[-1].level)
     return CompactionTask(
         *bucket_key,
         tuple(f for run in runs[:count] for f in run.files),

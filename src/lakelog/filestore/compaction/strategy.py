@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakelog.filestore.metadata.levels import SortedRun, has_deletes
+from lakelog.filestore.metadata.levels import SortedRun, has_deletes, is_apart
 from lakelog.options.option import Options
 from lakelog.options.picking import (
     INCREMENTAL_SIZE_THRESHOLD,
@@ -36,9 +36,9 @@ def pick_runs(
     trigger = options.need(COMPACTION_TRIGGER)
     top = _top_level(runs, options)
     if full:
-        done = all(r.level == top and not any(has_deletes(f) for f in r.files) for r in runs)
+        done = all(is_apart(f) or (f.level == top and not has_deletes(f)) for r in runs for f in r.files)
         return None if done else (len(runs), top)
-    if len(runs) < 2:
+    if sum(not all(map(is_apart, r.files)) for r in runs) < 2:
         return None
     if _is_due(runs, options, top, now_ms):
         return len(runs), top

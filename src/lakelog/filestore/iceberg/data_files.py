@@ -16,13 +16,14 @@ from lakelog.filestore.iceberg.schemas import (
     raw_value,
     value_bytes,
 )
-from lakelog.filestore.metadata.levels import has_deletes, highest_level
+from lakelog.filestore.metadata.levels import has_deletes, has_only_deletes, highest_level, is_apart
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS as VECTOR_INDEX
 from lakelog.filestore.metadata.manifests import IndexManifests, Manifests
 from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.read.split_reader import engine_of
 from lakelog.options.iceberg import ICEBERG_VERSION, VECTORS_VERSION
 from lakelog.options.option import Options
-from lakelog.options.table import DELETION_VECTORS, FILE_FORMAT
+from lakelog.options.table import DELETION_VECTORS, FILE_FORMAT, SEQUENCE_FIELD
 from lakelog.paimon.metadata.column_stats import stats_bounds
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
@@ -62,12 +63,23 @@ class ExportedFiles:
         return ABOVE_LEVEL_ZERO if has_vectors else FULL_COMPACTION
 
     def pick(self, entries: Sequence[ManifestEntry], schema: TableSchema) -> list[ManifestEntry]:
-        """Those of the entries whose files Iceberg's readers see."""
+        """Those of the entries whose files Iceberg's readers see.
+
+        Raises UnsupportedFeature if the files of the highest level lack values that a late row may still replace.
+        """
         shown = self.shown(schema)
         if shown == ALL_FILES:
             return list(entries)
         if shown == ABOVE_LEVEL_ZERO:
-            return [e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET]
+            above = (e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET)
+            return [e for e in above if not has_only_deletes(e.file)]
+        engine = engine_of(schema)
+        if engine.folds_apart and engine.sequence_fields:
+            for file in (e.file for e in entries if is_apart(e.file) and not has_only_deletes(e.file)):
+                raise UnsupportedFeature(
+                    f"the data file {file.file_name} has values of rows that came late by "
+                    f"'{SEQUENCE_FIELD.key}', which only a merge can read: read this table with its own format"
+                )
         lowest, tops = highest_level(schema), dict[tuple[bytes, int], int]()
         for e in entries:  # a bucket with files above the highest level was compacted when there were more levels
             bucket_key = e.partition, e.bucket

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS
@@ -148,3 +148,20 @@ def highest_level(schema: TableSchema) -> int:
     """The level that a full compaction writes to (``num-levels``, or the compaction trigger + 1 levels)."""
     options = Options(schema.options)
     return (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1
+
+
+APART: Final = "-apart"
+"""Part of the names of files with rows that a full compaction keeps beside the folded ones (``is_apart``)."""
+
+
+def is_apart(file: DataFileMeta) -> bool:
+    """Returns whether a file has only rows that later rows may need beside the folded ones.
+
+    A compaction keeps them below its output level: deleted keys, and rows that are compared with late ones.
+    """
+    return APART in file.file_name
+
+
+def has_only_deletes(file: DataFileMeta) -> bool:
+    """Returns whether all rows of a file are of kind -U or -D."""
+    return file.delete_row_count == file.row_count

@@ -17,7 +17,7 @@ from lakelog.filestore.write.changelog_writer import changelog_writer, copied_ch
 from lakelog.filestore.write.data_file_writer import DataFileWriter, FileNames
 from lakelog.filestore.write.memtable import Memtable
 from lakelog.io.storage.file_io import FileIO
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, KeepAll
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, KeepAll, MergeEngine, Piece
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE, ROWKIND_FIELD, WRITE_BUFFER_SIZE
@@ -54,7 +54,11 @@ class BucketWriter:
         self._kind_field = options.get_typed(ROWKIND_FIELD)
         limit = int(options.need(WRITE_BUFFER_SIZE))
         self._engine = engine_of(self._schema)
+        self._engine.refuses_overflow = True
         self._emits_changelog = emits_changelog and self._schema.is_keyed and producer_of(self._schema) == "input"
+        self._removals = Memtable(self._schema.trimmed_primary_keys, KeepAll(self._schema), limit)
+        if self._engine.folds_apart:
+            self._engine = _NewRows(self._engine, self._removals)
         # an append table has no key to sort by, so its rows are written in order
         held = KeepAll(self._schema) if self._emits_changelog else self._engine
         self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
@@ -99,6 +103,7 @@ class BucketWriter:
         """Writes the buffered rows and returns the metadata of all files, in key order; empty without rows."""
         try:
             self._written += self._files.write(self._rows())
+            self._written += self._files.write(self._removals.sorted_batches())
             if self._emits_changelog:
                 self._changelog_written += self._changelog()
             return tuple(self._written)
@@ -113,6 +118,7 @@ class BucketWriter:
     def close(self) -> None:
         """Discards the unwritten rows."""
         self._memtable.close()
+        self._removals.close()
         self._appended.clear()
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
@@ -164,3 +170,17 @@ class BucketWriter:
 
 def _is_row(kinds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
+
+
+class _NewRows(MergeEngine):
+    """Folds as another engine, and keeps rows that remove older ones of a key with a new row."""
+
+    def __init__(self, inner: MergeEngine, removals: Memtable) -> None:
+        super().__init__(inner.schema)
+        self._inner, self._removals = inner, removals
+
+    def fold(self, piece: Piece) -> pa.Table:
+        whole, *removals = self._inner.fold_new(piece)
+        for rows in removals:
+            self._removals.add(rows)
+        return whole

@@ -42,16 +42,16 @@ class EmbeddedFile:
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        self.database, self.has_rows = _opened(location)
+        self.database, self.has_rows, self._is_frozen = _opened(location)
         weakref.finalize(self, self.database.close).atexit = False  # sqlite3 alone leaves it to the garbage collector
-        self._file = _file_at(location.address)
+        self._file = _file_at(location.address, self._is_frozen)
         self._ends: dict[int, int] = {}
         self._went_back = self._is_own = False
 
     @property
     def is_stale(self) -> bool:
         """True if the path has another file or none, or if the file lost committed records."""
-        return self._went_back or _file_at(self._location.address) != self._file
+        return self._went_back or _file_at(self._location.address, self._is_frozen) != self._file
 
     def check(self) -> None:
         """Raises NotFound if the file is stale."""
@@ -111,18 +111,27 @@ class EmbeddedFile:
         self.database.close()
 
 
-def _file_at(path: str) -> tuple[int, int] | None:
+def _file_at(path: str, is_frozen: bool) -> tuple[int, ...] | None:
+    """The identity of a file; with its state if SQLite takes it for one that nobody changes."""
     try:
         found = os.stat(path)
+        return found.st_dev, found.st_ino, *((found.st_mtime_ns, _wal_bytes(path)) if is_frozen else ())
     except OSError:
         return None
-    return found.st_dev, found.st_ino
 
 
-def connected(location: LogLocation) -> sqlite3.Connection:
+def _wal_bytes(path: str) -> int:
+    """The size of the records that are not in the file itself yet."""
+    try:
+        return os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
+def connected(location: LogLocation, mode: str = "mode=rw") -> sqlite3.Connection:
     """A connection to an existing file; a missing one is never created."""
     return sqlite3.connect(
-        f"file:{quote(os.path.abspath(location.address))}?mode=rw",
+        f"file:{quote(os.path.abspath(location.address))}?{mode}",
         timeout=_BUSY_MS / 1000,
         isolation_level=None,
         check_same_thread=False,
@@ -130,7 +139,30 @@ def connected(location: LogLocation) -> sqlite3.Connection:
     )
 
 
-def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
+def _is_read_only(path: str) -> bool:
+    return bool(os.statvfs(os.path.dirname(os.path.abspath(path))).f_flag & os.ST_RDONLY)
+
+
+def _connected_for_use(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
+    """A connection, and whether SQLite takes the file for one that nobody changes: on a disk that is read-only.
+
+    There SQLite cannot make the files that it needs beside the log. Raises Unavailable if the log has records in them.
+    """
+    if not _is_read_only(location.address):
+        database = connected(location)
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = full")
+        return database, False
+    if _wal_bytes(location.address):
+        raise Unavailable(
+            f"the embedded log {location.address} is on a read-only disk, and its newest records are in "
+            f"'{location.address}-wal', which SQLite cannot read there: close its writers where it is writable, or "
+            "copy the table to another disk"
+        )
+    return connected(location, "mode=ro&immutable=1"), True
+
+
+def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool, bool]:
     (theirs, their_boot), (ours, our_boot) = (m.rpartition("/")[::2] for m in (location.machine, machine_identity()))
     # one of the two changes with a restart, or with a container that has a name of its own
     if location.machine and theirs != ours and their_boot != our_boot:
@@ -145,9 +177,7 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
             "machine. Restore the file, or run on that machine"
         )
     with translated_errors(location):
-        database = connected(location)
-        database.execute("pragma journal_mode = wal")
-        database.execute("pragma synchronous = full")
+        database, is_frozen = _connected_for_use(location)
         database.execute("pragma cache_size = -16384")
         try:
             has_rows = check_layout(database, location.address)
@@ -161,4 +191,4 @@ def _opened(location: LogLocation) -> tuple[sqlite3.Connection, bool]:
             f"the embedded log {location.address} is not the one that was created with the table: another log "
             "replaced it. The rows are in the files; recreate the table to write to a log again"
         )
-    return database, has_rows
+    return database, has_rows, is_frozen

@@ -39,7 +39,7 @@ _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
 """Below the default message limit of a Kafka broker (1 MB), with room for rows longer than the average."""
 
-_LIMIT: Final = UnpackLimit(rows=1 << 16, bytes=32 * MIB, ratio=8)
+_LIMIT: Final = UnpackLimit(rows=1 << 16, size=32 * MIB, ratio=8)
 """Room for messages of other producers, which may compress them; lakelog's have at most ``_MOST_ROWS``, as they are."""
 
 _SMALL_ROWS: Final = 1024

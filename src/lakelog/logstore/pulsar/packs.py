@@ -43,7 +43,7 @@ _INDEXES: Final = 1 << _INDEX_BITS
 _MOST_RECORDS: Final = 4096
 _MOST_BYTES: Final = 256 * 1024
 """Maximum size of a pack in bytes; a single record may be larger."""
-_LIMIT: Final = UnpackLimit(rows=_INDEXES, bytes=32 * MIB)
+_LIMIT: Final = UnpackLimit(rows=_INDEXES, size=32 * MIB)
 
 
 @dataclass(frozen=True, order=True)

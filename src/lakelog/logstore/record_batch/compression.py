@@ -45,8 +45,8 @@ def compress(data: bytes, codec: int) -> tuple[bytes, int]:
     return (packed, codec) if len(packed) < len(data) else (data, NONE)
 
 
-class TooLarge(Corrupt):
-    """Compressed records would become too large. Few bytes were unpacked to find out."""
+class TooLarge(Exception):
+    """Compressed records would become too large, which ``decode`` passes on with them. Little was unpacked."""
 
 
 def decompress(data: bytes, codec: int) -> bytes:

@@ -76,7 +76,7 @@ def unpacked(batch: RecordBatch) -> RecordBatch:
     """The batch with its records uncompressed, to count their bytes; the batch itself if ``decode`` will refuse it."""
     if batch.is_control:
         return batch
-    with contextlib.suppress(Corrupt, UnsupportedFeature):
+    with contextlib.suppress(TooLarge, Corrupt, UnsupportedFeature):
         return replace(batch, payload=_plain(batch), attributes=batch.attributes ^ batch.codec ^ NONE)
     return batch
 

@@ -16,6 +16,7 @@ class FirstNonNullValue(SelectingAggregate):
     """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
+    keeps_its_row: ClassVar[bool] = True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops, valid = steps.ops, steps.valid(column)
@@ -48,6 +49,7 @@ class FirstValue(SelectingAggregate):
     """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
+    keeps_its_row: ClassVar[bool] = True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops
@@ -70,6 +72,12 @@ class LastValue(SelectingAggregate):
 
 class LastNonNullValue(SelectingAggregate):
     """A retraction of a value results in NULL, one of NULL does nothing."""
+
+    keeps_its_row: ClassVar[bool] = True
+
+    @property
+    def shows_newest(self) -> bool:
+        return True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops, valid = steps.ops, steps.valid(column)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.merge.aggregate import Aggregate, counted
 from lakelog.merge.base import Indices
@@ -29,45 +31,67 @@ class Sum(Aggregate):
     retracts_in_parts: ClassVar[bool] = True
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        return _only_whole(self.fold_parts(column, steps))
+
+    def fold_parts(self, column: pa.Array, steps: Steps) -> list[pa.Array]:
         at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
         values = column.take(pa.array(steps.rows[at]))
-        is_minus = steps.ops[at] == RETRACT
+        is_minus, missing, keys = steps.ops[at] == RETRACT, ~has_any, np.flatnonzero(has_any)
         if pa.types.is_floating(column.type):
             numbers = values.to_numpy()
             sums = np.zeros(len(has_any), dtype=numbers.dtype)
-            sums[has_any] = _added_in_turn(np.where(is_minus, -numbers, numbers), starts)
-            return pa.array(sums, column.type, mask=~has_any)
-        if pa.types.is_decimal(column.type):
-            most = 10**column.type.precision - 1
-            found, fits = _totals(unscaled(values), is_minus, starts, -most, most)
-            digits = np.full(len(has_any), None, dtype=object)
-            digits[np.flatnonzero(has_any)[fits]] = found[fits]
-            return decimal_array(digits, column.type)
-        limits = np.iinfo(values.to_numpy().dtype)
-        found, fits = _totals(values.to_numpy().astype(np.int64), is_minus, starts, int(limits.min), int(limits.max))
-        whole, missing = np.zeros(len(has_any), dtype=np.int64), ~has_any
-        whole[has_any] = np.where(fits, found, 0)
-        missing[has_any] = ~fits
-        return pa.array(whole.astype(limits.dtype), column.type, mask=missing)
+            sums[keys] = _added_in_turn(np.where(is_minus, -numbers, numbers), starts)
+            return [pa.array(sums, column.type, mask=missing)]
+        is_decimal = pa.types.is_decimal(column.type)
+        numbers = unscaled(values) if is_decimal else values.to_numpy().astype(np.int64)
+        most = 10**column.type.precision - 1 if is_decimal else int(np.iinfo(values.to_numpy().dtype).max)
+        sums, large = _totals(numbers, is_minus, starts, -most - (not is_decimal), most)
+        if not large and not is_decimal:
+            whole = np.zeros(len(has_any), dtype=np.int64)
+            whole[keys] = sums
+            return [pa.array(whole.astype(values.to_numpy().dtype), column.type, mask=missing)]
+        digits = np.full(len(has_any), None, dtype=object)
+        digits[keys] = sums
+        parts = [digits]
+        for key, total in large.items():
+            digits[keys[key]] = None
+            left, number = total, 1
+            while left:
+                part = max(-most, min(most, left))
+                left -= part
+                if number == len(parts):
+                    parts.append(np.full(len(has_any), None, dtype=object))
+                parts[number][keys[key]] = part
+                number += 1
+        return [decimal_array(p, column.type) if is_decimal else pa.array(p.tolist(), column.type) for p in parts]
+
+
+def _only_whole(parts: Sequence[pa.Array]) -> pa.Array:
+    """The first part, NULL where there are others."""
+    first, *others = parts
+    for other in others:
+        first = pc.if_else(other.is_null(), first, pa.scalar(None, first.type))
+    return first
 
 
 def _totals(
     numbers: npt.NDArray[Any], is_minus: np.ndarray, starts: Indices, low: int, high: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The sum of each group, and a mask of those within the limits; the numbers are int64, or Python's own."""
+) -> tuple[npt.NDArray[Any], dict[int, int]]:
+    """The sum of each group, and those outside the limits by group; the numbers are int64, or Python's own."""
     if not len(numbers):
-        return numbers, np.ones(0, dtype=np.bool_)
-    signed = np.where(is_minus, -numbers, numbers)
-    sums = np.add.reduceat(signed, starts)
-    fits = np.asarray((sums >= low) & (sums <= high), dtype=np.bool_)
+        return numbers, {}
+    sums = np.add.reduceat(np.where(is_minus, -numbers, numbers), starts)
+    is_large = np.asarray((sums < low) | (sums > high), dtype=np.bool_)
     if numbers.dtype == np.int64:  # which wraps around
-        ends = np.append(starts[1:], len(numbers))
-        for key in np.flatnonzero(np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) >= _SAFE).tolist():
-            part = slice(int(starts[key]), int(ends[key]))
-            exact = sum(-n if minus else n for n, minus in zip(numbers[part].tolist(), is_minus[part], strict=True))
-            fits[key] = low <= exact <= high
-            sums[key] = exact if fits[key] else 0
-    return sums, fits
+        is_large |= np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) >= _SAFE
+    ends, large = np.append(starts[1:], len(numbers)), {}
+    for key in np.flatnonzero(is_large).tolist():
+        part = slice(int(starts[key]), int(ends[key]))
+        exact = sum(-n if minus else n for n, minus in zip(numbers[part].tolist(), is_minus[part], strict=True))
+        sums[key] = exact if low <= exact <= high else 0
+        if not low <= exact <= high:
+            large[key] = exact
+    return sums, large
 
 
 def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.NDArray[np.floating]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidOption
 from lakelog.merge.aggregate import Aggregate, ColumnEngine
 from lakelog.merge.aggregates import make_aggregate
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Piece
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask
 from lakelog.merge.steps import ADD, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Option, Options
@@ -39,8 +39,8 @@ class Aggregation(ColumnEngine):
         return self._column_fault()
 
     @property
-    def keeps_deletes(self) -> bool:
-        return super().keeps_deletes or not self._remove_on_delete
+    def keeps_deleted_keys(self) -> bool:
+        return super().keeps_deleted_keys or not self._remove_on_delete
 
     def folds_parts(self, retracts: bool) -> bool:
         if not retracts:
@@ -48,23 +48,25 @@ class Aggregation(ColumnEngine):
         functions = map(self._function, self.schema.field_names)
         return not self._remove_on_delete and all(f.retracts_in_parts or f.ignore_retract for f in functions)
 
-    def fold(self, piece: Piece) -> pa.Table:
-        contested = Contested.of(piece)
-        if not len(contested.rows):
-            return piece.rows_at(piece.newest)
+    def _folded(self, contested: Contested) -> dict[str, pa.Array]:
+        steps = self._steps(contested)
+        folded = {KIND_COLUMN: pa.array(np.where(steps.ops[steps.ends] == SET, DELETE, INSERT).astype(np.int8))}
+        for name in contested.piece.rows.column_names:
+            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
+                folded[name] = self._apply(name, contested.column(name), steps)
+        return folded
+
+    def _removes(self, contested: Contested) -> Mask:
+        removed: Mask = (contested.kinds == DELETE) & self._remove_on_delete
+        return removed
+
+    def _steps(self, contested: Contested) -> Steps:
         ops = np.where(contested.is_retract, RETRACT, ADD).astype(np.uint8)
-        kinds = np.full(len(contested.starts), INSERT, dtype=np.int8)
         if self._remove_on_delete:
-            counts, is_live = contested.lives(contested.kinds == DELETE)
+            counts, is_live = contested.lives(self._removes(contested))
             ops[~counts] = SKIP
             ops[contested.ends[~is_live]] = SET
-            kinds[~is_live] = DELETE
-        steps = Steps(contested.rows, ops, contested.starts)
-        folded = {KIND_COLUMN: pa.array(kinds)}
-        for name in piece.rows.column_names:
-            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
-                folded[name] = self._function(name).apply(contested.column(name), steps)
-        return contested.folded(folded)
+        return Steps(contested.rows, ops, contested.starts)
 
     def _new_function(self, column: str) -> Aggregate:
         made = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)

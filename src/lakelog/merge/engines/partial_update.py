@@ -69,8 +69,8 @@ class PartialUpdate(ColumnEngine):
         return super().retraction_fault(kind) if is_whole else self._column_fault()
 
     @property
-    def keeps_deletes(self) -> bool:
-        return super().keeps_deletes or bool(self._groups)
+    def keeps_deleted_keys(self) -> bool:
+        return super().keeps_deleted_keys or bool(self._groups)
 
     def folds_parts(self, retracts: bool) -> bool:
         return not retracts or not (self._remove_on_delete or self._groups)
@@ -83,10 +83,8 @@ class PartialUpdate(ColumnEngine):
                 needed += [name for name in group.fields if name not in wanted and name not in needed]
         return tuple(needed)
 
-    def fold(self, piece: Piece) -> pa.Table:
-        contested = Contested.of(piece)
-        if not len(contested.rows):
-            return piece.rows_at(piece.newest)
+    def _folded(self, contested: Contested) -> dict[str, pa.Array]:
+        piece = contested.piece
         if contested.is_retract.any() and not self.takes_retractions:
             raise InvalidSchema(
                 "merge engine 'partial-update' accepts no rows of kind -U or -D: set 'ignore-delete' or "
@@ -105,29 +103,41 @@ class PartialUpdate(ColumnEngine):
         for name in piece.rows.column_names:
             if name in (KIND_COLUMN, SEQUENCE_COLUMN):
                 continue
-            function, group, column = self._function(name), self._group_of.get(name), contested.column(name)
+            group, column = self._group_of.get(name), contested.column(name)
             if group is None:
                 self._check_nulls(name, column)
-                folded[name] = function.apply(column, plain)
+                folded[name] = self._apply(name, column, plain)
                 continue
             ops = rows.group_ops(ages[group], newer[group], self._is_aggregated(name))
-            folded[name] = function.apply(column, rows.steps(ops, removed))
-        return contested.folded(folded)
+            folded[name] = self._apply(name, column, rows.steps(ops, removed))
+        return folded
 
-    def _fold_removed(self, contested: Contested) -> pa.Table:
+    def _fold_removed(self, contested: Contested) -> dict[str, pa.Array]:
         """The rows of a table without groups whose -D rows delete their key: a later row starts anew."""
-        counts, is_live = contested.lives(contested.kinds == DELETE)
-        ops = np.where(counts & ~contested.is_retract, ADD, SKIP).astype(np.uint8)
-        ops[contested.ends[~is_live]] = SET
-        steps = Steps(contested.rows, ops, contested.starts)
-        kinds = np.where(is_live, INSERT, DELETE).astype(np.int8)
-        folded = {KIND_COLUMN: pa.array(kinds)}
+        steps = self._live_steps(contested)
+        folded = {KIND_COLUMN: pa.array(np.where(steps.ops[steps.ends] == SET, DELETE, INSERT).astype(np.int8))}
         for name in contested.piece.rows.column_names:
             if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
                 column = contested.column(name)
                 self._check_nulls(name, column)
-                folded[name] = self._function(name).apply(column, steps)
-        return contested.folded(folded)
+                folded[name] = self._apply(name, column, steps)
+        return folded
+
+    @staticmethod
+    def _live_steps(contested: Contested) -> Steps:
+        counts, is_live = contested.lives(contested.kinds == DELETE)
+        ops = np.where(counts & ~contested.is_retract, ADD, SKIP).astype(np.uint8)
+        ops[contested.ends[~is_live]] = SET
+        return Steps(contested.rows, ops, contested.starts)
+
+    def _steps(self, contested: Contested) -> Steps | None:
+        if self._groups or (contested.is_retract.any() and not self._remove_on_delete):
+            return None
+        return self._live_steps(contested)
+
+    def _removes(self, contested: Contested) -> Mask:
+        removed: Mask = (contested.kinds == DELETE) & self._remove_on_delete
+        return removed
 
     def _removed(self, rows: _Rows, ages: dict[SequenceGroup, Numbers]) -> Mask:
         is_delete = (rows.contested.kinds == DELETE) & ~rows.is_ignored

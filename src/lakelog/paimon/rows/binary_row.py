@@ -248,7 +248,8 @@ def _big_endian(number: int) -> bytes:
 def _millis_and_nanos(value: Any, kind: AtomicType) -> tuple[int, int]:
     """Epoch milliseconds (rounded down) and the nanoseconds above them."""
     if isinstance(value, datetime):
-        naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        is_instant = value.tzinfo is not None or kind.root == "TIMESTAMP_LTZ"  # without a zone: a local time
+        naive = value.astimezone(UTC).replace(tzinfo=None) if is_instant else value
         ticks, per_second = (naive - _EPOCH) // timedelta(microseconds=1), 1_000_000
     elif isinstance(value, np.datetime64):
         ticks, per_second = int(value.astype("datetime64[ns]").astype(np.int64)), 1_000_000_000

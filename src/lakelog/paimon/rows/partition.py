@@ -111,7 +111,8 @@ def _stamp_text(value: Any, kind: DataType, legacy: bool) -> str:
         nanos = int(value.astype("datetime64[ns]").astype(np.int64))
         value, below = datetime.fromtimestamp(nanos // 1_000_000_000, UTC), nanos % 1_000_000_000
     else:
-        value = value.astimezone(UTC) if value.tzinfo else value
+        is_instant = value.tzinfo or (isinstance(kind, AtomicType) and kind.root == "TIMESTAMP_LTZ")
+        value = value.astimezone(UTC) if is_instant else value
         below = value.microsecond * 1000
     digits = f"{below:09d}"
     day = f"{value.year:04d}-{value:%m-%d}"

@@ -170,7 +170,7 @@ class RenameColumn(SchemaChange):
             at = index_of(siblings, self.path)
             if siblings[at].type == AtomicType("BLOB", siblings[at].type.nullable):
                 raise UnsupportedFeature(f"column '{path_text(self.path)}' cannot be renamed: it is a BLOB")
-            _check_new_name(siblings, target)
+            _check_new_name((*siblings[:at], *siblings[at + 1 :]), target)
             return (*siblings[:at], replace(siblings[at], name=self.new_name), *siblings[at + 1 :])
 
         fields = edit_siblings(schema.fields, self.path, rename)
@@ -367,8 +367,10 @@ def _with_checked_default(field: DataField) -> DataField:
 
 
 def _check_new_name(siblings: Fields, path: Path) -> None:
-    if path[-1] in [f.name for f in siblings]:
-        raise InvalidSchema(f"column '{path_text(path)}' exists: choose another name")
+    found = next((f.name for f in siblings if f.name.lower() == path[-1].lower()), None)
+    if found is not None:
+        as_what = "" if found == path[-1] else f" as '{found}', in another case"
+        raise InvalidSchema(f"column '{path_text(path)}' exists{as_what}: choose another name")
 
 
 def _refuse_keys(schema: TableSchema, path: Path, done: str, keys: Sequence[str], what: str) -> None:

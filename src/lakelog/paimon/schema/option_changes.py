@@ -17,6 +17,7 @@ from lakelog.options.table import (
     IGNORE_DELETE,
     PARTITION,
     PRIMARY_KEY,
+    QUERY_AUTH,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     TABLE_OPTIONS,
@@ -47,7 +48,7 @@ IMMUTABLE: Final = frozenset(
 )
 """Options that cannot change after the first snapshot, because the written files depend on them."""
 
-_NEVER: Final = ("type", PRIMARY_KEY.key, PARTITION.key, "query-auth.enabled")
+_NEVER: Final = ("type", PRIMARY_KEY.key, PARTITION.key, QUERY_AUTH)
 """Options that cannot change even before the first snapshot."""
 
 _ONE_WAY: Final = (IGNORE_DELETE.key, "ignore-update-before")

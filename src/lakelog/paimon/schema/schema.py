@@ -202,6 +202,7 @@ def new_schema(
         for i, (name, kind, text) in enumerate(fields)
     )
     schema = TableSchema(0, columns, numbers.highest, partition, primary, kept, comment, time_millis)
+    _check_cases(columns, "")
     if not schema.bucket_keys and schema.num_buckets > 0:
         schema = replace(schema, options={**kept, "bucket-key": ",".join(_whole_row(schema))})
     check_schema(schema)
@@ -306,6 +307,28 @@ def _check_names(names: Sequence[str]) -> None:
             raise InvalidSchema(f"column name '{name}' is reserved by the file format: choose another")
         if _RESERVED_HERE.fullmatch(name):
             raise InvalidSchema(f"column name '{name}' is reserved by lakelog: choose another")
+
+
+def _check_cases(fields: Sequence[DataField], path: str) -> None:
+    """Raises InvalidSchema for names of siblings that differ by case only: SQL, and rows by name, mean both by one."""
+    seen: dict[str, str] = {}
+    for column in fields:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            raise InvalidSchema(
+                f"columns '{path}{other}' and '{path}{column.name}' differ by case only: rename one of them"
+            )
+        for row in _outer_rows(column.type):
+            _check_cases(row.fields, f"{path}{column.name}.")
+
+
+def _outer_rows(kind: DataType) -> Sequence[RowType]:
+    """The rows in a type that are in no other row."""
+    if isinstance(kind, RowType):
+        return (kind,)
+    if isinstance(kind, ArrayType | MultisetType | VectorType):
+        return _outer_rows(kind.element)
+    return (*_outer_rows(kind.key), *_outer_rows(kind.value)) if isinstance(kind, MapType) else ()
 
 
 def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequence[str]) -> None:

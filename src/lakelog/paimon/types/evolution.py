@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -141,7 +141,7 @@ def can_change_type(old: DataType, new: DataType, explicit: bool) -> bool:
 def types_after(old: DataType, explicit: bool) -> list[str]:
     """The roots of the types that a column of this type may change to, for messages."""
     scale = old.scale or 0 if isinstance(old, AtomicType) else 0
-    sizes = {
+    sizes: dict[str, dict[str, Any]] = {
         **dict.fromkeys((*_TEXTS, *_BYTES), {"length": MAX_LENGTH}),
         **dict.fromkeys(("TIME", *_TIMESTAMPS), {"precision": 9}),
         "DECIMAL": {"precision": 38, "scale": scale},

@@ -116,19 +116,19 @@ class Plot:
 
 
 PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
-    "lag": ("records", {"records not in files": "lag"}),
+    "freshness": ("ms", {"age of the oldest row that waits for files": "waiting_ms"}),
+    "lag": ("rows", {"rows that wait for files": "lag"}),
     "throughput": ("records/s", {"records per second": "log_end"}),
     "size": ("bytes", {"data files": "bytes"}),
     "files": ("files", {"data files": "files", "level 0": "level0_files", "sorted runs": "sorted_runs"}),
-    "rows": ("rows", {"rows in files": "rows"}),
+    "rows": ("rows", {"rows or row versions in files": "rows"}),
     "score": ("score", {"health": "score"}),
 }
 """Plot of a table → its unit, and its lines by their column."""
 TOTAL_PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "health": ("tables", {"good": "good", "fair": "fair", "bad": "bad"}),
-    "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
-    "lag": ("records", {"records not in files": "lag"}),
+    "freshness": ("ms", {"age of the oldest row that waits for files": "waiting_ms"}),
+    "lag": ("rows", {"rows that wait for files": "lag"}),
     "size": ("bytes", {"data files": "bytes"}),
 }
 """Plot of all tables → the same."""

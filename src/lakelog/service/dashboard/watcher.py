@@ -223,7 +223,7 @@ def sample_of(health: TableHealth) -> Sample:
     return Sample(
         name,
         now,
-        rows=sum(bucket.rows for bucket in stats.buckets),
+        rows=stats.rows,
         bytes=stats.bytes,
         files=stats.files,
         sorted_runs=stats.sorted_runs,
@@ -247,7 +247,7 @@ def total_of(healths: Sequence[TableHealth]) -> Total:
     return Total(
         now_ms(),
         bytes=sum(stats.bytes for stats in known),
-        rows=sum(bucket.rows for stats in known for bucket in stats.buckets),
+        rows=sum(stats.rows for stats in known),
         lag=sum(health.lag or 0 for health in healths),
         waiting_ms=max(0, *waiting, 0),
         good=sum(score >= GOOD for score in scores),

@@ -173,6 +173,7 @@ class _Run:
         self._source: Source | None = None
         self.has_marked = False
         self._final_lsn, self._reached, self._time_us = 0, 0, 0
+        self._confirmed, self._confirmed_s = 0, float("-inf")
         self._is_open, self._since_s, self._rows = False, float("inf"), 0
         self._reported_s, self._reported, self._lag_s = monotonic_s(), 0, 0.0
 
@@ -235,15 +236,29 @@ class _Run:
     def _checked(self, source: Source, copy_again: bool) -> list[SourceTable]:
         source.check_server()
         tables = source.tables(self._plan.tables)
-        writer, has_position = self._plan.writer, False
+        writer, names = self._plan.writer, {}
         for table in tables:
-            has_position |= Target.check(self._lake, table, self._plan.name_of(table), writer, copy_again)
-        if source.slot(self._slot) is None and has_position and not copy_again:
+            name = self._plan.name_of(table)
+            if Target.check(self._lake, table, name, writer, copy_again):
+                names[name] = Target.known_up_to(self._lake, name, writer)
+        slot = source.slot(self._slot)
+        if slot is not None and not copy_again and any(is_noted for _, is_noted in names.values()):
+            for name, (known, _) in names.items():
+                self._check_confirmed(name, known, slot.confirmed)
+        if slot is None and names and not copy_again:
             raise InvalidRequest(
                 f"slot '{self._slot}' of PostgreSQL {self._server.name} does not exist any more, so the changes since "
                 "then are lost: run the command with --copy-again, which replaces the rows of the tables"
             )
         return tables
+
+    def _check_confirmed(self, name: str, known: int, confirmed: int) -> None:
+        if known and confirmed > known:
+            raise InvalidRequest(
+                f"table {name} has the changes up to {Position(known)}, and PostgreSQL {self._server.name} has "
+                f"forgotten those up to {Position(confirmed)} (slot '{self._slot}'): the table is an older copy, or "
+                "another run has left it out. Run the command with --copy-again, which replaces the rows of the tables"
+            )
 
     def _copy(self) -> Iterator[IngestProgress]:
         missing = [target for target in self._targets.values() if target.position is None]
@@ -281,7 +296,7 @@ class _Run:
                 stream.report()
                 if self._is_due():
                     self._commit()
-                    stream.confirm(self._reached)
+                    self._confirm(stream)
                 if self._is_report_due():
                     yield self._progress()
             if self._is_due() or (self._is_stopped and not self._is_open):
@@ -289,16 +304,27 @@ class _Run:
             is_clean = not self._is_open and not any(t.is_dirty for t in self._targets.values())
             if is_clean:
                 self._reached = max(self._reached, stream.received)
-                stream.confirm(self._reached)
+                self._confirm(stream)
             if self._is_stopped or (end is not None and is_clean and self._reached >= end):
                 for target in self._targets.values():
                     target.seal()
+                    target.check_undone()
+                self._confirm(stream, is_last=True)
                 yield self._progress()
                 return
             if end is not None:
                 stream.report(asks=True)
             if self._is_report_due():
                 yield self._progress()
+
+    def _confirm(self, stream: ReplicationStream, is_last: bool = False) -> None:
+        """Lets the server forget what all tables have, about once a second; each table notes that before."""
+        if self._reached <= self._confirmed or not (is_last or monotonic_s() > self._confirmed_s + _REPORT_EVERY_S):
+            return
+        for target in self._targets.values():
+            target.confirm(self._reached)
+        stream.confirm(self._reached)
+        self._confirmed, self._confirmed_s = self._reached, monotonic_s()
 
     def _take(self, message: Message, source: Source) -> None:
         if isinstance(message, Begin):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import Corrupt
+import orjson
+
+from lakelog.errors import Corrupt, NotFound
+from lakelog.io.storage.file_io import FileIO
 from lakelog.table.model.log_state import COPY_AGAIN
 
 
@@ -42,6 +45,36 @@ class Position:
 
 COPY: Final = COPY_AGAIN
 """The position of a table whose next copy replaces its rows."""
+
+
+@dataclass(frozen=True)
+class ConfirmedPosition:
+    """The LSN up to which the server may have forgotten the changes of one table.
+
+    The file ``<table>/lakelog/ingest-confirmed.json``, written before the server is told. So a table that was replaced
+    by an older copy of itself has less than the slot.
+    """
+
+    io: FileIO
+    table_path: str
+
+    def write(self, writer: str, lsn: int) -> None:
+        """Replaces it. Raises Unavailable."""
+        self.io.write(self._path, orjson.dumps({"writer": writer, "lsn": lsn_text(lsn)}))
+
+    def read(self, writer: str) -> int:
+        """The LSN, 0 if there is none of this writer. Raises Corrupt, Unavailable."""
+        try:
+            found = orjson.loads(self.io.read(self._path))
+            return parse_lsn(found["lsn"]) if found["writer"] == writer else 0
+        except NotFound:
+            return 0
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Corrupt(f"'{self._path}' is not the confirmed position of an ingest: delete it") from None
+
+    @property
+    def _path(self) -> str:
+        return f"{self.table_path}/lakelog/ingest-confirmed.json"
 
 
 def parse_lsn(text: str) -> int:

@@ -19,12 +19,12 @@ from lakelog.paimon.schema.changes import AddColumn, ChangeType, SchemaChange
 from lakelog.paimon.types.arrow import arrow_type, type_from_arrow
 from lakelog.service.ingest.column_types import arrow_type_of, widens
 from lakelog.service.ingest.pgoutput import UNCHANGED, Delete, Insert, Relation, Truncate, Update
-from lakelog.service.ingest.position import COPY, Position
+from lakelog.service.ingest.position import COPY, ConfirmedPosition, Position
 from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
 from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
 from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import IngestStats
-from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+from lakelog.table.write.positioned_writer import PositionedWriter, is_undone, waiting_position
 
 _KEYS_AT_ONCE: Final = 500
 
@@ -59,7 +59,10 @@ class Target:
 
     @staticmethod
     def check(lake: Lake, source: SourceTable, name: str, writer: str, copies_again: bool) -> bool:
-        """True if the table has a position. Raises AlreadyExists or InvalidRequest for a table of another use."""
+        """True if the table has a position.
+
+        Raises AlreadyExists for a table of another use, InvalidRequest for one that cannot follow or was rolled back.
+        """
         if not lake.table_exists(name):
             return False
         table = lake.table(name)
@@ -68,6 +71,8 @@ class Target:
                 f"table {name} has the primary key ({', '.join(table.primary_keys)}), and {source.full_name} has "
                 f"({', '.join(source.keys)}): drop the table, or ingest into another database"
             )
+        if not copies_again and is_undone(table.logical, writer):
+            raise _undone(name, source)
         is_known = bool(waiting_position(table.logical, writer))
         if not is_known and not copies_again and (table.latest_snapshot() is not None or table.scan().count()):
             raise AlreadyExists(
@@ -86,6 +91,16 @@ class Target:
         """Creates the table if it is missing."""
         schema = pa.schema([pa.field(column, kind) for column, kind in source.columns])
         lake.create_table(name, schema, primary_key=source.keys, options=options, if_not_exists=True)
+
+    @staticmethod
+    def known_up_to(lake: Lake, name: str, writer: str) -> tuple[int, bool]:
+        """The LSN up to which the table has all changes, 0 if it will be copied; and whether that was noted, too."""
+        table = lake.table(name).logical
+        position = Position.parse(waiting_position(table, writer))
+        if position is None:
+            return 0, False
+        noted = ConfirmedPosition(table.io, table.path).read(writer)
+        return max(noted, position.lsn), noted > 0
 
     @property
     def position(self) -> Position | None:
@@ -108,6 +123,19 @@ class Target:
     def renew(self) -> None:
         """Notes that the source may have been altered: the next change compares its columns."""
         self._is_renewed = True
+
+    def check_undone(self) -> None:
+        """Raises InvalidRequest if the table was rolled back since its last commit."""
+        if is_undone(self._table.logical, self._writer_name):
+            raise _undone(self.name, self.source)
+
+    def confirm(self, lsn: int) -> None:
+        """Notes that the server may forget the changes up to an LSN. Raises Unavailable."""
+        self._confirmed_file.write(self._writer_name, lsn)
+
+    @property
+    def _confirmed_file(self) -> ConfirmedPosition:
+        return ConfirmedPosition(self._table.logical.io, self._table.logical.path)
 
     @property
     def is_dirty(self) -> bool:
@@ -168,6 +196,7 @@ class Target:
         """Commits the changes so far, and the position after them; returns the number of rows. Raises CopyAgain."""
         if not self._is_dirty:
             return 0
+        self.check_undone()
         self._flush()
         rows = self._writer.commit(self._text(position))
         METER.add(ROWS_INGESTED, rows, table=self.name)
@@ -333,3 +362,10 @@ def _needs_whole_changes(table: Table) -> bool:
     """True if the log of a table with a key wants the former row of an update, too."""
     logical = table.logical
     return logical.emits_log and not logical.publishes and logical.changelog_mode == "all"
+
+
+def _undone(name: str, source: SourceTable) -> InvalidRequest:
+    return InvalidRequest(
+        f"table {name} was rolled back after changes of {source.full_name} had been committed to it, and the server "
+        "does not send them again: run the command with --copy-again, which replaces the rows of the tables"
+    )

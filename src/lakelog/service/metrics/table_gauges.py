@@ -160,6 +160,7 @@ def _log_samples(table: str, log: LogStats, now_ms: int) -> Iterator[Sample]:
         yield Sample(m.LOG_END, labels, bucket.end)
         yield Sample(m.LOG_APPLIED, labels, bucket.applied)
         yield Sample(m.LOG_LAG, labels, bucket.lag)
+        yield Sample(m.LOG_ONLY, labels, bucket.log_only)
     for reader in log.readers:
         yield Sample(m.READER_LAG, (table, reader.name), reader.lag)
 

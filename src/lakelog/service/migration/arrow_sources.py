@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import dataset
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
@@ -20,6 +22,13 @@ from lakelog.service.migration.source import ArrowSource
 from lakelog.table.model.partition_selection import partition_value
 
 _EXTRAS: Final = {"deltalake": "delta", "pyiceberg": "iceberg"}
+_PARQUET: Final = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+"""INT96 in nanoseconds would overflow before 1677 and after 2262."""
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_CALENDAR: Final = date(1582, 10, 15)
+_ZONES: Final = date(1900, 1, 1)
+"""Spark 2 also converted older times by the present offset of their zone."""
 _LOGS: Final = {"_delta_log": "--from delta", ".hoodie": "--from spark", "_spark_metadata": "--from spark"}
 """Folders that say which files of a directory are the table, and what reads them."""
 
@@ -51,7 +60,7 @@ class ParquetSource(ArrowSource):
     def __init__(self, lake: Lake, address: str) -> None:
         super().__init__()
         try:
-            files = dataset.dataset(address, format="parquet", partitioning="hive")
+            files = dataset.dataset(address, format=_PARQUET, partitioning="hive")
             if not files.files:
                 raise NotFound(f"'{address}' has no Parquet file: name the directory of the table")
             _check_whole(files, address)
@@ -87,7 +96,10 @@ class ParquetSource(ArrowSource):
         for part, folders in zip(self._parts, self._folders, strict=True):
             own = {name.lower(): name for name in part.physical_schema.names}
             read = [own[field.name.lower()] for field in wanted if field.name.lower() in own]
+            is_legacy = _has_legacy_calendar(part.metadata)
             for batch in part.to_batches(schema=part.physical_schema, columns=read):
+                if is_legacy:
+                    _check_calendar(batch, part.path)
                 rows = aligned(batch, pa.schema(wanted))
                 yield self._with_folders(rows, batch.num_rows, columns, folders)
 
@@ -134,6 +146,24 @@ def _folder_value(value: str | None, field: pa.Field, definition: TableSchema | 
         kind = definition.field(field.name).type
         return pa.scalar(partition_value(field.name, kind, value), field.type)
     return pa.scalar(value, pa.string()).cast(field.type)
+
+
+def _has_legacy_calendar(footer: Any) -> bool:
+    """True for a file in which Spark has counted the days before 1582 in the Julian calendar."""
+    found: dict[bytes, bytes] = footer.metadata or {}
+    version = found.get(_SPARK_VERSION, b"3").partition(b".")[0]
+    return any(key in found for key in _LEGACY) or (version.isdigit() and int(version) < 3)
+
+
+def _check_calendar(batch: pa.RecordBatch, path: str) -> None:
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        limit = _CALENDAR if pa.types.is_date(field.type) else _ZONES if pa.types.is_timestamp(field.type) else None
+        oldest = None if limit is None else pc.min(pc.cast(column, pa.date32(), safe=False)).as_py()
+        if limit is not None and oldest is not None and oldest < limit:
+            raise InvalidRequest(
+                f"column '{field.name}' of '{path}' has the day {oldest} in the calendar of Spark 2, which counts days "
+                f"before {limit} otherwise: migrate --from spark 'parquet.`DIRECTORY`', which converts them"
+            )
 
 
 def _check_whole(files: Any, address: str) -> None:

@@ -108,7 +108,7 @@ class ArrowSource(Source):
     def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
         """Writes the batches; the count is checked before the commit."""
         rows, next_s = 0, monotonic_s() + PROGRESS_EVERY_S
-        with lake.table(table).writer(options=options) as writer:
+        with lake.table(table).writer(options=options, missing="null") as writer:
             for batch in self.batches():
                 writer.write(batch)
                 rows += batch.num_rows

@@ -88,7 +88,7 @@ class SparkSource(Source):
     def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
         """Writes the rows by Spark's tasks. The count is checked after the commit: the table has rows then."""
         with _reported(self._spark, progress):
-            rows = lake.write(self._frame, table, options)["num_inserted_rows"]
+            rows = lake.write(self._frame, table, options, missing="null")["num_inserted_rows"]
         check_count(rows, expected, f"Drop table {table}, and repeat the command")
         return rows
 

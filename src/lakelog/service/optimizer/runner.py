@@ -171,10 +171,10 @@ def _expire_log(table: DynamicTable) -> list[str]:
     try:
         before = reader_for(table.log).first_offsets()
         expire_log(table)
-        gone = sum(first - before.get(b, 0) for b, first in reader_for(table.log).first_offsets().items())
+        removed = sum(first - before.get(b, 0) for b, first in reader_for(table.log).first_offsets().items())
     except (NotFound, Unavailable) as why:  # the snapshots are expired; health reports the log
         return [f"the log was not expired: {why}"]
-    return [f"{counted(gone, 'record')} of the log removed"] if gone else []
+    return [f"{counted(removed, 'record')} of the log removed"] if removed else []
 
 
 def _expire_partitions(table: DynamicTable, work: RunContext) -> RunResult:

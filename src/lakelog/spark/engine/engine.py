@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta, timezone, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +34,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import columns_of, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.session import any_session, is_spread, register
@@ -45,10 +43,10 @@ from lakelog.spark.write.clustering import clustered
 from lakelog.spark.write.remote_write import write_remote
 from lakelog.spark.write.shuffle import shuffled
 from lakelog.spark.write.update_stream import start_update
-from lakelog.sql.dml.row_changes import with_row_kind
+from lakelog.sql.dml.row_changes import text_of, with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.sql.syntax.struct_casts import FieldMatch
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_sql
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -58,6 +56,7 @@ from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 from lakelog.table.write.replaced_rows import check_overwrite
@@ -190,7 +189,10 @@ class SparkEngine:
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
-            frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
+            what = f"partition column '{name}' of table {target.name}"
+            text = "NULL" if value is None else text_of(value)
+            kind = types[name].dataType.simpleString()
+            frame = frame.withColumn(name, sf.expr(cast_sql(text, kind, None if self.checks_casts() else what)))
         if overwrite:
             return self._overwrite(frame, target, partition)
         if frame.isStreaming:
@@ -204,13 +206,8 @@ class SparkEngine:
 
     @property
     def zone(self) -> tzinfo | None:
-        """The session's time zone."""
-        name = str(self.spark.conf.get("spark.sql.session.timeZone"))
-        offset = re.fullmatch(r"(?:GMT|UTC)?([+-]\d{1,2})(?::?(\d{2}))?", name)
-        if offset is None:
-            return ZoneInfo(name)
-        minutes = int(offset[1]) * 60 + int(f"{offset[1][0]}{offset[2] or 0}")
-        return timezone(timedelta(minutes=minutes))
+        """The time zone of the session."""
+        return zone_of(self.spark.conf.get(SESSION_ZONE) or "")
 
     def millis_of(self, expression: str) -> int:
         """The time of an expression, evaluated by Spark."""
@@ -218,6 +215,10 @@ class SparkEngine:
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)
+
+    def checks_casts(self) -> bool:
+        """True if a cast of the session fails for a value that does not fit."""
+        return checks_casts(self.spark)
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its Spark type name, except for arrays, maps and structs."""

@@ -15,13 +15,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimeType
 from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.runtime.types import column_of, columns_of, frame_of, quoted, spark_schema
+from lakelog.spark.runtime.types import can_assign, checks_casts, column_of, columns_of, frame_of, quoted, spark_schema
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -63,15 +63,33 @@ def align_columns(
         )
     types: StructType = spark_schema(Scan(table).schema)
     named = frame.toDF(*wanted, *kind)
-    cast = [column_of(name).cast(types[name].dataType).alias(name) for name in wanted]
-    if match is not FieldMatch.POSITION and (nested := [n for n in wanted if has_struct(table.schema.field(n).type)]):
-        have = dict(columns_of(named.select(*map(column_of, nested)).schema, allow_null=True))
-        for at, name in enumerate(wanted):
-            if name in have:
-                want = table.schema.field(name).type
-                text = cast_text(quoted(name), have[name], want, match, name, table.name)
-                cast[at] = sf.expr(text).cast(types[name].dataType).alias(name)
-    return named.select(*cast, *(sf.col(k) for k in kind))
+    schema: StructType = named.schema
+    have_types = {name: schema[name].dataType for name in wanted}
+    for name in wanted:
+        by_name = match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type)
+        if not by_name and not can_assign(have_types[name], types[name].dataType):
+            raise InvalidSchema(
+                f"column '{name}' of table {table.name} is {types[name].dataType.simpleString()}, but the query gives "
+                f"{have_types[name].simpleString()}: cast it in the query"
+            )
+    cast = [
+        column_of(name) if isinstance(have_types[name], TimeType) else column_of(name).cast(types[name].dataType)
+        for name in wanted
+    ]
+    checks = not checks_casts(frame.sparkSession)
+    texts = [
+        name
+        for name in wanted
+        if (checks and have_types[name] != types[name].dataType)
+        or (match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type))
+    ]
+    have = dict(columns_of(named.select(*map(column_of, texts)).schema, allow_null=True)) if texts else {}
+    for at, name in enumerate(wanted):
+        if name in have:
+            want = table.schema.field(name).type
+            text = cast_text(quoted(name), have[name], want, match, name, table.name, checks)
+            cast[at] = sf.expr(text).cast(types[name].dataType)
+    return named.select(*(c.alias(n) for c, n in zip(cast, wanted, strict=True)), *(sf.col(k) for k in kind))
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import DatetimeType, StringType, StructField, StructType
 
 from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
@@ -40,7 +41,8 @@ from lakelog.paimon.types.defaults import default_scalar
 from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one_layout
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
-from lakelog.spark.runtime.types import arrow_for_spark, column_of
+from lakelog.spark.runtime.types import arrow_for_spark, checks_casts, column_of, columns_of, quoted, with_times
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.log.partitions import partitioned_schema
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.log.register import register_follower
@@ -214,7 +216,9 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     one). Raises InvalidSchema for columns that do not fit; an invalid value fails the query.
     """
     schema = table.schema
-    check_columns(arrow_for_spark(frame.schema), schema, table.name, table.options.need(MISSING_COLUMNS))
+    check_columns(
+        with_times(arrow_for_spark(frame.schema), schema), schema, table.name, table.options.need(MISSING_COLUMNS)
+    )
     target = arrow_schema(schema.fields)
     given = {field.name: _value(frame, field, table) for field in target}
     typed = frame.select(*(c.alias(n) for n, c in given.items()), _removes(frame, table).alias(ROW_KIND_COLUMN))
@@ -252,17 +256,30 @@ def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
     default = default_scalar(table.schema.field(field.name))
     given = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
     if given is not None:
-        column = cast(column_of(given), frame.schema[given].dataType, kind)
+        column = _typed(frame, given, field.name, kind, table)
     elif default is not None:
         value = default.cast(pa.int32()) if pa.types.is_time(field.type) else default
         is_moment = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
         column = sf.lit(str(value) if is_moment else value.as_py()).cast(kind)
     else:
         column = sf.lit(None).cast(kind)
+    if (width := table.schema.padded_columns.get(field.name)) is not None:
+        column = sf.when(sf.length(column) < width, sf.rpad(column, width, " ")).otherwise(column)
     if not field.nullable:
         wrong = f"NULL in column '{field.name}' of table {table.name}, which is NOT NULL: filter the row out"
         column = sf.coalesce(column, sf.raise_error(sf.lit(wrong)).cast(kind))
     return column
+
+
+def _typed(frame: DataFrame, given: str, name: str, kind: SparkType, table: DynamicTable) -> Column:
+    """A column of the frame in the type of a column of the table; fields of structs by name."""
+    have, want = frame.schema[given].dataType, table.schema.field(name).type
+    is_checked = checks_casts(frame.sparkSession)
+    if have == kind or isinstance(have, DatetimeType) or (is_checked and not has_struct(want)):
+        return cast(column_of(given), have, kind)
+    ((_, found),) = columns_of(frame.select(column_of(given)).schema, allow_null=True)
+    text = cast_text(quoted(given), found, want, FieldMatch.NAME, name, table.name, not is_checked)
+    return sf.expr(text).cast(kind)
 
 
 def _removes(frame: DataFrame, table: DynamicTable) -> Column:

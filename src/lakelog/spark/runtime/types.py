@@ -12,14 +12,26 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DatetimeType,
+    IntegerType,
+    MapType,
+    NullType,
+    NumericType,
+    StringType,
+    StructType,
+    TimeType,
+)
+from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import fields_from_arrow, plain_batch
+from lakelog.paimon.types.arrow import arrow_schema, fields_from_arrow, plain_batch
 from lakelog.paimon.types.null_rows import cast_column, cast_rows
 from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -122,6 +134,28 @@ def padded(rows: pa.Table, table: TableSchema) -> pa.Table:
     return rows
 
 
+def with_times(given: pa.Schema, table: TableSchema) -> pa.Schema:
+    """The columns of a frame for a table: the numbers as which Spark reads times of day are times again."""
+    wanted = {field.name.lower(): field.type for field in arrow_schema(table.fields)}
+    return pa.schema([field.with_type(_timed(field.type, wanted.get(field.name.lower()))) for field in given])
+
+
+def _timed(have: pa.DataType, want: pa.DataType | None) -> pa.DataType:
+    if want is None or have.num_fields != want.num_fields:
+        return have
+    if pa.types.is_int32(have) and pa.types.is_time(want):
+        return want
+    if pa.types.is_list(have) and pa.types.is_list(want):
+        return pa.list_(have.value_field.with_type(_timed(have.value_type, want.value_type)))
+    if pa.types.is_map(have) and pa.types.is_map(want):
+        key = have.key_field.with_type(_timed(have.key_type, want.key_type))
+        return pa.map_(key, have.item_field.with_type(_timed(have.item_type, want.item_type)))
+    if pa.types.is_struct(have) and pa.types.is_struct(want):
+        parts = {part.name.lower(): part.type for part in want}
+        return pa.struct([part.with_type(_timed(part.type, parts.get(part.name.lower()))) for part in have])
+    return have
+
+
 def has_null_elements(columns: Iterable[pa.Array]) -> bool:
     """True if an array or a map in some columns, at any depth, may contain NULL.
 
@@ -158,6 +192,32 @@ def _readable(field: pa.Field) -> pa.Field:
     if pa.types.is_union(kind):
         raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
     return pa.field(field.name, kind, field.nullable)
+
+
+def can_assign(have: SparkType, want: SparkType) -> bool:
+    """Whether INSERT stores values of a type in a column, as Spark's store assignment; texts are parsed, too.
+
+    It takes no value of another meaning, such as a number for a time. Structs are compared by position.
+    """
+    if have == want or isinstance(have, NullType):
+        return True
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return can_assign(have.elementType, want.elementType)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return can_assign(have.keyType, want.keyType) and can_assign(have.valueType, want.valueType)
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        pairs = zip(have.fields, want.fields, strict=False)
+        return len(have) == len(want) and all(can_assign(a.dataType, b.dataType) for a, b in pairs)
+    if isinstance(want, StringType) or isinstance(have, StringType):
+        return isinstance(have, AtomicType) and isinstance(want, AtomicType)
+    if isinstance(have, TimeType):
+        return isinstance(want, IntegerType)
+    return any(isinstance(have, kind) and isinstance(want, kind) for kind in (NumericType, DatetimeType))
+
+
+def checks_casts(spark: SparkSession) -> bool:
+    """True if a cast of the session fails for a value that does not fit."""
+    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 def quoted(name: str) -> str:

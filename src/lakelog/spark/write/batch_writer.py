@@ -21,7 +21,7 @@ from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_COLUMNS
-from lakelog.spark.runtime.types import arrow_for_spark, map_in_arrow
+from lakelog.spark.runtime.types import arrow_for_spark, conform, map_in_arrow, with_times
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
@@ -72,7 +72,7 @@ def write_attempt(
     task = TaskWriter(table, writer, epoch, lane, replaces, job, rejects)
     try:
         for batch in batches:
-            task.write(batch)
+            task.write(conform(batch, with_times(batch.schema, table.schema)))
         return AttemptMessage(task.finish())
     except BaseException:
         task.close()
@@ -88,7 +88,7 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         check_not_given(table)
-        check_columns(schema, table.schema, table.name, table.options.need(MISSING_COLUMNS))
+        check_columns(with_times(schema, table.schema), table.schema, table.name, table.options.need(MISSING_COLUMNS))
         self._table, self._writer = table, new_uuid()
         self._job, self._counts = JobFiles(self._writer), counts_directory()
         self._files = replaced_files(table) if overwrite else None
@@ -203,7 +203,8 @@ def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
         table.registered.forget(writer)
     else:
         timeout_ms = table.lease_ms
-        table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
+        lease = Lease(BATCH, now_ms() + timeout_ms, closed=True, timeout_ms=timeout_ms)
+        table.registered.write_lease(writer, lease)
 
 
 def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
 from lakelog.options.table import MISSING_COLUMNS
+from lakelog.spark.runtime.types import with_times
 from lakelog.spark.runtime.worker import prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
@@ -33,7 +34,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
                 f"outputMode('complete') into table {table.name} is not supported: lake.write_stream(frame, "
                 f"'{table.name}') writes the changed rows of an aggregation into a table with a primary key"
             )
-        check_columns(schema, table.schema, table.name, table.options.need(MISSING_COLUMNS))
+        check_columns(with_times(schema, table.schema), table.schema, table.name, table.options.need(MISSING_COLUMNS))
         EventTime.of(table)  # raises for options that would fail every task
         self._table, self._counts = table, counts_directory()
 

@@ -25,7 +25,9 @@ from lakelog.table.model.row_counts import RowCounts, row_counts
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.replaced_rows import check_overwrite
 
-_READS_OF_ENGINE: Final = ("columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types", "zone")
+_READS_OF_ENGINE: Final = (
+    "checks_casts", "columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types", "zone",
+)  # fmt: skip
 _READS_OF_TABLES: Final = (
     "canonical_options",
     "changeable",

@@ -29,8 +29,9 @@ def cast_nested(
     plan = plan_query(session, SourceText(query, 0, len(query)))
     with plan.explained():
         have = [kind for _, kind in session.engine.columns_of(plan, allow_null=True)]
+    checks = not session.engine.checks_casts()
     new: list[dict[str, str]] = [dict(c.values) for c in clauses]
     for (at, name, value), kind in zip(found, have, strict=True):
         if has_struct(kind):
-            new[at][name] = cast_text(value, kind, types[name], FieldMatch.SAME_NAMES, name, table)
+            new[at][name] = cast_text(value, kind, types[name], FieldMatch.SAME_NAMES, name, table, checks)
     return [replace(c, values=values) for c, values in zip(clauses, new, strict=True)]

@@ -71,9 +71,8 @@ class ReplaceWhere(RowChange):
         return f"SELECT {columns} FROM ({typed}) AS {alias}"
 
     def _value(self, name: str) -> str:
-        value = self.target.typed(name, self.target.column(name) if name in self.columns else "NULL")
-        default = self.defaults.get(name)
-        return value if default is None else f"coalesce({value}, {self.target.typed(name, default)})"
+        given = self.target.column(name) if name in self.columns else self.defaults.get(name, "NULL")
+        return self.target.typed(name, given)
 
     def _newer(self, name: str, window: str) -> str:
         """A column of a row; a sequence field must not be older than that of the replaced row."""

@@ -23,6 +23,7 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.runtime.query_plan import FILE, QueryPlan, Source
 from lakelog.sql.syntax.fragments import parse_tree
 from lakelog.sql.syntax.lexer import quoted_name
+from lakelog.sql.syntax.struct_casts import cast_sql
 from lakelog.table.model.row_counts import RowCounts
 
 UPDATE: Final = "UPDATE"
@@ -51,7 +52,8 @@ class Target:
 
     ``columns`` are all columns of the table, ``keys`` its primary key; ``types`` are Spark's types of the columns with
     a simple type, ``newer`` is the required comparison of new sequence field values with old ones. ``emits_before`` is
-    True if readers of its changes need the old row, too. ``files`` are the data files to read, None for all.
+    True if readers of its changes need the old row, too. ``checks`` is True if Spark's own casts check no values.
+    ``files`` are the data files to read, None for all.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Target:
     types: Mapping[str, str] = field(default_factory=dict)
     newer: Mapping[str, str] = field(default_factory=dict)
     emits_before: bool = False
+    checks: bool = False
     files: Sequence[str] | None = None
 
     def column(self, name: str) -> str:
@@ -69,7 +72,9 @@ class Target:
 
     def typed(self, name: str, given: str) -> str:
         """A new value in the column's type, so that comparisons and joins do not coerce both to another type."""
-        return f"CAST(({given}) AS {self.types[name]})" if name in self.types else f"({given})"
+        if name not in self.types:
+            return f"({given})"
+        return cast_sql(given, self.types[name], f"column '{name}' of table {self.name}" if self.checks else None)
 
     @property
     def read(self) -> str:

@@ -41,7 +41,8 @@ def resolve_target(
     found = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
     types = session.engine.simple_types(identifier)
-    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before)
+    checks = not session.engine.checks_casts()
+    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.emits_before, checks)
 
 
 def with_schema_evolution(

@@ -66,6 +66,10 @@ class LocalEngine:
             for view in names.values():
                 self._frames.pop(view, None)
 
+    def checks_casts(self) -> bool:
+        """True: values are checked when they are written."""
+        return True
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Nothing: values get their types here when they are written."""
         return {}

@@ -24,13 +24,14 @@ from lakelog.sql.query.metadata_columns import metadata_use
 from lakelog.sql.query.metadata_queries import counted_read, limit_of
 from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
-from lakelog.sql.query.signed_aggregates import SignedAggregates, signed_aggregates
+from lakelog.sql.query.signed_aggregates import SignedAggregates, keeps_rows_of_keys, signed_aggregates
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.lexer import Kind, quoted_name
 from lakelog.sql.syntax.source_text import Edit, SourceText, edited
 from lakelog.sql.syntax.table_changes import TimeTravel, read_time_travel
 from lakelog.sql.syntax.token_stream import Name
+from lakelog.table.read.time_travel import with_times_in
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_Tab
     if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
     found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
-    if found is not None and read.schema.is_keyed:
+    needs_old = deletes and not keeps_rows_of_keys(read.reference, read.schema.primary_keys)
+    if read.schema.is_keyed and (found is not None or needs_old):
         read = replace(read, options={NORMALIZE.key: "true", **read.options})
     return read, found
 
@@ -200,8 +202,10 @@ def _read_of(
             raise query.source.error(
                 reference.name.start, f"table_changes selects the changes to read: remove '{min(twice)}'"
             )
-        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier))
+        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier), session.engine.zone)
     options = session.tables.canonical_options(given, "read")
+    if any(option.key in options for option in SCAN_OPTIONS.options):
+        options = with_times_in(options, session.engine.zone)
     if any(option.key in options for option in SCAN_OPTIONS.options):
         schema = session.tables.load_schema(identifier, options) or schema
     return _TableRead(reference, identifier, schema, hints, options, travel, lookup)

@@ -27,6 +27,8 @@ _ADDED: Final = f"{ROW_KIND_COLUMN} in ('+I', '+U')"
 _SIGN: Final = f"case when {_ADDED} then 1 else -1 end"
 _ROWS: Final = f"coalesce(sum({_SIGN}), 0)"
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MEAN")
+_OTHERS: Final = ("where", "joins", "laterals", "group", "having", "qualify", "distinct", "limit", "offset")
+"""Clauses of a SELECT with which a row may be left out, joined or folded."""
 _AFTER_GROUP_BY: Final = ("HAVING", "ORDER", "SORT", "LIMIT", "OFFSET")
 
 
@@ -166,6 +168,19 @@ def signed_aggregates(
             f"when {_ADDED} then v else -v end)",
         )
     return SignedAggregates(query, select, calls, _clauses(query, select, deletes), deletes)
+
+
+def keeps_rows_of_keys(reference: Reference, keys: Sequence[str]) -> bool:
+    """True if each row of a table stays one row with its key, so that the new row of a key replaces the old one.
+
+    If not, an INSERT needs the old rows: only they tell that a row has left a filter, or has another key now.
+    """
+    select = only_select_of(reference)
+    if select is None or any(select.args.get(part) for part in _OTHERS):
+        return False
+    parts = [part.this if isinstance(part, exp.Alias) else part for part in select.expressions]
+    columns = {part.name.lower() for part in parts if isinstance(part, exp.Column | exp.Star)}
+    return "*" in columns or {key.lower() for key in keys} <= columns
 
 
 def _names_kinds(query: QueryText) -> bool:

@@ -71,10 +71,13 @@ class Engine(Protocol):
 
     @property
     def zone(self) -> tzinfo | None:
-        """The time zone of texts of times in this session; None for that of this machine."""
+        """The time zone of the session; None: that of this machine."""
 
     def millis_of(self, expression: str) -> int:
         """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""
+
+    def checks_casts(self) -> bool:
+        """True if a cast of the session fails for a value that does not fit (``spark.sql.ansi.enabled``)."""
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type in the engine's syntax, for columns other than arrays, maps and structs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -32,11 +32,11 @@ def literal_value(column: DataField, node: exp.Expr) -> Literal:
     """
     kind = column.type
     if isinstance(kind, AtomicType):
-        given = _plain(node)
         try:
+            given = _plain(node)
             if given is not None:
                 return _READERS[kind.root](given, kind) if kind.root in _READERS else _integer(given, kind)
-        except (ValueError, InvalidOperation):
+        except (ValueError, ArithmeticError):
             pass
         example = f"write a value such as {_EXAMPLES.get(kind.root, '1')}"
     else:
@@ -52,7 +52,7 @@ def _plain(node: exp.Expr) -> Literal | None:
         return _plain(node.this)
     if isinstance(node, exp.Neg):
         inner = _plain(node.this)
-        return -inner if isinstance(inner, Decimal) else None
+        return inner.copy_negate() if isinstance(inner, Decimal) else None
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.HexString):

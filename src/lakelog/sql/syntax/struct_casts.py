@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.errors import InvalidSchema
-from lakelog.paimon.types.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, VectorType
+from lakelog.paimon.types.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
 from lakelog.sql.syntax.type_parser import type_text
 
@@ -26,10 +36,12 @@ class FieldMatch(enum.Enum):
 class _Caster:
     match: FieldMatch
     table: str
+    checked: bool
 
     def text(self, value: str, have: DataType, want: DataType, path: str, depth: int = 0) -> str:
         """The cast of a value; Spark evaluates ``value`` once."""
-        if not self._reorders(have, want, path):
+        differs = self.checked and have.with_nullable(True) != want.with_nullable(True)
+        if not differs and not self._reorders(have, want, path):
             return f"CAST(({value}) AS {spark_text(want)})"
         item = f"_lakelog_x{depth}"
         if isinstance(have, ArrayType) and isinstance(want, ArrayType):
@@ -38,16 +50,23 @@ class _Caster:
             key = self.text(f"{item}.key", have.key, want.key, path, depth + 1)
             found = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
             return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
-        assert isinstance(have, RowType) and isinstance(want, RowType)
-        given = {field.name.lower(): field for field in have.fields}
+        if not isinstance(have, RowType) or not isinstance(want, RowType) or len(have.fields) != len(want.fields):
+            return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
-        for field in want.fields:
-            own = given[field.name.lower()]
+        for own, field in zip(self._sources(have, want), want.fields, strict=True):
             inner = f"{item}.{quoted_name(own.name)}"
             cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1)
             parts.append(f"{quoted_text(field.name)}, {cast}")
         struct = f"if({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
+
+    def _sources(self, have: RowType, want: RowType) -> Sequence[DataField]:
+        """The field of a struct for each wanted one."""
+        by_name = {field.name.lower(): field for field in have.fields}
+        names = [field.name.lower() for field in want.fields]
+        if self.match is FieldMatch.POSITION or set(by_name) != set(names):
+            return have.fields
+        return [by_name[name] for name in names]
 
     def _reorders(self, have: DataType, want: DataType, path: str) -> bool:
         """True if a struct inside has its fields by name, in another order. Raises InvalidSchema."""
@@ -72,12 +91,29 @@ class _Caster:
         return given != own or any(inner)
 
 
-def cast_text(value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str) -> str:
-    """A value of type ``have`` as the type of a column, in Spark SQL.
+def cast_text(
+    value: str, have: DataType, want: DataType, match: FieldMatch, column: str, table: str, checked: bool = False
+) -> str:
+    """A value of type ``have`` as the type of a column, in Spark SQL; ``checked`` as the field of ``cast_sql``.
 
     Raises InvalidSchema for structs with other fields, if they are matched by name.
     """
-    return _Caster(match, table).text(value, have, want, column)
+    return _Caster(match, table, checked).text(value, have, want, column)
+
+
+def cast_sql(value: str, kind: str, checked: str | None) -> str:
+    """The cast of a value without parts. Spark evaluates ``value`` once.
+
+    A value that does not fit is an error with the name ``checked``. None is for sessions with
+    ``spark.sql.ansi.enabled``, in which any cast is checked; in others it wraps numbers, and makes NULL of texts.
+    """
+    if checked is None:
+        return f"CAST(({value}) AS {kind})"
+    item = "_lakelog_v"
+    found = f"try_cast({item} AS {kind})"
+    wrong = f"concat({quoted_text(f'{checked} is {kind}, which has no value ')}, CAST({item} AS STRING))"
+    one = f"if({item} IS NOT NULL AND {found} IS NULL, CAST(raise_error({wrong}) AS {kind}), {found})"
+    return f"element_at(transform(array({value}), {item} -> {one}), 1)"
 
 
 def spark_text(kind: DataType) -> str:

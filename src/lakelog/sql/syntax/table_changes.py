@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Final
 
 from lakelog.errors import InvalidRequest, UnsupportedStatement
@@ -37,11 +38,11 @@ class ChangesCall:
     begin: Token
     end: Token | None
 
-    def options(self, source: SourceText, newest: Callable[[], int]) -> dict[str, str]:
+    def options(self, source: SourceText, newest: Callable[[], int], zone: tzinfo | None) -> dict[str, str]:
         """The equivalent read options; both ends are part of the range, which without a last one ends with the newest.
 
-        ``newest`` returns the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a start after
-        it or after the end.
+        ``newest`` returns the id of the newest snapshot, 0 without one; ``zone`` is that of the session. Raises
+        UnsupportedStatement for a start after it or after the end.
         """
         if self.begin.kind is Kind.NUMBER:
             first = int(self.begin.text)
@@ -54,8 +55,8 @@ class ChangesCall:
             if self.end is None and first > last + 1:
                 raise source.error(self.begin.start, _no_snapshot(self.name, first, last))
             return {INCREMENTAL_BETWEEN.key: f"{max(0, first - 1)},{last}"}
-        begin = _millis(source, self.begin)
-        end = clock.now_ms() if self.end is None else _millis(source, self.end)
+        begin = _millis(source, self.begin, zone)
+        end = clock.now_ms() if self.end is None else _millis(source, self.end, zone)
         if self.end is not None and end < begin:
             raise source.error(self.end.start, "the range ends before it starts: swap the two times")
         return {INCREMENTAL_BETWEEN_TIMESTAMP.key: f"{begin - 1},{max(begin, end)}"}
@@ -65,9 +66,9 @@ def _no_snapshot(name: Name, wanted: int, newest: int) -> str:
     return f"table '{name}' has no snapshot {wanted} yet; its newest one is {newest}"
 
 
-def _millis(source: SourceText, point: Token) -> int:
+def _millis(source: SourceText, point: Token, zone: tzinfo | None) -> int:
     try:
-        return millis_of(string_value(point))
+        return millis_of(string_value(point), zone)
     except InvalidRequest as why:
         raise source.error(point.start, str(why)) from None
 
@@ -142,7 +143,7 @@ def read_time_travel(
 ) -> TimeTravel:
     """The clause that begins at this position.
 
-    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of this machine (or with an
+    A version is a snapshot id or a tag, a time is seconds since 1970, text in the zone of the session (or with an
     offset), or a function or an expression in parentheses, with intervals or none: ``millis_of`` computes it. Raises
     UnsupportedStatement for another value.
     """

@@ -31,10 +31,10 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, WriterState, newest_state, sealed_before
+from lakelog.table.model.log_state import LogState, WriterState, newest_state
 from lakelog.table.model.registrations import BATCH, STREAM
 from lakelog.table.model.single_writer import StreamingRun, check_alone
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.staging.backfill import note_catch_up
 from lakelog.table.staging.late_retractions import late_keys
 
@@ -290,7 +290,12 @@ class Committer:
         """The writer's sealed state, or for a record of a forgotten writer that of the snapshot that has its epoch."""
         snapshot, self.state = newest_state(self.table.store)
         known = self.state.writers.get(self.writer)
-        return known if known or record is None else sealed_before(self.table.store, snapshot, record)
+        if known is not None or record is None:
+            return known
+        try:
+            return sealed_elsewhere(self.table, snapshot, record)
+        except NotFound:  # another process has sealed and forgotten it, and the snapshot has expired
+            return WriterState(record.epoch, {}, record.time_ms, once=True, digest=record.digest)
 
     def _position(self, epoch: int) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""

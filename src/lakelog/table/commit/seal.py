@@ -38,10 +38,9 @@ from lakelog.table.model.log_state import (
     MarkerCounts,
     WriterState,
     newest_state,
-    sealed_before,
     state_at,
 )
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
     AssignedFiles,
@@ -240,9 +239,11 @@ def _check_waiting(
     table: DynamicTable, latest: Snapshot | None, state: LogState, records: Sequence[EpochRecord]
 ) -> None:
     """Raises _SealedElsewhere if a snapshot has one of the epochs, which would then be in two."""
-    for record in records:
-        if state.holds(record) or sealed_before(table.store, latest, record) is not None:
+    try:
+        if any(state.holds(r) or sealed_elsewhere(table, latest, r) is not None for r in records):
             raise _SealedElsewhere
+    except NotFound:
+        raise _SealedElsewhere from None
 
 
 class _FoundAnother(Exception):

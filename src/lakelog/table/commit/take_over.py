@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, OffsetExpired
@@ -21,7 +22,7 @@ from lakelog.table.commit.proposal import settle
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.model.registrations import REPLACEMENT, Lease, Registration
+from lakelog.table.model.registrations import REPLACEMENT, Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 
@@ -63,6 +64,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
             settle(table, writer, offsets)
         if table.decided.of(writer):
             seal_staged(table)  # or appends missing markers
+        table.check_identity()  # the writer may be one of the next table of this name, and the log that of the former
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:
             continue  # the writer has resumed
@@ -72,7 +74,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
             if not table.decided.of(writer):  # else its control records are still missing
                 table.registered.forget(writer)
         else:
-            table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
+            table.registered.write_lease(writer, replace(found.lease, settled=offsets))
         yield writer
     for writer in table.registered.remains(now_ms() - table.lease_ms):
         table.registered.forget(writer)

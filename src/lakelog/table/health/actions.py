@@ -253,9 +253,9 @@ def _log_waits(name: str, log: LogStats, options: Options, now_ms: int) -> Itera
             f"{counted(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
             f"fix the producer, and read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
         )
-    if log.log_first:
-        to_do = shell_command("follow", name)
-        yield Blocker("log-first rows", "they need a follower, which writes them to files", to_do)
+    if log.unowned:
+        what = f"{counted(log.unowned, 'log-first row')}"
+        yield Blocker(what, "a follower has not written them to files yet", shell_command("follow", name))
 
 
 def _refusal(options: Options) -> str:

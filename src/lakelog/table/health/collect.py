@@ -13,6 +13,7 @@ from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partit
 from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
+from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.rows.display import partition_text
@@ -47,10 +48,19 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         files.stats(),
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
+        _exact_rows(table, snapshot),
         RejectedEntries(table).visible().rows,
         table.io.space(table.path),
         IngestReport(table.io, table.path).read(),
     )
+
+
+def _exact_rows(table: DynamicTable, snapshot: Snapshot | None) -> int | None:
+    """The rows of a batch read, from metadata; None if keys may have several versions in the files."""
+    if table.options.get_typed(RECORD_EXPIRE_TIME) is not None:
+        return None
+    counts = [split.exact_rows for split in table.store.plan(0 if snapshot is None else snapshot)]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 @dataclass(frozen=True)

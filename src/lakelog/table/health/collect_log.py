@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 from lakelog.errors import NotFound, OffsetExpired
+from lakelog.io.quantities import format_duration
+from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogReader
-from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
+from lakelog.table.health.log_rows import BucketRows, RowCounter
 from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketStats, LogStats, ReaderStats, WriterStats
 from lakelog.table.log.bad_records import noted_bad_records
 from lakelog.table.log.register import NamedReader, NamedReaders
@@ -18,24 +19,24 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.model.published_links import PublishedLinks
-from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, capture
-
-_FIRST_RECORDS: Final = 64
-"""Number of records after the files' offset, plus the control records there, that are searched for the first row."""
-_ROWS: Final = (DATA, CORRECTION)
+from lakelog.table.read.log_view import LogView, WriterProgress, capture
 
 
 def collect_log_stats(table: DynamicTable) -> LogStats:
-    """The metrics of a table's log. Reads at most a few records of each bucket. Raises Unavailable, NotFound."""
+    """The metrics of a table's log. Raises Unavailable, NotFound.
+
+    Reads a few records of each bucket, and up to 100,000 of those that wait for the files or that only the log has.
+    """
     log_view, reader = capture(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
-    buckets = tuple(_bucket(reader, log_view, readers, bucket) for bucket in sorted(log_view.ends))
+    rows = RowCounter(table, log_view)
+    buckets = tuple(_bucket(reader, log_view, readers, rows.of(bucket), bucket) for bucket in sorted(log_view.ends))
     lags = any(bucket.lag for bucket in buckets)
     return LogStats(
         buckets,
         tuple(_writer(log_view.epochs, name, writer, lags) for name, writer in sorted(log_view.writers.items())),
-        tuple(_reader(reader, log_view, found) for found in readers),
-        any(offset < log_view.ends.get(bucket, 0) for bucket, offset in log_view.unowned.items()),
+        tuple(_reader(rows, found) for found in readers),
+        log_only_kept=_kept(table),
         bad_records=_still_stored(noted_bad_records(table), log_view),
         expirable=_is_expirable(table, reader, log_view),
         unpublished_ms=_unpublished_ms(table, log_view) if table.publishes else None,
@@ -64,10 +65,19 @@ def _still_stored(records: Iterable[str], log_view: LogView) -> tuple[str, ...]:
     return tuple(name for name, bucket, offset in parts if int(offset) >= log_view.firsts.get(int(bucket), 0))
 
 
-def _bucket(reader: LogReader, log_view: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketStats:
+def _kept(table: DynamicTable) -> str:
+    """The end of the rows that only the log has, as a clause."""
+    assert table.log is not None
+    if table.log.retention_ms is not None:
+        return f"they expire {format_duration(table.log.retention_ms)} after their write"
+    return "the log keeps them" if log_factory(table.log.system).is_local else "they expire with the topic"
+
+
+def _bucket(
+    reader: LogReader, log_view: LogView, readers: Sequence[NamedReader], rows: BucketRows, bucket: int
+) -> LogBucketStats:
     first, end = log_view.firsts.get(bucket, 0), log_view.ends[bucket]
     applied, markers = log_view.state.offsets.get(bucket, 0), log_view.state.markers.get(bucket, 0)
-    lag = bucket_lag(reader, log_view, bucket)
     files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
     return LogBucketStats(
@@ -76,25 +86,15 @@ def _bucket(reader: LogReader, log_view: LogView, readers: Sequence[NamedReader]
         end,
         min(end, _decided(log_view.epochs, bucket, applied)),
         applied,
-        lag,
-        _last_ms(reader, bucket, end) if lag else files_ms,
+        rows.waiting,
+        _last_ms(reader, bucket, end) if rows.waiting or rows.log_only else files_ms,
         files_ms,
-        _first_row_ms(reader, bucket, max(first, applied), end, markers) if lag else None,
+        rows.waiting_ms,
         min(applied, *read_to) if read_to else None,
         max(0, (reader.entries(bucket, applied, first) or 0) - markers) if 0 < applied < first else 0,
+        rows.log_only,
+        rows.unowned,
     )
-
-
-def bucket_lag(reader: LogReader, log_view: LogView, bucket: int) -> int:
-    """Number of a bucket's records that may be rows and are not in the files; the only definition of a table's lag."""
-    first, applied = log_view.firsts.get(bucket, 0), log_view.state.offsets.get(bucket, 0)
-    records = reader.count(bucket, max(first, applied), log_view.ends[bucket], MOST_LAG)
-    return max(0, records - log_view.state.markers.get(bucket, 0))
-
-
-def reader_lag(reader: LogReader, log_view: LogView, bucket: int, position: int) -> int:
-    """Number of a bucket's records, of those in the log, after the position of a named reader."""
-    return reader.count(bucket, max(position, log_view.firsts.get(bucket, 0)), log_view.ends.get(bucket, 0), MOST_LAG)
 
 
 def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
@@ -111,16 +111,6 @@ def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
             found = reader.read(bucket, start, end, 1)
             if found.num_rows:
                 return int(found.column("timestamp_ms")[0].as_py())
-    return None
-
-
-def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, markers: int) -> int | None:
-    """The append time of the first record after the files' offset that may be a row, among the first ones."""
-    with contextlib.suppress(OffsetExpired):
-        found = reader.read(bucket, start, end, markers + _FIRST_RECORDS)
-        rows = of_kinds(found, _ROWS)
-        if rows.num_rows:
-            return int(rows.column("timestamp_ms")[0].as_py())
     return None
 
 
@@ -142,10 +132,6 @@ def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterProgress, la
     )
 
 
-def _reader(reader: LogReader, log_view: LogView, found: NamedReader) -> ReaderStats:
-    return ReaderStats(found.name, _records(reader, found.offsets, log_view), found.moved_ms)
-
-
-def _records(reader: LogReader, offsets: Mapping[int, int], log_view: LogView) -> int:
-    """Number of records from some offsets on, of those in the log."""
-    return sum(reader_lag(reader, log_view, bucket, offset) for bucket, offset in offsets.items())
+def _reader(rows: RowCounter, found: NamedReader) -> ReaderStats:
+    lag = sum(rows.after(bucket, offset) for bucket, offset in found.offsets.items())
+    return ReaderStats(found.name, lag, found.moved_ms)

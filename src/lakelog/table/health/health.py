@@ -61,7 +61,7 @@ class TableHealth(NotebookView):
 
     @property
     def lag(self) -> int | None:
-        """Number of records that only the log has; None without a log, and if unknown."""
+        """Number of rows that wait in the log for the files; None without a log, and if unknown."""
         return None if self.figures is None or self.figures.log is None else self.figures.log.lag
 
     def to_json(self) -> dict[str, Any]:
@@ -70,10 +70,10 @@ class TableHealth(NotebookView):
         if stats is None:
             return out
         log = stats.log
-        sums = ("files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
+        sums = ("rows", "rows_unit", "files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
         out["figures"] |= {name: getattr(stats, name) for name in sums}
         if log is not None:
-            sums = ("lag", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
+            sums = ("lag", "log_only", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
             out["figures"]["log"] |= {name: getattr(log, name) for name in sums}
         return out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.io.quantities import counted, format_bytes, format_duration
-from lakelog.options.log import COMMIT_INTERVAL
+from lakelog.options.log import COMMIT_INTERVAL, EMIT_MODE, READ_MODE
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
@@ -32,6 +32,7 @@ DEAD_RUN: Final = "dead-run"
 REJECTED_ROWS: Final = "rejected-rows"
 INGEST_STOPPED: Final = "ingest-stopped"
 SLOT_AT_RISK: Final = "slot-at-risk"
+ONLY_IN_LOG: Final = "only-in-log"
 LOW_SPACE: Final = "low-space"
 FINDINGS: Final = (
     UNREADABLE,
@@ -42,6 +43,7 @@ FINDINGS: Final = (
     SLOT_AT_RISK,
     INGEST_STOPPED,
     DEAD_RUN,
+    ONLY_IN_LOG,
     REJECTED_ROWS,
 )
 """Every kind, the worst first."""
@@ -100,10 +102,11 @@ def _freshness(stats: TableStats, options: Options, now_ms: int) -> ScorePart:
     if log.trouble:
         return _part("freshness", 0.0, _FRESHNESS, "unknown: the log cannot be read")
     if log.waiting_ms is None:
-        return _part("freshness", 1.0, _FRESHNESS, "all committed rows of the log are in files")
+        rest = f"; {counted(log.log_only, 'row')} will be in no file" if log.log_only else ""
+        return _part("freshness", 1.0, _FRESHNESS, f"no row of the log waits for the files{rest}")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the oldest row not in files is {format_duration(age)} old; up to {format_duration(late)} is normal"
+    why = f"the oldest row that waits for files is {format_duration(age)} old; up to {format_duration(late)} is normal"
     return _part("freshness", _linear_share(age, late, 10 * late), _FRESHNESS, why)
 
 
@@ -140,7 +143,8 @@ class Finding:
     """One sentence, and the command that inspects or fixes it. ``kind`` is one of ``FINDINGS``.
 
     ``action`` is the kind of maintenance that fixes it, empty if none does. ``is_warning`` marks what does not limit
-    the score, because the table still does what its options say: rejected rows, a disk that is not full yet.
+    the score, because the table does what its options say: rejected rows, rows that only the log has, a disk that is
+    not full yet.
     """
 
     kind: str
@@ -211,6 +215,15 @@ def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
     if lost:
         reason = f"{counted(lost, 'record')} expired from the log before a snapshot had them"
         yield Finding(STORES_DIFFER, reason, shell_command("log", name))
+    if log.log_only:
+        reason = (
+            f"{counted(log.log_only, 'row')} are only in the log, as '{EMIT_MODE.key}' = 'log' says: no file will have "
+            f"them, and {log.log_only_kept}"
+        )
+        to_do = (
+            f"read them with '{READ_MODE.key}' = 'union'; for rows in both stores write with '{EMIT_MODE.key}' = 'auto'"
+        )
+        yield Finding(ONLY_IN_LOG, reason, to_do, is_warning=True)
     ahead = [bucket for bucket in log.buckets if bucket.applied > bucket.end]
     if ahead:
         one = ahead[0]

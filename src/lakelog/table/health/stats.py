@@ -13,7 +13,7 @@ DROPPED = "dropped"
 
 @dataclass(frozen=True)
 class BucketStats:
-    """One bucket; ``partition`` is text like ``{2024-01-01}``.
+    """One bucket; ``partition`` is text like ``{2024-01-01}``, ``rows`` the number of row versions in the files.
 
     ``due_files`` and ``due_bytes`` are the input of a compaction now. ``compactor`` is the host and process that
     compacts the bucket, or empty.
@@ -72,11 +72,12 @@ class LogBucketStats:
     """One bucket of the log, with its offsets.
 
     ``first`` is its first offset, ``end`` the offset after its last record, ``decided`` a lower bound of the decided
-    offsets, and ``applied`` the end of the records in the newest snapshot. ``lag`` is the number of records after
-    ``applied`` that may be rows. ``newest_ms`` is the append time of the last record, or None if the log cannot report
+    offsets, and ``applied`` the end of the records in the newest snapshot. ``lag`` is the number of rows that
+    wait for the files. ``newest_ms`` is the append time of the last record, or None if the log cannot report
     it cheaply. ``files_ms`` is that of the last record in the files, ``waiting_ms`` that of the first one not in them.
     All named readers and the files have the records before ``read_up_to``, or None without a named reader. ``lost`` is
-    the number of records that expired before the files had them.
+    the number of records that expired before the files had them. ``log_only`` rows will be in no file; ``unowned`` ones
+    among the lag have no writer, and wait for a follower.
     """
 
     bucket: int
@@ -90,6 +91,8 @@ class LogBucketStats:
     waiting_ms: int | None = None
     read_up_to: int | None = None
     lost: int = 0
+    log_only: int = 0
+    unowned: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class WriterStats:
 
 @dataclass(frozen=True)
 class ReaderStats:
-    """A reader of the log with a ``consumer-id``: its lag in records, and the time of its last report."""
+    """A reader of the log with a ``consumer-id``: its lag in rows, and the time of its last report."""
 
     name: str
     lag: int
@@ -131,8 +134,8 @@ class LogStats:
     buckets: tuple[LogBucketStats, ...] = ()
     writers: tuple[WriterStats, ...] = ()
     readers: tuple[ReaderStats, ...] = ()
-    log_first: bool = False
-    """True if rows without a writer wait for a follower."""
+    log_only_kept: str = ""
+    """What becomes of rows that only the log has, as a clause."""
     trouble: str = ""
     bad_records: tuple[str, ...] = ()
     """Unreadable records that readers have found, as bucket-offset."""
@@ -143,8 +146,23 @@ class LogStats:
 
     @property
     def lag(self) -> int | None:
-        """Number of records in all buckets that may be rows and are not in the files; None if the log is unreadable."""
+        """Number of rows in all buckets that wait for the files; None if the log is unreadable."""
         return None if self.trouble else sum(b.lag for b in self.buckets)
+
+    @property
+    def log_only(self) -> int | None:
+        """Number of rows that will be in no file (``emit.mode`` = log); None if the log is unreadable."""
+        return None if self.trouble else sum(b.log_only for b in self.buckets)
+
+    @property
+    def unowned(self) -> int:
+        """Number of rows without a writer, which wait for a follower."""
+        return sum(b.unowned for b in self.buckets)
+
+    @property
+    def log_first(self) -> bool:
+        """True if rows without a writer wait for a follower."""
+        return self.unowned > 0
 
     @property
     def newest_ms(self) -> int | None:
@@ -158,7 +176,7 @@ class LogStats:
 
     @property
     def waiting_ms(self) -> int | None:
-        """The append time of the oldest record that is not in the files."""
+        """The append time of the oldest row that waits for the files."""
         return min((b.waiting_ms for b in self.buckets if b.waiting_ms is not None), default=None)
 
     @property
@@ -216,12 +234,24 @@ class TableStats:
     buckets: tuple[BucketStats, ...] = ()
     snapshots: SnapshotStats = field(default_factory=SnapshotStats)
     log: LogStats | None = None
+    exact_rows: int | None = None
+    """Rows that a batch read returns; None if only a read can count them."""
     rejected: int = 0
     """Rows in ``$rejected``."""
     space: DiskSpace | None = None
     """The space of the disk of the table; None if its storage reports no limit."""
     ingest: IngestStats | None = None
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
+
+    @property
+    def rows(self) -> int:
+        """The exact number of rows if it is known, else the number of their versions in the files."""
+        return sum(b.rows for b in self.buckets) if self.exact_rows is None else self.exact_rows
+
+    @property
+    def rows_unit(self) -> str:
+        """The unit of ``rows``: ``rows``, or ``row versions``, which are more if keys have several."""
+        return "row versions" if self.exact_rows is None else "rows"
 
     @property
     def files(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 _LOG = logging.getLogger("lakelog.read")
 MALFORMED = (
     Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, ArithmeticError,
-    AttributeError, SystemError,
+    AttributeError, BufferError, EOFError, RecursionError, SystemError, struct.error,
 )  # fmt: skip
 """Errors of decoding a malformed value of a producer."""
 

@@ -44,7 +44,9 @@ class _RenewedLease:
         if not self.table.registered.is_registered(self.writer):
             self.is_lost = True
             return False
-        self.table.registered.write_lease(self.writer, Lease(self.kind, now + self.timeout_ms))
+        self.table.registered.write_lease(
+            self.writer, Lease(self.kind, now + self.timeout_ms, timeout_ms=self.timeout_ms)
+        )
         self.renewed_ms = now
         return True
 

@@ -35,7 +35,7 @@ def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dic
     for _ in range(_TRIES):
         table.check_identity()
         ends = reader_for(table.log).end_offsets()
-        lease = Lease(kind, now_ms() + table.lease_ms)
+        lease = Lease(kind, now_ms() + table.lease_ms, timeout_ms=table.lease_ms)
         try:
             if not table.registered.register(writer, ends, lease):
                 ends = table.registered.origin(writer)

@@ -55,6 +55,11 @@ class DecidedEpochs:
         """One record of a writer's lane; None if it was never created, or is sealed and forgotten."""
         return self._own(self._read(self._staged_path(writer, epoch)))
 
+    def exists(self, record: EpochRecord) -> bool:
+        """True if the record is not forgotten."""
+        number = record.number
+        return self.io.exists(self._link_path(number) if number else self._staged_path(record.writer, record.epoch))
+
     def lane(self, writer: str) -> list[int]:
         """The epochs of a writer's lane that have a record, ascending. Reads none."""
         return [epoch for _, epoch in _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
+from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
@@ -35,6 +36,8 @@ _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
+_MOST_HELD_BYTES: Final = 8 << 20
+"""Bytes of parsed states that a process keeps."""
 KEPT_STREAMS: Final = 1_000
 """Number of streaming writers in a state: those that have sealed last. An earlier one is forgotten."""
 KEPT_BATCHES: Final = 100
@@ -213,7 +216,13 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
-@lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
+def _held_bytes(state: LogState) -> int:
+    """About the memory of a state and of its text."""
+    return 2_000 + 1_000 * len(state.writers)
+
+
+# each commit reads the newest state, which only a seal changes
+@cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
     offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
@@ -262,24 +271,26 @@ def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
             return state
         oldest = before
     if snapshot is not None and oldest is not None and oldest.id > 1 and store.snapshots.latest_id() != snapshot.id:
-        raise NotFound(f"the state of snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
+        raise _expired(store, snapshot)
     return LogState()
 
 
 def forgotten_since(store: FileStore, before: Snapshot | None, snapshot: Snapshot | None) -> dict[str, WriterState]:
     """The writers in the states of all snapshots from one to another, each with its newest state.
 
-    A read that begins before ``before`` exists, and ends with ``snapshot``, knows by them the writers that have closed
+    A read that begins after ``before``, and ends with ``snapshot``, knows by them the writers that have closed
     meanwhile. Raises NotFound if one of the states has expired.
     """
     out: dict[str, WriterState] = {}
     first = 0 if before is None else before.id
-    for older in () if snapshot is None or snapshot.id <= first else store.snapshots.backwards(snapshot):
+    if snapshot is None or snapshot.id <= first:
+        return out
+    for older in store.snapshots.backwards(snapshot):
         state = state_of(older)
         out = {**({} if state is None else state.writers), **out}
-        if state is not None and older.id <= first:
-            break
-    return out
+        if older.id == 1 or (state is not None and older.id <= first):
+            return out
+    raise _expired(store, snapshot)
 
 
 def sealed_before(store: FileStore, snapshot: Snapshot | None, record: EpochRecord) -> WriterState | None:
@@ -287,20 +298,27 @@ def sealed_before(store: FileStore, snapshot: Snapshot | None, record: EpochReco
 
     A process may have read or decided the epoch before it was suspended. The snapshot that seals an epoch covers the
     log beyond its rows, as do all later ones, so the search ends at the first one that does not. Usually that is the
-    newest one. None if no snapshot has the epoch, or if it has expired.
+    newest one. None if no snapshot has the epoch. Raises NotFound if a snapshot that may have it has expired.
     """
     parts = [part for attempt in record.attempts for part in attempt.appends]
     starts = {part.bucket: part.first_offset for part in parts} or record.since
-    for older in store.snapshots.backwards(snapshot) if snapshot is not None and record.once and starts else ():
+    if snapshot is None or not record.once or not starts:
+        return None
+    for older in store.snapshots.backwards(snapshot):
         state = state_of(older)
-        if state is None:
-            continue
-        covered = [state.offsets.get(bucket, 0) > offset for bucket, offset in starts.items()]
-        if not (all(covered) if parts else any(covered)):
+        if state is not None:
+            covered = [state.offsets.get(bucket, 0) > offset for bucket, offset in starts.items()]
+            if not (all(covered) if parts else any(covered)):
+                return None
+            if (known := state.writers.get(record.writer)) is not None:
+                return known if known.epoch >= record.epoch else None
+        if older.id == 1:
             return None
-        if (known := state.writers.get(record.writer)) is not None:
-            return known if known.epoch >= record.epoch else None
-    return None
+    raise _expired(store, snapshot)
+
+
+def _expired(store: FileStore, snapshot: Snapshot) -> NotFound:
+    return NotFound(f"a state before snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
 
 
 def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 import pyarrow as pa
@@ -168,6 +168,8 @@ def _typed(schema: TableSchema, name: str, value: object) -> Any:
         if text is not None and (width := schema.padded_columns.get(name)):
             return text.rstrip(" ").ljust(width)
         return None if text is None else partition_value(name, column, text)
+    if isinstance(value, datetime) and isinstance(column, AtomicType) and column.root == "TIMESTAMP_LTZ":
+        value = value.astimezone(UTC)  # without a zone: a local time, as in rows and filters
     try:
         return pa.scalar(value, arrow_type(column)).as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:

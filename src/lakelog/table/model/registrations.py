@@ -24,6 +24,8 @@ REPLACEMENT: Final = "replace-"
 """Prefix of the writers that propose their epoch (RFC 21). Each writes once."""
 _ORIGIN = "origin"
 _LEASE = "lease"
+_SKEW: Final = 3
+"""Number of its timeouts at which a lease may end: clocks may differ by two of them."""
 _MARK = "batch"
 """File of batch writers of versions before leases."""
 
@@ -34,22 +36,30 @@ class Lease:
 
     ``settled`` is bucket → offset below which all of its rows were checked after the lease expired, or None before
     that. ``closed`` means that the writer has committed and closed; only its late tasks may still append.
+    ``timeout_ms`` is how long a lease lasts, 0 if an earlier version wrote it.
     """
 
     kind: str
     until_ms: int
     settled: Mapping[int, int] | None = None
     closed: bool = False
+    timeout_ms: int = 0
 
     @property
     def is_alive(self) -> bool:
-        """True if the lease has not expired."""
-        return now_ms() <= self.until_ms
+        """True if the lease has not expired.
+
+        One that ends much later than a lease can was written by a machine whose clock is wrong, and counts as expired:
+        nobody would take its writer over for as long as that clock was ahead.
+        """
+        left_ms = self.until_ms - now_ms()
+        return left_ms >= 0 and (not self.timeout_ms or left_ms <= _SKEW * self.timeout_ms)
 
     def to_bytes(self) -> bytes:
         """JSON."""
         settled = None if self.settled is None else {str(b): o for b, o in self.settled.items()}
-        return orjson.dumps({"kind": self.kind, "until": self.until_ms, "settled": settled, "closed": self.closed})
+        found = {"kind": self.kind, "until": self.until_ms, "settled": settled, "closed": self.closed}
+        return orjson.dumps(found | {"timeout": self.timeout_ms})
 
     @staticmethod
     def from_bytes(data: bytes) -> Lease:
@@ -58,7 +68,8 @@ class Lease:
             found: dict[str, Any] = metadata_json(data)
             settled = found["settled"]
             offsets = None if settled is None else {int(b): int(o) for b, o in settled.items()}
-            return Lease(str(found["kind"]), int(found["until"]), offsets, bool(found["closed"]))
+            timeout_ms = int(found.get("timeout", 0))
+            return Lease(str(found["kind"]), int(found["until"]), offsets, bool(found["closed"]), timeout_ms)
         except (Corrupt, orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             return Lease(STREAM, 0)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.errors import NotFound
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, newest_state, sealed_before
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, sealed_before
 
 _WITHOUT_LANES: Final[set[str]] = set()
 """Keyed tables that are known to have no more records of an older version in a lane."""
+
+
+_ATTEMPTS: Final = 20
+"""Number of times that the records and the snapshot are read, if expiry deletes a state in between."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,28 @@ def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpo
 
     With ``writer``, in a table without a key, reads only the records of that writer. Raises Unavailable.
     """
+    for _ in range(_ATTEMPTS):
+        # a record that was forgotten meanwhile may be sealed in a snapshot that has expired
+        with contextlib.suppress(NotFound):
+            return _read_once(table, writer)
+    return _read_once(table, writer)
+
+
+def sealed_elsewhere(table: DynamicTable, snapshot: Snapshot | None, record: EpochRecord) -> WriterState | None:
+    """As ``sealed_before``; raises NotFound only if the record is forgotten, too.
+
+    A state keeps a writer as long as its records exist. So an existing one that the newest state does not know is in no
+    snapshot.
+    """
+    try:
+        return sealed_before(table.store, snapshot, record)
+    except NotFound:
+        if table.decided.exists(record):
+            return None
+        raise
+
+
+def _read_once(table: DynamicTable, writer: str | None) -> WaitingEpochs:
     decided, keyed = table.decided, table.schema.is_keyed
     if keyed and table.path in _WITHOUT_LANES:
         records = decided.links()
@@ -72,7 +100,7 @@ def _collect(
     sealed, void = [], []
     for record in (*_without_gaps(table, records, state), *(links[n] for n in sorted(links))):
         # of a writer that was sealed and has closed while this process, or its own, was suspended
-        is_old = not record.proposed and sealed_before(table.store, snapshot, record) is not None
+        is_old = not record.proposed and sealed_elsewhere(table, snapshot, record) is not None
         if not is_old and not state.holds(record):
             if record.proposed:
                 continue  # only the commit of its writer decides it

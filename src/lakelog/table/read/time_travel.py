@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakelog.errors import InvalidOption, NotFound
 from lakelog.filestore.metadata.snapshots import Snapshots, pick_by_time, pick_by_watermark
 from lakelog.filestore.store import FileStore
 from lakelog.options.option import Option, Options
 from lakelog.options.scan import (
+    INCREMENTAL_BETWEEN_TIMESTAMP,
     SCAN_MODE,
     SCAN_SNAPSHOT,
     SCAN_TAG,
@@ -23,6 +27,8 @@ from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.option_changes import options_as_of
 from lakelog.table.model.dynamic_table import DynamicTable
 
+SESSION_ZONE: Final = "spark.sql.session.timeZone"
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?(\d\d))?")
 _POINTS: Final[tuple[Option[Any], ...]] = (
     SCAN_SNAPSHOT,
     SCAN_TIMESTAMP,
@@ -89,18 +95,45 @@ def newest_compaction(store: FileStore) -> Snapshot | None:
     return next((s for s in snapshots.backwards() if s.commit_kind == COMPACT), None) or store.latest_snapshot()
 
 
-def millis_of(time: int | str | datetime) -> int:
-    """A time as ms since 1970; text and datetimes without a zone are in the zone of this machine.
+def millis_of(time: int | str | datetime, zone: tzinfo | None = None) -> int:
+    """A time as ms since 1970; text and datetimes without a zone are in ``zone``, None: the zone of this machine.
 
     Raises InvalidOption for text that is no time.
     """
     if isinstance(time, int):
         return time
     try:
-        log_view = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
+        found = time if isinstance(time, datetime) else datetime.fromisoformat(time.strip())
     except ValueError:
         raise InvalidOption(f"'{time}' is not a time: write '2024-01-31 12:00:00', or ms since 1970") from None
-    return int(log_view.timestamp() * 1000)
+    return int((found.replace(tzinfo=zone) if found.tzinfo is None else found).timestamp() * 1000)
+
+
+def zone_of(text: str) -> tzinfo | None:
+    """The time zone of a session by its id, such as ``Europe/Oslo``, ``UTC`` or ``+02:00``; None for an unknown id."""
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.group(2, 3, 4))
+        size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-size if offset[1] == "-" else size)
+    try:
+        return UTC if text == "Z" else ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+def with_times_in(options: Mapping[str, str], zone: tzinfo | None) -> dict[str, str]:
+    """Read options (canonical keys) whose times as text are in a zone, for a use that knows no zone."""
+    out = dict(options)
+    if zone is None:
+        return out
+    if SCAN_TIMESTAMP.key in out and SCAN_TIMESTAMP_MILLIS.key not in out:
+        out[SCAN_TIMESTAMP_MILLIS.key] = str(millis_of(out.pop(SCAN_TIMESTAMP.key), zone))
+    if INCREMENTAL_BETWEEN_TIMESTAMP.key in out:
+        points = (point.strip() for point in out[INCREMENTAL_BETWEEN_TIMESTAMP.key].split(","))
+        times = (p if p.isdigit() or not p else str(millis_of(p, zone)) for p in points)
+        out[INCREMENTAL_BETWEEN_TIMESTAMP.key] = ",".join(times)
+    return out
 
 
 def _version(store: FileStore, version: str) -> Snapshot:

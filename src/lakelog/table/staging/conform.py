@@ -17,6 +17,7 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.null_rows import cast_column
 from lakelog.table.staging.given_columns import as_structure, check_whole_rows, with_own_columns
+from lakelog.table.staging.local_times import as_instants, needs_zone
 from lakelog.table.staging.text_length import fit_text
 
 
@@ -109,14 +110,16 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
 
 def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column without parts in another type of its family. Raises ArrowInvalid for a value that would change."""
+    if needs_zone(column.type, kind):
+        column = as_instants(column)
     if pa.types.is_integer(column.type) and pa.types.is_decimal(kind):
         # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
         column = column.cast(_WHOLE)
     found = column.cast(kind)
     if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
-        gone = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
-        if pc.any(gone).as_py():
-            raise pa.ArrowInvalid(f"{column.filter(gone)[0].as_py()!r} is outside the range of this type")
+        lost = pc.and_(pc.is_finite(column), pc.invert(pc.is_finite(found)))
+        if pc.any(lost).as_py():
+            raise pa.ArrowInvalid(f"{column.filter(lost)[0].as_py()!r} is outside the range of this type")
     return found
 
 

@@ -295,6 +295,7 @@ def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> N
     File indexes and other formats are tried with every run. Raises InvalidSchema, UnsupportedFeature.
     """
     schema, engine, options = table.schema, engine_of(table.schema), Options(table.schema.options)
+    engine.refuses_overflow = True
     for partition in {partition for partition, _ in runs}:
         try:
             directory = table.store.paths.bucket_dir(partition, 0)

@@ -39,7 +39,7 @@ from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.tail.normalizer import normalizes
-from lakelog.table.tail.reader_needs import ReaderNeeds
+from lakelog.table.tail.reader_needs import NamedProgress
 from lakelog.table.tail.subscribe import Stop, follow, is_set
 from lakelog.table.tail.tail import Tail, TailPosition
 
@@ -57,8 +57,6 @@ _LONGEST_S: Final = 0.1
 _REPORT_EVERY_S: Final = 1.0
 _IDLE_S: Final = 3600.0
 """Interval at which an idle mirror commits its position, so that the broker does not forget its transactional id."""
-_HOLD_EVERY_S: Final = 30.0
-"""Interval at which a mirror reports that it still reads its first snapshot."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +204,8 @@ class _MirrorRun:
 
     def __init__(self, scan: LogScan, sink: LogMirror, topic: str, is_new: bool) -> None:
         self._scan, self._sink, self._name, self._is_new = scan, sink, f"mirror-{topic}", is_new
-        self._needs: ReaderNeeds | None = None
+        self._kept: NamedProgress | None = None
         self._first: Mapping[int, int] = {}
-        self._held_s = float("-inf")
         self._committed_s, self._reported_s, self._unreported = monotonic_s(), monotonic_s(), 0
         self._position, self._committed = "", TailPosition(LogPosition({}))
 
@@ -216,8 +213,8 @@ class _MirrorRun:
         """The steps with one schema; returns the position to continue with after an ALTER TABLE, "" at the end."""
         tail = follow(self._scan, start, stop)
         self._position, self._committed = tail.position, tail.reached
-        if self._needs is None:
-            self._needs = ReaderNeeds(self._scan.table, self._name, tail.reached.log.offsets)
+        if self._kept is None:
+            self._kept = NamedProgress(self._scan.table, self._name, tail.reached.log)
         self._keep(tail)
         if self._is_new:
             self._commit(tail, _Collected())
@@ -276,19 +273,10 @@ class _MirrorRun:
 
     def _keep(self, tail: Tail, is_last: bool = False) -> None:
         """Stores the committed position, so that the log and its first snapshot stay."""
-        assert self._needs is not None
+        assert self._kept is not None
         if tail.reached == self._committed:
             self._first = tail.needs
-        self._needs.record(self._committed.log.offsets, self._first, is_last)
-        consumers, full = self._scan.table.store.consumers, self._committed.log.full
-        if full is not None and full[0]:
-            if monotonic_s() > self._held_s + _HOLD_EVERY_S:
-                consumers.record(self._name, full[0])
-                self._held_s = monotonic_s()
-        elif self._held_s < float("inf"):
-            self._held_s = float("inf")
-            if consumers.position(self._name) is not None:
-                consumers.delete(self._name)
+        self._kept.keep(self._committed.log, self._first, is_last)
 
     def _progress(self, tail: Tail) -> MirrorProgress:
         offsets, ends = tail.reached.log.offsets, self._scan.reader.end_offsets()

@@ -13,6 +13,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import reader_for
+from lakelog.table.log.position import LogPosition
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -22,6 +23,8 @@ from lakelog.table.read.log_view import capture
 
 _OBSERVE_EVERY_S: Final = 30.0
 _RECORD_EVERY_S: Final = 1.0
+_HOLD_EVERY_S: Final = 30.0
+"""Interval at which a reader reports that it still reads its first snapshot."""
 
 Offsets = Mapping[int, int]
 
@@ -65,6 +68,31 @@ class ReaderNeeds:
             self._observed, self._observed_s = observe(self._table), monotonic_s()
         self._readers.record(self._name, offsets, _lower(_lower(offsets, self._needs), reported[1]))
         self._recorded, self._recorded_s = reported, monotonic_s()
+
+
+class NamedProgress:
+    """Stores the progress of a named reader with the table: its position, its needs, the snapshot that it reads.
+
+    So the log and the snapshot stay as long as the reader needs them.
+    """
+
+    def __init__(self, table: DynamicTable, name: str, start: LogPosition) -> None:
+        """Raises InvalidRequest for a name that is no file name, Unavailable, NotFound."""
+        self._consumers, self._name = table.store.consumers, name
+        self._needs = ReaderNeeds(table, name, start.offsets)
+        self._held_s = float("-inf")
+
+    def keep(self, position: LogPosition, first: Offsets, is_last: bool = False) -> None:
+        """Stores a position, at most once a second unless it ``is_last``; ``first`` as in ``ReaderNeeds.record``."""
+        self._needs.record(position.offsets, first, is_last)
+        if position.full is not None and position.full[0]:
+            if monotonic_s() > self._held_s + _HOLD_EVERY_S:
+                self._consumers.record(self._name, position.full[0])
+                self._held_s = monotonic_s()
+        elif self._held_s < float("inf"):
+            self._held_s = float("inf")
+            if self._consumers.position(self._name) is not None:
+                self._consumers.delete(self._name)
 
 
 def observe(table: DynamicTable) -> Observation | None:

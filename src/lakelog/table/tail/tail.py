@@ -13,10 +13,12 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.metrics import METER, log_errors
 from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
+from lakelog.options.scan import CONSUMER_ID
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.base import ArrowRows
 from lakelog.table.tail.normalizer import StreamOrigin, StreamStates, normalizes
+from lakelog.table.tail.reader_needs import NamedProgress
 
 _PARTIAL = "amid"
 _STATE = "state"
@@ -123,6 +125,9 @@ class Tail(ArrowRows, Iterator[pa.RecordBatch]):
     ) -> None:
         self._scan, self._steps, self._asked, self._ends = scan, steps, asked, ends
         self.reached = start
+        name = scan.table.options.get_typed(CONSUMER_ID)
+        self._progress = None if name is None else NamedProgress(scan.table, name, start.log)
+        self._keep()
 
     @property
     def schema(self) -> pa.Schema:
@@ -153,11 +158,17 @@ class Tail(ArrowRows, Iterator[pa.RecordBatch]):
         """The next batch; None if records without rows have passed, or if the log has no more records now.
 
         In the last case ``reached`` does not change, and the next step waits for a record, at most half a second.
-        Raises StopIteration at the end.
+        Raises StopIteration at the end. With a ``consumer-id`` the table stores the position before the step: whoever
+        asks for the next batch has processed the last one.
         """
         table = self._scan.table.name
+        self._keep()
         with log_errors(table, "read"), self._scan.table.explained():
-            batch, self.reached = next(self._steps)
+            try:
+                batch, self.reached = next(self._steps)
+            except StopIteration:
+                self._keep(is_last=True)
+                raise
         if batch is not None:
             METER.add(ROWS_TAILED, batch.num_rows, table=table)
         return batch
@@ -170,6 +181,10 @@ class Tail(ArrowRows, Iterator[pa.RecordBatch]):
         changes (``log.consumer.normalize``) starts to save its state in the table's directory on the first request.
         """
         return self.text_of(self.reached)
+
+    def _keep(self, is_last: bool = False) -> None:
+        if self._progress is not None:
+            self._progress.keep(self.reached.log, self.needs, is_last)
 
     @property
     def needs(self) -> Mapping[int, int]:

@@ -95,6 +95,8 @@ def _overwritten(
         if replaces_rows(table):
             made_of_rows = replace_rows(table, replaced.partitions, made.files)
             with contextlib.suppress(LakelogError):  # the rows are committed, and orphan cleaning finds the rest
+                if not made.files:
+                    _drop_emptied(table, replaced.partitions)
                 made.delete(table)
                 forget_unassigned(table, runs)
             return made_of_rows
@@ -143,11 +145,11 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
     return made
 
 
-def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes]) -> None:
-    """Drops the files of those partitions that have no visible row. Raises CommitConflict if they change meanwhile.
+def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes] | None) -> None:
+    """Drops the files of those of some partitions (None: all) that have no visible row.
 
-    As in a compaction, no row changes: readers of changes skip the snapshot. Files stay that a compaction reads to
-    produce the changelog, because they have the deletes.
+    Raises CommitConflict if they change meanwhile. As in a compaction, no row changes: readers of changes skip the
+    snapshot. Files stay that a compaction reads to produce the changelog, because they have the deletes.
     """
     read, checked = merged_on_read(table).store, table.store.latest_snapshot()
     splits = read.plan(checked, partitions=partitions)

@@ -82,14 +82,14 @@ def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
     """Raises InvalidRequest if the log has input rows that cannot be taken back, unless ``files_only``."""
     if files_only or not table.emits_log or not table.schema.is_keyed:
         return
-    why = "an older row of a key does not replace a newer one in its merge engine or order"
     with contextlib.suppress(UnsupportedFeature):
         check_overwrite(table)
         if engine_of(table.schema).number_decides:
             return
     raise InvalidRequest(
-        f"table {table.name} has a log of input rows, which cannot be {what}: {why}. Pass files_only to change only "
-        "the files; the log then stays ahead of them. A log of changes ('log.content' = 'changes') follows"
+        f"table {table.name} has a log of input rows, and its merge engine cannot take rows back, so it cannot be "
+        f"{what}. Pass files_only to change only the files; the log then stays ahead of them. A log of changes "
+        "('log.content' = 'changes') follows"
     )
 
 

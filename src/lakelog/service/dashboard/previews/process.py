@@ -91,7 +91,8 @@ def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
         with connect(**config["connect"]) as lake:
             answer = orjson.dumps({"grid": vars(read_grid(lake, request))}, default=str, option=JSON_OPTIONS)
     except LakelogError as failure:
-        answer = orjson.dumps({"error": type(failure).__name__, "why": str(failure)})
+        is_over = isinstance(failure.__cause__, MemoryError)
+        answer = orjson.dumps({"error": OVER_MEMORY if is_over else type(failure).__name__, "why": str(failure)})
     except (MemoryError, OSError) as failure:
         answer = orjson.dumps({"error": OVER_MEMORY, "why": str(failure)})
     except Exception as failure:  # a fault of lakelog: without an answer, it would look like a slow read
@@ -114,7 +115,7 @@ def _follow(client: socket.socket, config: Mapping[str, Any], table: str) -> NoR
         with connect(**config["connect"]) as lake:
             asyncio.run(send(lake))
     except Exception as failure:
-        why = over if isinstance(failure, MemoryError) else str(failure)
+        why = over if isinstance(failure.__cause__ or failure, MemoryError) else str(failure)
         with contextlib.suppress(OSError):
             client.sendall(event("trouble", {"why": why}))
     finally:

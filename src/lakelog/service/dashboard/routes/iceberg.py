@@ -6,13 +6,14 @@ the protocol is the name of a lakelog catalog. Source: Iceberg's REST catalog sp
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.iceberg.export import is_exported
 from lakelog.filestore.iceberg.manifests import uri_of
 from lakelog.filestore.iceberg.table_metadata import MetadataFiles
@@ -71,8 +72,11 @@ def list_exported_tables(request: Request, prefix: Name, namespace: Name) -> Res
     lake = dashboard_of(request).lake
     if (missing := _missing(dashboard_of(request), prefix, namespace)) is not None:
         return missing
-    tables = (lake.table(name) for name in lake.list_tables(namespace, prefix))
-    found = [table.logical.location.identifier.table for table in tables if is_exported(table.logical.schema)]
+    found = []
+    for full_name in lake.list_tables(namespace, prefix):
+        with suppress(UnsupportedFeature):  # a table with access rules has no metadata for others
+            table = lake.table(full_name).logical
+            found += [table.location.identifier.table] if is_exported(table.schema) else []
     return JSONResponse({"identifiers": [{"namespace": [namespace], "name": name} for name in found]})
 
 

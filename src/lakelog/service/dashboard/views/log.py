@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.lake import Table
 from lakelog.options.log import shown_value
@@ -12,6 +13,9 @@ from lakelog.service.dashboard.watcher import Watched, Watcher
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.health.health import TableHealth
 from lakelog.table.health.stats import LogBucketStats, LogStats
+
+_HISTORY_NAMES: Final = {"rows": "row versions", "rows_added": "versions added"}
+"""Columns of the history that count rows as the files have them: a key may have several."""
 
 
 @dataclass(frozen=True)
@@ -170,4 +174,6 @@ def table_page(table: Table, health: TableHealth, first_column: int = 0, limit: 
 
 def history_grid(table: Table, before: int | None, limit: int) -> Grid:
     """The newest snapshots, or those before one."""
-    return grid_of([table.history(limit + 1, before)], limit)
+    found = table.history(limit + 1, before)
+    names = [_HISTORY_NAMES.get(name, name) for name in found.column_names]
+    return grid_of([found.rename_columns(names)], limit)

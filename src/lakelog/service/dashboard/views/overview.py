@@ -26,9 +26,10 @@ class TableFinding:
 class TableLine:
     """One table in a list. Times are ms since 1970. None means unknown, or that the table has no such value.
 
-    ``log_ms`` and ``files_ms`` are the times of the newest row of each store, and ``lag`` the number of rows that are
-    only in the log. ``finding`` is the worst problem, ``need`` the most urgent work with its reason. ``is_readable`` is
-    False for a table that cannot be opened, ``log_is_known`` for one whose log could not be read.
+    ``log_ms`` and ``files_ms`` are the times of the newest row of each store, and ``lag`` the number of rows that wait
+    in the log for the files. ``rows_unit`` is ``rows``, or ``row versions`` if only a read can count the rows.
+    ``finding`` is the worst problem, ``need`` the most urgent work with its reason. ``is_readable`` is False for a
+    table that cannot be opened, ``log_is_known`` for one whose log could not be read.
     """
 
     name: str
@@ -47,21 +48,24 @@ class TableLine:
     log_ms: int | None = None
     files_ms: int | None = None
     lag: int | None = None
+    rows_unit: str = "rows"
 
 
 @dataclass(frozen=True)
 class Overview:
     """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` are inspected so far.
 
-    Sums leave out ``unreadable`` tables and ``unknown_logs``. ``findings`` has the worst finding of each table, for the
-    first of the ``finding_count`` tables with any. ``needing`` tables have a finding or a need. ``troubles`` are
-    problems of catalogs and of processes that the dashboard has started; ``stages`` is what those are doing.
-    ``scores`` counts the tables by health: good, fair, bad.
+    ``rows_unit`` is the unit of ``rows``: that of the tables, if all have exact counts. Sums leave out ``unreadable``
+    tables and ``unknown_logs``. ``findings`` has the worst finding of each table, for the first of the
+    ``finding_count`` tables with any. ``needing`` tables have a finding or a need. ``troubles`` are problems of
+    catalogs and of processes that the dashboard has started; ``stages`` is what those are doing. ``scores`` counts
+    the tables by health: good, fair, bad.
     """
 
     known: int
     looked: int
     rows: int
+    rows_unit: str
     bytes: int
     files: int
     with_log: int
@@ -99,6 +103,7 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
         known=known,
         looked=len(lines),
         rows=sum(line.rows or 0 for line in lines),
+        rows_unit=max((line.rows_unit for line in lines), key=len, default="rows"),
         bytes=sum(line.bytes or 0 for line in lines),
         files=sum(line.files or 0 for line in lines),
         with_log=sum(bool(line.has_log) for line in lines),
@@ -153,11 +158,12 @@ def line_of(watched: Watched) -> TableLine:
         log is None or not log.trouble,
         stats.is_keyed,
         log is not None,
-        sum(bucket.rows for bucket in stats.buckets),
+        stats.rows,
         stats.bytes,
         stats.files,
         stats.snapshots.newest_id,
         None if log is None else log.newest_ms,
         stats.snapshots.last_write_ms,
         health.lag,
+        stats.rows_unit,
     )

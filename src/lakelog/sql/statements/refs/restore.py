@@ -47,6 +47,6 @@ class Restore(TableStatement):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Makes the older state the newest; returns its snapshot's id. Raises NotFound, InvalidRequest."""
-        value = millis_of(self.value) if self.argument == "timestamp" else self.value
+        value = millis_of(self.value, session.engine.zone) if self.argument == "timestamp" else self.value
         table = session.tables.open(identifier)
         return PROCEDURES.load("rollback_to").call(table, [], {self.argument: value}, session.engine)

@@ -31,9 +31,9 @@ class Insert(ParsedStatement):
     """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
     [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
-    The query has the table's columns in order, without those that have a value in PARTITION. With BY NAME it has any of
-    them by name, and the others get their defaults. ``query`` is the text of the query only. With a condition, the
-    query's rows replace the rows that meet it.
+    The query has the table's columns in order, without those that have a value in PARTITION; with that clause, the
+    partition columns come last. With BY NAME it has any of them by name, and the others get their defaults. ``query``
+    is the text of the query only. With a condition, the query's rows replace the rows that meet it.
     """
 
     needs: ClassVar[Privilege] = Privilege.WRITE
@@ -110,6 +110,9 @@ class Insert(ParsedStatement):
             schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
         columns = None if self.columns is None else self._own_columns(schema, self.columns)
+        if self.partition is not None and columns is None:
+            # as in a table of Spark, whose partition columns are its last ones
+            columns = tuple(sorted(schema.field_names, key=lambda name: name in schema.partition_keys))
         if values:
             columns = _without(columns or schema.field_names, values)
         options = session.tables.canonical_options(self.options, "write")
@@ -122,8 +125,7 @@ class Insert(ParsedStatement):
                 self._check_free(columns, values)
             if self.condition is not None:
                 return self._replace(session, identifier, schema, self.condition, columns)
-            match = FieldMatch.POSITION if self.columns is None else FieldMatch.SAME_NAMES
-            match = FieldMatch.NAME if self.by_name else match
+            match = FieldMatch.NAME if self.by_name else FieldMatch.POSITION
             done = session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
             return insert_result(done)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelog.io.clock import now_ms
 from lakelog.logstore.protocol.header import BEGIN, DATA
-from lakelog.table.health.collect_log import bucket_lag, reader_lag
+from lakelog.table.health.log_rows import RowCounter
 from lakelog.table.log.position import headers_of
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
@@ -26,8 +26,9 @@ class Log(MetadataTable):
     """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
 
     The ``position`` of a bucket is the end offset of its records in the newest snapshot; that of a reader is its next
-    offset. ``lag`` is the number of records after it; for a bucket without the control records in the snapshot. A
-    writer has its newest decided and sealed epochs, and the age of its oldest unsealed epoch, NULL if all are sealed.
+    offset. ``lag`` of a bucket is the number of rows that wait for the files, that of a reader of the changes after its
+    position. A writer has its newest decided and sealed epochs, and the age of its oldest unsealed epoch, NULL if all
+    are sealed.
     """
 
     COLUMNS: ClassVar[Columns] = (
@@ -48,11 +49,12 @@ class Log(MetadataTable):
         """The rows, none for a table without a log. Raises Unavailable."""
         if self.plain.log is None:
             return
-        log_view, now, reader = capture(self.plain), now_ms(), LogScan(self.plain).reader
+        log_view, now = capture(self.plain), now_ms()
+        rows = RowCounter(self.plain, log_view)
         rest = (None,) * 4
         for bucket, end in sorted(log_view.ends.items()):
             first, position = log_view.firsts.get(bucket, 0), log_view.state.offsets.get(bucket, 0)
-            yield BUCKET, None, bucket, first, end, position, bucket_lag(reader, log_view, bucket), *rest
+            yield BUCKET, None, bucket, first, end, position, rows.of(bucket).waiting, *rest
         opened = self._opened(log_view)
         for name, writer in sorted(log_view.writers.items()):
             age = now - opened[name] if name in opened else None
@@ -61,7 +63,7 @@ class Log(MetadataTable):
         for known in NamedReaders(self.table.io, self.table.path).list():
             for bucket, position in sorted(known.offsets.items()):
                 end, first = log_view.ends.get(bucket, 0), log_view.firsts.get(bucket, 0)
-                late = reader_lag(reader, log_view, bucket, position)
+                late = rows.after(bucket, position)
                 yield READER, known.name, bucket, first, end, position, late, *rest[:3], local_time(known.moved_ms)
 
     @property

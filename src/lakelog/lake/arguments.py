@@ -1,0 +1,81 @@
+"""Checks the arguments of public methods, so that a value of a wrong Python type is an error that names it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from lakelog.errors import InvalidRequest
+
+_Class = TypeVar("_Class", bound=type)
+_NAMES: Final[Mapping[object, str]] = {
+    str: "text", int: "a whole number", bool: "True or False", float: "a number", timedelta: "a timedelta",
+    type(None): "None", Sequence: "a list", Mapping: "a dictionary",
+}  # fmt: skip
+"""The types that are checked; arguments that may be of another type are left to their method."""
+
+
+def with_checked_arguments(cls: _Class) -> _Class:
+    """A class decorator: public methods raise InvalidRequest for an argument of a wrong type, before they begin."""
+    for name in dir(cls):
+        method = inspect.getattr_static(cls, name)
+        if not name.startswith("_") and isinstance(method, types.FunctionType):
+            setattr(cls, name, _checked(cls.__name__, method))
+    return cls
+
+
+def _checked(owner: str, method: types.FunctionType) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+
+    @functools.cache
+    def wanted() -> Mapping[str, tuple[object, ...]]:
+        """Parameter → its types, for those of which all are checked."""
+        found = {name: _alternatives(hint) for name, hint in _hints(method).items()}
+        return {name: kinds for name, kinds in found.items() if all(kind in _NAMES for kind in kinds)}
+
+    @functools.wraps(method)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            given = signature.bind(*args, **named).arguments
+        except TypeError as why:
+            raise InvalidRequest(f"{owner}.{method.__name__}(): {why}; it is {method.__name__}{signature}") from None
+        for name, kinds in wanted().items():
+            if name in given and not any(_fits(given[name], kind) for kind in kinds):
+                value = given[name]
+                raise InvalidRequest(
+                    f"{owner}.{method.__name__}({name}={repr(value)[:80]}): it is of type {type(value).__name__}. Pass "
+                    f"{' or '.join(_NAMES[kind] for kind in kinds)}"
+                )
+        return method(*args, **named)
+
+    return call
+
+
+def _hints(method: types.FunctionType) -> dict[str, Any]:
+    try:
+        hints = get_type_hints(method)
+    except NameError:  # a type that only type checkers import
+        return {}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(method).parameters
+    return {name: hint for name, hint in hints.items() if name in parameters and parameters[name].kind not in several}
+
+
+def _alternatives(hint: Any) -> tuple[object, ...]:
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(kind for part in get_args(hint) for kind in _alternatives(part))
+    return (get_origin(hint) or hint,)
+
+
+def _fits(value: object, kind: object) -> bool:
+    if kind is Sequence:
+        return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    if kind is int:
+        return hasattr(value, "__index__")
+    if kind is float:
+        return hasattr(value, "__float__")
+    return isinstance(value, bool | int if kind is bool else kind)  # type: ignore[arg-type]
