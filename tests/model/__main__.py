@@ -55,7 +55,10 @@ def main(given: Iterable[str]) -> int:
                 wrong += 1
                 print(f"=== {outcome.words}\n{outcome.text}", flush=True)
             if number % 100 == 0:
-                print(f"--- {number:,} of {len(seeds):,} histories, {steps:,} steps, {cpu:,.0f} CPU s, {wrong} wrong", flush=True)
+                print(
+                    f"--- {number:,} of {len(seeds):,} histories, {steps:,} steps, {cpu:,.0f} CPU s, {wrong} wrong",
+                    flush=True,
+                )
     print(f"{len(seeds):,} histories, {steps:,} steps, {cpu:,.0f} CPU s, {wrong} wrong")
     return 1 if wrong else 0
 

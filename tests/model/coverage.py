@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import model.actions  # noqa: F401 - registers the actions
-from model.action import ACTIONS
-from model.readings import READINGS
-
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.sql.procedures import PROCEDURES
@@ -17,6 +14,8 @@ from lakelog.sql.statements import STATEMENTS
 from lakelog.table.health.actions import KINDS
 from lakelog.table.system import SYSTEM_TABLES
 from lakelog.table.write.table_writer import TableWriter
+from model.action import ACTIONS
+from model.readings import READINGS
 
 _SHOWS = "it shows metadata, and changes nothing"
 _SPARK = "it needs Spark: tests/spark"
@@ -32,7 +31,9 @@ LEFT_OUT: Final = {
         ],
         _SHOWS,
     ),
-    **dict.fromkeys(["statement:DESCRIBE HISTORY", "statement:DESC HISTORY", "Table.describe", "Table.definition"], _SHOWS),
+    **dict.fromkeys(
+        ["statement:DESCRIBE HISTORY", "statement:DESC HISTORY", "Table.describe", "Table.definition"], _SHOWS
+    ),
     **dict.fromkeys(
         [
             *(f"statement:{verb} {noun}" for verb in ("CREATE", "ALTER", "DROP") for noun in ("DATABASE", "SCHEMA")),
@@ -46,7 +47,13 @@ LEFT_OUT: Final = {
         [
             *("statement:CREATE TABLE AS", "statement:REPLACE TABLE AS", "statement:MERGE WITH SCHEMA"),
             *("statement:(anything else)", "Lake.attach", "Lake.spark", "Lake.executor", "Lake.lookup_join"),
-            *("Lake.lookup_stats", "Lake.read_realtime", "Lake.read_stream", "Lake.write_realtime", "Lake.write_stream"),
+            *(
+                "Lake.lookup_stats",
+                "Lake.read_realtime",
+                "Lake.read_stream",
+                "Lake.write_realtime",
+                "Lake.write_stream",
+            ),
             "Table.to_spark",
         ],
         _SPARK,
@@ -60,7 +67,10 @@ LEFT_OUT: Final = {
     ),
     **dict.fromkeys(
         [
-            *(f"system table:{name}" for name in ("buckets", "consumers", "file_key_ranges", "files", "log", "manifests")),
+            *(
+                f"system table:{name}"
+                for name in ("buckets", "consumers", "file_key_ranges", "files", "log", "manifests")
+            ),
             *(f"system table:{name}" for name in ("options", "rejected", "runs", "statistics", "table_indexes")),
             *("system table:aggregation_fields", "system table:schemas", "Table.runs", "Table.statistics", "Table.log"),
         ],

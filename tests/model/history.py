@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import model.actions  # noqa: F401 - registers the actions
+from lakelog.errors import (
+    InvalidOption,
+    InvalidSchema,
+    LakelogError,
+    NotInstalled,
+    UnsupportedFeature,
+    UnsupportedStatement,
+)
 from model.action import ACTIONS, Action
 from model.actions.actors import Failing, Follow
 from model.actions.refs import Branch, Rollback
@@ -21,8 +29,6 @@ from model.readings import READINGS, Reading
 from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
-
-from lakelog.errors import InvalidOption, InvalidSchema, LakelogError, NotInstalled, UnsupportedFeature, UnsupportedStatement
 
 _SHARED = Path("/dev/shm")
 """A file system in memory, if there is one: no history waits for a disk."""
@@ -95,9 +101,18 @@ class Runner:
         try:
             exec(code, self.names)
         except LakelogError as why:
-            self.executed.append(f"try: exec({code!r})\nexcept lakelog.errors.LakelogError: pass" if "\n" in code else f"try: {code}\nexcept lakelog.errors.LakelogError: pass")
+            self.executed.append(
+                f"try: exec({code!r})\nexcept lakelog.errors.LakelogError: pass"
+                if "\n" in code
+                else f"try: {code}\nexcept lakelog.errors.LakelogError: pass"
+            )
             words = f"{type(why).__name__}: {why}"
-            if must_refuse or isinstance(why, NotInstalled) or (action.may_refuse and _has(words, action.may_refuse)):
+            if (
+                must_refuse
+                or isinstance(why, NotInstalled)
+                or _has(words, _OTHER_BUCKETS)
+                or (action.may_refuse and _has(words, action.may_refuse))
+            ):
                 self.names["t"] = self.names["lake"].table("db.t")
                 return None
             self.executed[-1] = code
@@ -121,7 +136,7 @@ class Runner:
         if isinstance(action, Rollback | Branch):
             there = {tag.name for tag in self.names["t"].tags()}
             self.world.tags = {name: state for name, state in self.world.tags.items() if name in there}
-        return self._note(number, getattr(action, 'handle', 't'))
+        return self._note(number, getattr(action, "handle", "t"))
 
     def _note(self, number: int, handle: str) -> Failure | None:
         """Notes what the new snapshots show, which has to stay."""
@@ -131,7 +146,9 @@ class Runner:
             return self.failure("raised", "t.snapshots()", f"{type(why).__name__}: {str(why)[:600]}")
         gone = [found for found in self.shown if found not in ids]
         if gone and not self.forgets:
-            return self.failure("snapshots", "print([s.id for s in t.snapshots()])", f"snapshots {gone} are gone, nobody expired them")
+            return self.failure(
+                "snapshots", "print([s.id for s in t.snapshots()])", f"snapshots {gone} are gone, nobody expired them"
+            )
         self.shown = {found: rows for found, rows in self.shown.items() if found in ids}
         if ids:
             line = f"s{number} = t.latest_snapshot().id"
@@ -153,8 +170,11 @@ class Runner:
         rows = self.world.seen if self.world.hides_new else self.world.rows
         state = State(rows, self.world.columns)
         older = State(rows, self.world.handles.get(handle, self.world.columns))
-        is_older = older != state and self.evaluate(f"t.scan(snapshot_id={number}).to_arrow().num_columns") == len(older.columns)
-        return older if is_older else state
+        if older != state:
+            names = self.evaluate(f"t.scan(snapshot_id={number}).to_arrow().column_names")
+            if names == [column.name for column in older.columns]:
+                return older
+        return state
 
     def _outcome(self, after: World) -> World:
         """The state before or after a step in which the storage failed, once the table is healed: its rows say it."""
@@ -182,7 +202,9 @@ class Runner:
             except Exception as why:
                 return self.failure(reading.name, f"print({reading.code})", f"{type(why).__name__}: {str(why)[:600]}")
             if found != reading.wanted:
-                return self.failure(reading.name, f"print({reading.code})", f"found {found!r}\n# but it is {reading.wanted!r}")
+                return self.failure(
+                    reading.name, f"print({reading.code})", f"found {found!r}\n# but it is {reading.wanted!r}"
+                )
         return None
 
     def readings(self, every: bool) -> Iterator[Reading]:
@@ -216,6 +238,8 @@ class Runner:
 
 
 _NOW = time.time_ns
+_OTHER_BUCKETS = "before you add rows"
+"""A rollback brings the number of buckets of then back: the next write says so, and what to do."""
 
 
 def _has(text: str, words: str) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-HEADER = '''import datetime, gc, os, tempfile, time
+HEADER = """import datetime, gc, os, tempfile, time
 from decimal import Decimal
 os.environ["JAVA_HOME"] = "/nonexistent"  # no Spark
 import lakelog, pyarrow as pa
 nan, inf = float("nan"), float("inf")
 place = tempfile.mkdtemp()
 lake = lakelog.connect(place)
-'''
+"""
 HELPERS = '''
 def plain(value):
     """A value that can be compared."""
@@ -87,7 +87,7 @@ def failing(number, kind):
     for name in own: setattr(LocalFileIO, name, around(name))
     try:
         yield
-    except (Died, lakelog.errors.Unavailable, lakelog.errors.CommitUnknown):
+    except (Died, lakelog.errors.Unavailable, lakelog.errors.CommitUnknown, lakelog.errors.CommitDecided):
         pass
     finally:
         for name, method in own.items(): setattr(LocalFileIO, name, method)
@@ -102,7 +102,12 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
         if len(re.findall(rf"\b{name}\b", body)) == 1:
             body = re.sub(rf"(; |\n){name} = t.latest_snapshot\(\).id", "", body)
     needed = HEADER
-    for words, text in (("rows(|Fold(", HELPERS), ("clock(|later(", CLOCK), ("optimize(", OPTIMIZE), ("failing(", FAILING)):
+    for words, text in (
+        ("rows(|Fold(", HELPERS),
+        ("clock(|later(", CLOCK),
+        ("optimize(", OPTIMIZE),
+        ("failing(", FAILING),
+    ):
         if any(word in body for word in words.split("|")):
             needed += text
     return needed + "\n" + MADE.format(create=create) + body + "\n"

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from merge_reference import FOLDS
-from merge_reference import Table as Merge
-from model.kinds import KINDS, Kind, text
-
 from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGELOG_MODE, CHANGES, DATA_FORMAT, LOG_CONTENT, LOG_ENABLED, LOG_TYPE, WRITER_TIMEOUT
 from lakelog.options.option import Option
 from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.options.table import BUCKET, DELETION_VECTORS, FILE_FORMAT, MERGE_ENGINE, SEQUENCE_FIELD
+from merge_reference import FOLDS
+from merge_reference import Table as Merge
+from model.kinds import KINDS, Kind, text
 
 NAME: Final = "db.t"
 FUNCTIONS: Final = {
@@ -42,7 +41,9 @@ class Column:
     def code(self) -> str:
         """The column in CREATE TABLE."""
         more = "" if self.is_nullable else " not null"
-        return f"{self.name} {self.kind}{more}" + (f" default {self.of.code(self.default)}" if self.default is not None else "")
+        return f"{self.name} {self.kind}{more}" + (
+            f" default {self.of.code(self.default)}" if self.default is not None else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class Table:
             parts.append(f"primary key ({', '.join(self.key)})")
         by = f" partitioned by ({', '.join(self.partitions)})" if self.partitions else ""
         options = ", ".join(f"{text(key)} = {text(value)}" for key, value in self.options.items())
-        return f"create table {NAME} ({', '.join(parts)}) using lakelog{by}" + (f" tblproperties ({options})" if options else "")
+        return f"create table {NAME} ({', '.join(parts)}) using lakelog{by}" + (
+            f" tblproperties ({options})" if options else ""
+        )
 
     @property
     def has_log(self) -> bool:
@@ -139,7 +142,9 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
             options[f"fields.{column.name}.aggregate-function"] = rng.choice(FUNCTIONS[kind])
     if engine in ("partial-update", "aggregation") and rng.random() < 0.5:
         options[f"{engine}.remove-record-on-delete"] = "true"
-    numbers = [column.name for column in columns[1:] if column.kind in ("int", "bigint", "smallint") and column.name != "p"]
+    numbers = [
+        column.name for column in columns[1:] if column.kind in ("int", "bigint", "smallint") and column.name != "p"
+    ]
     if has_key and engine in ("deduplicate", "aggregation") and numbers and rng.random() < 0.2:
         options[SEQUENCE_FIELD.key] = numbers[0]
         options.pop(f"fields.{numbers[0]}.aggregate-function", None)
@@ -164,7 +169,9 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
     if options.get(FILE_FORMAT.key) == "orc":  # it refuses times outside of 1677 to 2262, and some fractions
         columns = [replace(c, kind="date") if c.kind.startswith("timestamp") else c for c in columns]
         columns = [replace(c, default=None) if c.kind == "date" else c for c in columns]
-    return Table(tuple(columns), tuple(c.name for c in columns[: 1 + len(partitions)]) if has_key else (), partitions, options)
+    return Table(
+        tuple(columns), tuple(c.name for c in columns[: 1 + len(partitions)]) if has_key else (), partitions, options
+    )
 
 
 def may_hide(table: Table) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from model.coverage import LEFT_OUT, covered, surface
-from model.tables import FUNCTIONS
-from merge_reference import FOLDS
 
 from lakelog.options.parts import MERGE_ENGINES
+from merge_reference import FOLDS
+from model.coverage import LEFT_OUT, covered, surface
+from model.tables import FUNCTIONS
 
 ENTRIES = sorted(surface())
 
 
-@pytest.mark.parametrize("kind", ["statement", "procedure", "system table", "optimizer", "Lake", "Table", "TableWriter"])
+@pytest.mark.parametrize(
+    "kind", ["statement", "procedure", "system table", "optimizer", "Lake", "Table", "TableWriter"]
+)
 def test_every_entry_has_an_action_or_a_reason(kind: str) -> None:
     entries = {entry for entry in ENTRIES if entry.startswith((f"{kind}:", f"{kind}."))}
     assert sorted(entries - covered() - set(LEFT_OUT)) == []

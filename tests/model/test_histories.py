@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from model.history import Failure, drawn, replayed
-from model.shrinking import shrunk
 
 from depth import Depth
+from model.history import Failure, drawn, replayed
+from model.shrinking import shrunk
 
 
 @pytest.mark.timeout(7200)

@@ -1,4 +1,4 @@
-"""The model of one table: what a user was promised, in dicts and lists. It knows no file, no snapshot's layout, no log."""
+"""The model of one table: what a user was promised, in dicts and lists. It knows neither files nor a log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class State:
 
 @dataclass
 class World:
-    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` and ``branches`` those they name."""
+    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -45,7 +45,6 @@ class World:
     made: int = 10
     marks: dict[int, State] = field(default_factory=dict)
     tags: dict[str, State] = field(default_factory=dict)
-    branches: dict[str, State] = field(default_factory=dict)
     handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     newest: State | None = None
     follows: bool = False
@@ -58,7 +57,7 @@ class World:
 
     def twin(self) -> World:
         """A copy that may change."""
-        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "branches", "handles")}
+        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles")}
         return replace(self, **own)
 
     # columns
@@ -133,7 +132,9 @@ class World:
         if isinstance(self.rows, dict):
             gone = {self.key_of(values) for values in self.live() if not wanted(values)}
             there = {self.key_of(values) for values in self.live()}
-            gone |= {key for key, rows in self.rows.items() if key not in there and not wanted(self._shown(rows[-1].values))}
+            gone |= {
+                key for key, rows in self.rows.items() if key not in there and not wanted(self._shown(rows[-1].values))
+            }
             self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
             self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))

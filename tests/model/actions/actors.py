@@ -122,11 +122,28 @@ class Failing(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        names = ("Write", "Insert", "Update", "Delete", "Overwrite", "Truncate", "Maintain", "Rescale", "Merge", "Changes", "Rollback")
+        names = (
+            "Write",
+            "Insert",
+            "Update",
+            "Delete",
+            "Overwrite",
+            "Truncate",
+            "Maintain",
+            "Rescale",
+            "Merge",
+            "Changes",
+            "Rollback",
+        )
         (kind,) = rng.choices([one for one in ACTIONS if one.__name__ in names])
         inner = kind.draw(rng, world)
         is_whole = getattr(inner, "how", "") != "commits" and not isinstance(inner, Rescale)  # they are two steps
-        if inner is None or not is_whole or world.seen is not world.rows or ("handle" in vars(inner) and vars(inner)["handle"] != "t"):
+        if (
+            inner is None
+            or not is_whole
+            or world.seen is not world.rows
+            or ("handle" in vars(inner) and vars(inner)["handle"] != "t")
+        ):
             return None
         return cls(inner, rng.randrange(1, 25), rng.choice(["before", "after", "dies"]))
 

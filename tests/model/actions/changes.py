@@ -178,4 +178,6 @@ class Abort(Action):
 
     @property
     def code(self) -> str:
-        return f"with t.writer() as w:\n    w.write({table_code(self.columns, self.rows)})\n    w.flush()\n    w.abort()"
+        return (
+            f"with t.writer() as w:\n    w.write({table_code(self.columns, self.rows)})\n    w.flush()\n    w.abort()"
+        )

@@ -19,7 +19,13 @@ class Tag(Action):
     name: str
     mark: int | None
     how: str
-    covers = ("Table.create_tag", "procedure:create_tag", "statement:ALTER TABLE TAG", "procedure:replace_tag", "Table.tags")
+    covers = (
+        "Table.create_tag",
+        "procedure:create_tag",
+        "statement:ALTER TABLE TAG",
+        "procedure:replace_tag",
+        "Table.tags",
+    )
     may_refuse = _GONE + "|exists"
 
     @classmethod
@@ -35,7 +41,9 @@ class Tag(Action):
         if self.how == "api":
             return f"t.create_tag({self.name!r}, {number})"
         if self.how == "call":
-            return f"lake.sql(f\"call sys.create_tag(table => 'db.t', tag => '{self.name}', snapshot => {{{number}}})\")"
+            return (
+                f"lake.sql(f\"call sys.create_tag(table => 'db.t', tag => '{self.name}', snapshot => {{{number}}})\")"
+            )
         return f'lake.sql(f"alter table db.t create tag {self.name} as of version {{{number}}}")'
 
     def apply(self, world: World) -> None:
@@ -129,7 +137,12 @@ class Branch(Action):
     takes_over: bool
     covers = (
         *("Table.create_branch", "Table.branch", "Table.branches", "Table.fast_forward", "Table.delete_branch"),
-        *("procedure:create_branch", "procedure:fast_forward", "procedure:delete_branch", "statement:ALTER TABLE BRANCH"),
+        *(
+            "procedure:create_branch",
+            "procedure:fast_forward",
+            "procedure:delete_branch",
+            "statement:ALTER TABLE BRANCH",
+        ),
     )
     forgets = True
     writes = True

@@ -46,7 +46,9 @@ class Overwrite(Action):
             return f"lake.write({made}, 'db.t', overwrite=True)"
         if self.how == "sql":
             kinds = {c.name: c.of for c in self.columns}
-            values = ", ".join("(" + ", ".join(kinds[name].code(value) for name, value in row) + ")" for row in self.rows)
+            values = ", ".join(
+                "(" + ", ".join(kinds[name].code(value) for name, value in row) + ")" for row in self.rows
+            )
             return f"lake.sql({f'insert overwrite db.t values {values}'!r})"
         target = "True" if self.how == "writer" else repr({"p": self.partition})
         return f"with t.writer(overwrite={target}) as w:\n    w.write({made})"

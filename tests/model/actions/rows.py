@@ -19,7 +19,14 @@ class Write(Action):
     columns: tuple[Column, ...]
     how: str = "write"
     handle: str = "t"
-    covers = ("Lake.write", "Table.writer", "TableWriter.write", "TableWriter.commit", "TableWriter.close", "TableWriter.flush")
+    covers = (
+        "Lake.write",
+        "Table.writer",
+        "TableWriter.write",
+        "TableWriter.commit",
+        "TableWriter.close",
+        "TableWriter.flush",
+    )
     weight = 4.0
     writes = True
 
@@ -28,7 +35,9 @@ class Write(Action):
         handle = rng.choice(["t", "t", *world.handles])
         rows = drawn_rows(rng, world, rng.choice([1, 2, 4, 8]), handle)
         how = rng.choice(["write", "writer", "commits", "flush"])
-        return cls(rows, world.handles.get(handle, world.columns), how if handle == "t" or how != "write" else "writer", handle)
+        return cls(
+            rows, world.handles.get(handle, world.columns), how if handle == "t" or how != "write" else "writer", handle
+        )
 
     @property
     def code(self) -> str:
@@ -58,7 +67,11 @@ class Insert(Action):
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         columns = [c for c in world.columns if c.of.is_simple]
-        left = {c.name for c in columns if c.id not in (*world.keys, *world.partitions) and c.is_nullable and rng.random() < 0.3}
+        left = {
+            c.name
+            for c in columns
+            if c.id not in (*world.keys, *world.partitions) and c.is_nullable and rng.random() < 0.3
+        }
         kept = [c for c in columns if c.name not in left]
         rows = drawn_rows(rng, world, rng.choice([1, 3]))
         kept = kept or columns
@@ -150,9 +163,10 @@ class Delete(Action):
 
     def apply(self, world: World) -> None:
         _check_names(world, self.names, self.where)
-        if not world.table.can_delete and self.where is not None and any(map(self.where.holds, world.live())):
+        of_partitions = self.where is None or self.where.columns <= set(world.partitions)
+        if not world.table.can_delete and not of_partitions and any(map(self.where.holds, world.live())):
             raise Refused("its merge engine removes no keys")
-        if not world.table.key:
+        if not world.table.key or (of_partitions and not world.table.can_delete):
             world.keep(lambda values: self.where is not None and not self.where.holds(values))
             return
         if self.where is None:

@@ -65,7 +65,9 @@ class DropColumn(Action):
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         free = _free(world)
-        return cls(rng.choice(free).name) if len(free) > 1 and "bucket-key" in world.options | {"bucket-key": ""} else None
+        return (
+            cls(rng.choice(free).name) if len(free) > 1 and "bucket-key" in world.options | {"bucket-key": ""} else None
+        )
 
     may_refuse = "bucket|NOT NULL"
 
@@ -145,6 +147,7 @@ class SetOption(Action):
     option: str
     value: str
     covers = ("statement:ALTER TABLE",)
+    may_refuse = "does not go with"
     OPTIONS: ClassVar[dict[str, tuple[str, ...]]] = {
         "write-only": ("true", "false"),
         "file.format": ("parquet", "avro"),
