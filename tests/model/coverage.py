@@ -86,7 +86,7 @@ LEFT_OUT: Final = {
     "procedure:reset_consumer": "positions of named readers, which no row depends on",
     "procedure:create_tag_from_timestamp": "the states of a history are milliseconds apart",
     "procedure:rollback_to_watermark": "no table of a history has a watermark",
-    "procedure:expire_partitions": "partitions of a history are not of the present: tests/unit/table/test_partition_expiry.py",
+    "procedure:expire_partitions": "partitions of a history have no age: tests/unit/table/test_partition_expiry.py",
     "Table.tail_async": "it is Table.tail in an event loop: tests/unit/table/test_async_tail.py",
 }
 """Entry → why no history runs it. True reasons: it cannot change rows, or another test owns it."""

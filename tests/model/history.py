@@ -1,4 +1,4 @@
-"""A history: a table and its steps. It is drawn from a seed, run against a new warehouse, and compared with the model."""
+"""A history: a table and its steps, drawn from a seed, run in a new warehouse, and compared with the model."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def drawn(seed: int, length: int, log: str | None = None, meets: frozenset[str] 
 
 
 def replayed(history: History, kind: str | None = None) -> Failure | None:
-    """Runs the steps of a history again, with all readings after each; ``kind``: with one kind alone, after the last."""
+    """Runs the steps of a history again, with all readings after each; ``kind``: with one kind, at the end."""
     runner = Runner(history, random.Random(history.seed))
     with runner.warehouse():
         if not runner.begin():

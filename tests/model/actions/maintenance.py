@@ -62,7 +62,15 @@ class Maintain(Action):
 class Optimize(Action):
     """All that the optimizer may do for the table."""
 
-    covers = ("optimizer:healing", "optimizer:compaction", "optimizer:full-compaction", "optimizer:expiry", "optimizer:partition-expiry", "optimizer:tag-expiry", "optimizer:orphan-cleaning")  # fmt: skip
+    covers = (
+        "optimizer:healing",
+        "optimizer:compaction",
+        "optimizer:full-compaction",
+        "optimizer:expiry",
+        "optimizer:partition-expiry",
+        "optimizer:tag-expiry",
+        "optimizer:orphan-cleaning",
+    )
     merges = True
     forgets = True
 

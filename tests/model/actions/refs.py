@@ -159,9 +159,10 @@ class Branch(Action):
     @property
     def code(self) -> str:
         last = f"t.fast_forward({self.name!r})" if self.takes_over else "pass"
+        made = table_code(self.columns, self.rows)
         return (
             f"t.create_branch({self.name!r}, snapshot_id=s{self.mark})\n"
-            f"try:\n    with t.branch({self.name!r}).writer() as w:\n        w.write({table_code(self.columns, self.rows)})\n"
+            f"try:\n    with t.branch({self.name!r}).writer() as w:\n        w.write({made})\n"
             f"    {last}\nfinally:\n    t.delete_branch({self.name!r})"
         )
 

@@ -180,7 +180,14 @@ class Remark(Action):
     """Changes of the table's description alone."""
 
     text: str
-    covers = ("statement:COMMENT ON TABLE", "statement:ALTER TABLE", "statement:CACHE TABLE", "statement:UNCACHE TABLE", "statement:CACHE LAZY TABLE", "statement:CLEAR CACHE")  # fmt: skip
+    covers = (
+        "statement:COMMENT ON TABLE",
+        "statement:ALTER TABLE",
+        "statement:CACHE TABLE",
+        "statement:UNCACHE TABLE",
+        "statement:CACHE LAZY TABLE",
+        "statement:CLEAR CACHE",
+    )
     weight = 0.3
     TEXTS: ClassVar[tuple[str, ...]] = (
         "comment on table db.t is 'a table'",
@@ -216,7 +223,8 @@ class RenameTable(Action):
     @property
     def code(self) -> str:
         if self.as_sql:
-            return f"lake.sql('alter table db.t rename to db.other'); lake.sql('alter table db.other rename to db.t'){_REOPEN}"
+            there, back = "alter table db.t rename to db.other", "alter table db.other rename to db.t"
+            return f"lake.sql({there!r}); lake.sql({back!r}){_REOPEN}"
         return f"lake.rename_table('db.t', 'db.other'); lake.rename_table('db.other', 'db.t'){_REOPEN}"
 
     def apply(self, world: World) -> None:
