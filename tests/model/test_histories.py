@@ -12,7 +12,7 @@ from model.shrinking import shrunk
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(4))
 def test_every_reading_of_a_history_is_what_the_model_says(depth: Depth, part: int) -> None:
-    for number in range(depth.cases(15)):
+    for number in range(depth.cases(12)):
         seed = depth.seed + 4 * number + part
         found = drawn(seed, 30)
         if isinstance(found, Failure):
