@@ -10,6 +10,9 @@ from model.predicates import Condition, draw_condition
 from model.tables import Column
 from model.world import NotPossible, Refused, World
 
+_RETRACTING = {"sum", "product", "last_value", "last_non_null_value"}
+"""Functions of an aggregation that can take a value back."""
+
 
 @dataclass(frozen=True)
 class Changes(Action):
@@ -65,6 +68,8 @@ class Changes(Action):
         for values, kind in zip(resolved(world, self.rows), self.kinds, strict=True):
             key = world.key_of(values)
             if kind[0] == "-" and not world.table.can_delete:
+                if world.table.engine == "aggregation" and set(world.table.merge.functions.values()) <= _RETRACTING:
+                    raise NotPossible("all its functions take values back: tests/property/test_aggregates.py")
                 raise Refused("its merge engine takes no retractions")
             if world.table.engine == "deduplicate":
                 if kind[0] == "-" and held.pop(key, None) != values:
