@@ -14,7 +14,7 @@ def rows(id_: int | str, value: str) -> pa.Table:
 
 
 def write(table: Table, id_: int | str, value: str) -> None:
-    with table.writer() as writer:
+    with table.writer(missing="null") as writer:
         writer.write(rows(id_, value))
 
 

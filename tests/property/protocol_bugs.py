@@ -20,13 +20,14 @@ from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedCh
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
-from lakelog.table.commit import replacement, seal, take_over
+from lakelog.table.commit import committer, replacement, seal, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import SnapshotCutover
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.maintenance import retention
+from lakelog.table.model import waiting_epochs
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -191,6 +192,9 @@ BUGS: Final = {
     "commit-records-forgotten": planted((Committer, "append_commit", _nothing)),
     "sealed-twice": planted((seal, "_check_waiting", _nothing)),
     "rows-of-others-forgotten": planted((seal, "level0_files_of", partial(_last_rows_only, seal.level0_files_of))),
+    "closed-writers-unknown": planted(
+        *((module, "sealed_elsewhere", _nothing) for module in (seal, committer, waiting_epochs))
+    ),
     "state-expires": planted((retention, "_newest_with_state", _nothing)),
     "read-by-name": planted((RecordSchemas, "runs", _by_name)),
     "heal-by-name": planted((CommittedRows, "translate", _as_they_are)),

@@ -27,7 +27,6 @@ from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_follower
-from lakelog.table.maintenance.retention import roll_back
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -35,6 +34,7 @@ from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
+from lakelog.table.write.restore import roll_back
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import JSON, silence
 

@@ -85,14 +85,14 @@ alter table db.u change column name comment 'x'
 
 --# modify
 alter table db.u modify id bigint comment 'n' after name;
-alter table db.u modify (id bigint, name varchar(20) first)
+alter table db.u modify (id bigint, name string first)
 --> alter table db.u
 -->   ChangeType path=id type=bigint keep_nullable=False
 -->   ChangeComment path=id comment=n
 -->   ChangePosition path=id position=AFTER name
 --> alter table db.u
 -->   ChangeType path=id type=bigint keep_nullable=False
--->   ChangeType path=name type=varchar(20) keep_nullable=False
+-->   ChangeType path=name type=string keep_nullable=False
 -->   ChangePosition path=name position=FIRST
 
 --# options

@@ -67,7 +67,7 @@ alter table db.t drop column id
 alter table db.t
   alter column tags type int
 --> InvalidSchema:
--->   line 2, column 16: column 'tags' of type ARRAY cannot become INT: existing files would be unreadable; it can become CHAR, VARCHAR; or add a new column of the other type
+-->   line 2, column 16: column 'tags' of type ARRAY cannot become INT: existing files would be unreadable; add a new column of the other type
 -->     alter column tags type int
 -->                  ^
 

@@ -229,6 +229,9 @@ class ScribeOfSpark:
         self.events.append(f"millis of {expression}")
         return 1000
 
+    def checks_casts(self) -> bool:
+        return True
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         return {"amount": "decimal(10,2)", "name": "string"}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -161,14 +162,14 @@ class Lake(LakeDefinitions):
         This process writes in-memory rows (Arrow, pandas, polars: ``__arrow_c_stream__``) itself, without Spark. Raises
         InvalidSchema, InvalidRequest for a stream, NotFound, and the errors that Spark raises for failed tasks.
 
-        With ``create`` a missing table is created first, with the columns of the rows and no primary key. With
-        ``overwrite`` the rows replace the table, or partitions of it, as in ``Table.writer``. ``missing`` is that of
-        ``Table.writer``, too.
+        With ``create`` a missing table is created first, with the columns of the rows and no primary key, and dropped
+        again if the write fails. With ``overwrite`` the rows replace the table, or partitions of it, as in
+        ``Table.writer``. ``missing`` is that of ``Table.writer``, too.
         """
         is_spark = hasattr(type(frame), "isStreaming")
         if create and not self.table_exists(name):
-            rows = arrow_of(frame.limit(0)) if is_spark else frame
-            self.create_table(name, rows, if_not_exists=True)
+            with self._created(name, arrow_of(frame.limit(0)) if is_spark else frame):
+                return self.write(frame, name, options, overwrite=overwrite, missing=missing)
         table = self._open(name, canonical_options(with_missing(options, missing), "write"))
         table.check_writable()
         if is_spark:
@@ -177,6 +178,20 @@ class Lake(LakeDefinitions):
         with TableWriter(table) if overwrite is False else overwrite_writer(table, overwrite) as writer:
             writer.write(frame)
         return writer.counts
+
+    @contextlib.contextmanager
+    def _created(self, name: str, rows: Any) -> Iterator[None]:
+        """Context with a new table for these rows; drops it after a failure, unless it has been used by then."""
+        self.create_table(name, rows, if_not_exists=True)
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(LakelogError):
+                table = self._open(name, {})
+                is_used = table.store.latest_snapshot() is not None or table.registered.writers() or table.decided.all()
+                if not is_used:
+                    self.drop_table(name, if_exists=True)
+            raise
 
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None

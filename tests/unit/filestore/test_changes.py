@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.levels import KeyRange
 from lakelog.filestore.read.changes import in_reading_order
 from lakelog.filestore.read.plan import Split
-from lakelog.filestore.read.snapshot_diff import Difference, chains, plan_diff
+from lakelog.filestore.read.snapshot_diff import ALL_BUCKETS, Difference, chains, plan_diff, rescaled_partitions
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.metadata.data_file import EMPTY_ROW, DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
@@ -52,9 +51,10 @@ def test_a_bucket_with_the_same_files_is_not_compared() -> None:
     assert (found.before, found.after) == ((same,), (same, other))
 
 
-def test_states_with_different_buckets_are_not_compared() -> None:
-    with pytest.raises(UnsupportedFeature, match="has 4 buckets and had 2 before.*'delta'"):
-        plan_diff([split(file("a"), total=2)], [split(file("a"), total=4)], 2)
+def test_the_buckets_of_a_rescaled_partition_are_compared_as_one() -> None:
+    before, after = [split(file("a"), total=2)], [split(file("b"), total=4)]
+    (whole,) = plan_diff(before, after, 2, rescaled_partitions(before, after))
+    assert (whole.bucket, list(whole.before), list(whole.after)) == (ALL_BUCKETS, before, after)
 
 
 @pytest.mark.parametrize("keeps_deletes", [False, True])

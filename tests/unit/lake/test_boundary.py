@@ -63,11 +63,12 @@ def test_an_argument_of_a_wrong_type_is_an_error_of_ours(lake: Lake, kind: type,
 
 
 CALLS: dict[str, tuple[Callable[[Lake], Any], str]] = {
-    "columns": (lambda lake: lake.table("t").scan(columns=5), "argument 'columns' is 5"),
-    "text": (lambda lake: lake.table("t").scan(columns="id"), "give a list of names"),
-    "name": (lambda lake: lake.table(5), r"Lake.table\(\): argument 'name' is 5 of type int"),
+    "columns": (lambda lake: lake.table("t").scan(columns=5), "columns=5"),
+    "text": (lambda lake: lake.table("t").scan(columns="id"), "columns='id'"),
+    "name": (lambda lake: lake.table(5), "name=5"),
     "unknown": (lambda lake: lake.table("t").scan(colums=["id"]), "unexpected keyword argument 'colums'"),
-    "inner": (lambda lake: list(lake.table("t").stream_plan(from_snapshot="a")), "stream_plan.*'from_snapshot'"),
+    "inner": (lambda lake: list(lake.table("t").stream_plan(from_snapshot="a")), "stream_plan.*from_snapshot"),
+    "scan": (lambda lake: lake.table("t").scan().limit("a"), r"limit\(\): argument 'rows' is 'a' of type str"),
     "bucket": (lambda lake: next(lake.table("t").tail({7: 0}, stop="latest")), "buckets are 0"),
     "change": (lambda lake: lake.table("t").alter("x"), "argument 'changes'"),
     "path": (lambda lake: open_table("/x.db/t", storage_options=5), "argument 'storage_options' is 5"),

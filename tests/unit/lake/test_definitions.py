@@ -126,6 +126,16 @@ def test_databases_are_made_and_dropped_in_every_catalog(lake: Lake, tmp_path: P
         lake.create_database("x.y.z")
 
 
+def test_a_write_that_fails_leaves_no_table_that_it_created(lake: Lake) -> None:
+    def source() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]})
+        raise ValueError("the source is gone")
+
+    with pytest.raises(ValueError, match="source is gone"):
+        lake.write(pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), source()), "db.new", create=True)
+    assert not lake.table_exists("db.new")
+
+
 def test_a_write_creates_the_table_only_on_request(lake: Lake) -> None:
     rows = pl.DataFrame({"id": [1, 2], "name": ["a", None]})
     with pytest.raises(NotFound):

@@ -201,11 +201,19 @@ def test_null_in_rows_that_stay_is_not_replaced_by_a_default(lake: Lake) -> None
     lake.sql("create table db.t (id bigint, n int, name string)")
     lake.sql("insert into db.t values (1, null, 'a'), (2, null, 'b')")
     lake.sql("alter table db.t alter column n set default 5")
-    with pytest.raises(NotInstalled):
-        lake.sql("update db.t set name = 'c' where id = 1")
-    with pytest.raises(NotInstalled):
-        lake.sql("delete from db.t where id = 1")
-    assert rows(lake) == [(1, "a", None), (2, "b", None)]
+    lake.sql("update db.t set name = 'c' where id = 1")
+    assert rows(lake) == [(1, "c", None), (2, "b", None)]
+    lake.sql("delete from db.t where id = 1")
+    assert rows(lake) == [(2, "b", None)]
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_default_is_for_columns_without_a_value_and_for_the_word(lake: Lake, key: str) -> None:
+    lake.sql(f"create table db.t (id bigint, n int default 7, name string default 'no''ne'{key})")
+    lake.sql("insert into db.t values (1, default, default), (2, null, 'x'), (3, DEFAULT, null)")
+    lake.sql("insert into db.t (name, id) values (default, 4); update db.t set n = null where id = 1")
+    lake.sql("update db.t set name = 'y' where id = 2")
+    assert rows(lake) == [(1, "no'ne", None), (2, "y", None), (3, None, 7), (4, "no'ne", 7)]
 
 
 def test_an_unknown_column_is_the_error_that_it_is(lake: Lake) -> None:

@@ -57,6 +57,9 @@ class Plans:
         self.plans.append(plan)
         return len(self.plans)
 
+    def checks_casts(self) -> bool:
+        return True
+
     def simple_types(self, table: Identifier) -> dict[str, str]:
         return {}
 

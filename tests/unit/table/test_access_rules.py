@@ -40,7 +40,6 @@ DOORS: dict[str, Callable[[Any, str], Any]] = {
     "SELECT": lambda lake, root: lake.sql("select * from d.t where id = 1"),
     "DESCRIBE": lambda lake, root: lake.sql("describe extended d.t"),
     "DELETE": lambda lake, root: lake.sql("delete from d.t where id = 1"),
-    "COPY": lambda lake, root: lake.sql("create table d.copy using lakelog as select * from d.t"),
     "LIKE": lambda lake, root: lake.sql("create table d.copy like d.t"),
     "reset": lambda lake, root: lake.sql(f"alter table d.t unset tblproperties ('{KEY}')"),
     "writer": lambda lake, root: lake.write(pa.table({"id": [2]}), "d.t"),

@@ -30,6 +30,7 @@ from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
 from lakelog.table.model.registrations import Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.log_view import capture
 from log_tables import files, make, rows, silence
 
 DAY_MS = 24 * 3_600_000
@@ -268,7 +269,7 @@ def test_a_retention_of_the_log_by_a_wrong_clock_keeps_what_an_open_writer_needs
     writer.flush()
     write(table, 2)
     with ahead(days):
-        floors = log_floors(table.logical)
+        floors = log_floors(capture(table.logical), table.logical)
     origin = table.logical.registered.origin(writer._writer)
     assert all(floors[bucket] <= offset for bucket, offset in origin.items() if bucket in floors)
     writer.commit()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import Table, connect
-from lakelog.errors import Fenced
+from lakelog.errors import Fenced, InvalidRequest, InvalidSchema
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 LOGS = {"no log": {}, "embedded": {"log-store.enabled": "true"}}
@@ -53,6 +53,17 @@ def test_rows_without_a_commit_are_not_in_the_table(table) -> None:
         options = {"log.consistency": "transactional"}
         tailed = [r["id"] for b in table.tail("earliest", stop="latest", options=options) for r in b.to_pylist()]
         assert sorted(tailed) == [1, 3]
+
+
+def test_a_failed_write_does_not_move_the_position(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    writer.write(rows(1))
+    with pytest.raises(InvalidSchema):
+        writer.write(pa.record_batch({"id": ["two"], "v": ["a"]}))
+    with pytest.raises(InvalidRequest, match="not in table db.t"):
+        writer.commit("p1")
+    writer.close()
+    assert PositionedWriter(table.logical, "copy").position == "" and ids(table) == []
 
 
 def test_an_epoch_without_rows_stores_a_position(table) -> None:

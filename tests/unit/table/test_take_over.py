@@ -26,7 +26,7 @@ from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
-from lakelog.table.model.registrations import BATCH, STREAM, Lease
+from lakelog.table.model.registrations import BATCH, STREAM, Lease, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
@@ -105,6 +105,33 @@ def test_rows_of_a_driver_that_died_after_its_decision_get_a_snapshot(
     assert folded(table) == files(table) == want
     assert table.logical.registered.writers() == []
     assert table.health().figures.log.lag == 0
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_registration_that_others_remove_is_made_again(tmp_path: Path, monkeypatch, times: int) -> None:
+    """A process is suspended while it registers, and others remove what there is; so it does not fail with NotFound."""
+    table = make(tmp_path)
+    register, left = Registrations.register, [times]
+
+    def removed(self: Registrations, writer: str, *given: object) -> bool:
+        made = register(self, writer, *given)  # type: ignore[arg-type]
+        if left[0]:
+            left[0] -= 1
+            self.forget(writer)
+            return False  # as for one that was registered before
+        return made
+
+    monkeypatch.setattr(Registrations, "register", removed)
+    writer = table.writer()
+    if times == 1:
+        writer.write(rows(1))
+        writer.commit()
+        assert files(table) == [(1, "a")]
+    else:
+        with pytest.raises(Fenced, match="none of these rows are in the table"):
+            writer.write(rows(1))
+    monkeypatch.undo()
+    writer.close()
 
 
 def test_one_that_is_alive_is_left_alone_however_old(tmp_path: Path) -> None:

@@ -147,14 +147,42 @@ def fails(call: Callable[[], object], error: type[LakelogError]) -> None:
         call()
 
 
+def half_bad() -> pa.RecordBatchReader:
+    """A source whose first batch fits, and whose second one does not."""
+    names = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    batches = [pa.record_batch({"id": [at], "name": ["a"]}, names) for at in (2, 2**40)]
+    return pa.RecordBatchReader.from_batches(names, batches)
+
+
+BAD = {
+    "type": lambda: pa.table({"id": [2], "name": [3.5]}),
+    "value": lambda: pa.table({"id": [2**40]}),
+    "no rows": dict,
+}
+
+
 @pytest.mark.parametrize("log", ["true", "false"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_block_whose_write_failed_does_not_end_in_silence(tmp_path, log, overwrite) -> None:
+@pytest.mark.parametrize("bad", BAD)
+def test_rows_that_do_not_fit_are_refused_alone(tmp_path, log, overwrite, bad) -> None:
+    table = make(tmp_path) if log == "true" else without_a_log(tmp_path)
+    with table.writer(overwrite=overwrite) as writer:
+        fails(lambda: writer.write(BAD[bad]()), LakelogError)
+        writer.write(rows(1))
+        fails(lambda: writer.write(BAD[bad]()), LakelogError)
+        writer.write(rows(3))
+    assert files(table) == {1: "a", 3: "a"}
+    assert log == "false" or fold(table) == files(table)
+
+
+@pytest.mark.parametrize("log", ["true", "false"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_block_whose_write_failed_half_way_does_not_end_in_silence(tmp_path, log, overwrite) -> None:
     table = make(tmp_path) if log == "true" else without_a_log(tmp_path)
     writer = table.writer(overwrite=overwrite)
-    with pytest.raises(InvalidRequest, match="not in table db.t: an earlier call failed .*'name'"), writer:
+    with pytest.raises(InvalidRequest, match="not in table db.t: an earlier call failed .*'id'"), writer:
         writer.write(rows(1))
-        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
+        fails(lambda: writer.write(half_bad()), LakelogError)
     assert files(table) == {} and table.latest_snapshot() is None
 
 
@@ -171,7 +199,7 @@ def test_after_an_abort_the_writer_goes_on(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1))
-        fails(lambda: writer.write(pa.table({"id": [2], "name": [3.5]})), LakelogError)
+        fails(lambda: writer.write(half_bad()), LakelogError)
         fails(lambda: writer.write(rows(3)), InvalidRequest)
         writer.abort()
         writer.write(rows(4))

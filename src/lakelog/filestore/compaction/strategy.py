@@ -36,7 +36,7 @@ def pick_runs(
     trigger = options.need(COMPACTION_TRIGGER)
     top = _top_level(runs, options)
     if full:
-        done = all(is_apart(f) or (f.level == top and not has_deletes(f)) for r in runs for f in r.files)
+        done = all(is_apart(f) or (r.level == top and not has_deletes(f)) for r in runs for f in r.files)
         return None if done else (len(runs), top)
     if sum(not all(map(is_apart, r.files)) for r in runs) < 2:
         return None

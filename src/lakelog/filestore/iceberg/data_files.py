@@ -16,7 +16,7 @@ from lakelog.filestore.iceberg.schemas import (
     raw_value,
     value_bytes,
 )
-from lakelog.filestore.metadata.levels import has_deletes, has_only_deletes, highest_level, is_apart
+from lakelog.filestore.metadata.levels import has_deletes, has_only_deleted_keys, highest_level, is_apart
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS as VECTOR_INDEX
 from lakelog.filestore.metadata.manifests import IndexManifests, Manifests
 from lakelog.filestore.metadata.schemas import Schemas
@@ -72,10 +72,10 @@ class ExportedFiles:
             return list(entries)
         if shown == ABOVE_LEVEL_ZERO:
             above = (e for e in entries if e.file.level > 0 and e.bucket != POSTPONE_BUCKET)
-            return [e for e in above if not has_only_deletes(e.file)]
+            return [e for e in above if not has_only_deleted_keys(e.file)]
         engine = engine_of(schema)
         if engine.folds_apart and engine.sequence_fields:
-            for file in (e.file for e in entries if is_apart(e.file) and not has_only_deletes(e.file)):
+            for file in (e.file for e in entries if is_apart(e.file) and not has_only_deleted_keys(e.file)):
                 raise UnsupportedFeature(
                     f"the data file {file.file_name} has values of rows that came late by "
                     f"'{SEQUENCE_FIELD.key}', which only a merge can read: read this table with its own format"

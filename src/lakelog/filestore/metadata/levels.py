@@ -162,6 +162,6 @@ def is_apart(file: DataFileMeta) -> bool:
     return APART in file.file_name
 
 
-def has_only_deletes(file: DataFileMeta) -> bool:
-    """Returns whether all rows of a file are of kind -U or -D."""
-    return file.delete_row_count == file.row_count
+def has_only_deleted_keys(file: DataFileMeta) -> bool:
+    """Returns whether a file has only rows of kind -U or -D that a compaction kept apart, and so hides no older row."""
+    return is_apart(file) and file.delete_row_count == file.row_count

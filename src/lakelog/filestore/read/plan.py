@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, has_only_deletes, sections
+from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, has_only_deleted_keys, sections
 from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.table_rules import engine_class
@@ -120,7 +120,7 @@ def _with_vectors(split: Split, vectors: Sequence[DeletionVectorRef]) -> Split:
 def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning, empty: Split) -> list[Split]:
     if skips_level_zero(schema):
         # the vectors, or compactions of first rows, leave one row per key in all levels above 0
-        rows = [f for f in files if not has_only_deletes(f)]
+        rows = [f for f in files if not has_only_deleted_keys(f)]
         if not any(has_deletes(f) for f in rows):
             return _appended(rows, pruning, empty)
     keys = KeyRange.of(schema)

@@ -157,7 +157,7 @@ class Difference(MergeEngine):
 
     def __init__(self, columns: Sequence[str], keeps_deletes: bool) -> None:
         self.ignore_delete = False
-        self.columns, self.keeps_deletes = tuple(columns), keeps_deletes
+        self.columns, self.emits_deletes = tuple(columns), keeps_deletes
 
     def fold(self, piece: Piece) -> pa.Table:
         sizes = np.diff(piece.starts, append=piece.rows.num_rows)
@@ -172,7 +172,7 @@ class Difference(MergeEngine):
         kinds = np.where(is_deleted, DELETE, newest.column(KIND_COLUMN).to_numpy()).astype(np.int8)
         at = newest.schema.get_field_index(KIND_COLUMN)
         marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
-        return marked.filter(pa.array((is_after & changed) | (is_deleted & self.keeps_deletes)))
+        return marked.filter(pa.array((is_after & changed) | (is_deleted & self.emits_deletes)))
 
 
 class Transition(MergeEngine):

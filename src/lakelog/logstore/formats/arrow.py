@@ -28,7 +28,7 @@ import pyarrow as pa
 from lakelog.errors import Corrupt
 from lakelog.io.arrow_messages import MIB, UnpackLimit, check_plain
 from lakelog.logstore.base import Records
-from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, to_json_texts
+from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, plain_rows, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat, Messages
 from lakelog.logstore.encoding.update_pairs import may_hold_pairs, second_of_pair
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
@@ -103,7 +103,7 @@ class ArrowMessages(LogFormat):
         return pa.concat_tables(tables)
 
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
-        read = plain_rows([orjson.loads(key) for key in keys.to_pylist()], schema)
+        read = plain_rows([parsed_object(key) for key in keys.to_pylist()], schema)
         return pa.Table.from_arrays(
             [parsed_column(read.column(f.name).combine_chunks(), f.type) for f in schema], schema=schema
         )

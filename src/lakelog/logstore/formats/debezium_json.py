@@ -26,7 +26,7 @@ import pyarrow as pa
 from lakelog.logstore.base import Records
 from lakelog.logstore.encoding.connect_columns import Encodings
 from lakelog.logstore.encoding.debezium_changes import changed_rows, read_changes
-from lakelog.logstore.encoding.json_rows import parsed_column, read_objects, read_type, to_json_texts
+from lakelog.logstore.encoding.json_rows import parsed_column, parsed_object, read_objects, read_type, to_json_texts
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.encoding.update_pairs import second_of_pair
 from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
@@ -72,13 +72,13 @@ class DebeziumJson(LogFormat):
         return pa.Table.from_arrays(columns, schema=schema)
 
     def inverse(self, value: bytes) -> bytes:
-        change = orjson.loads(value)
+        change = parsed_object(value)
         change["before"], change["after"] = change["after"], change["before"]
         change["op"] = {"c": "d", "d": "c", "u": "u"}[change["op"]]
         return orjson.dumps(change)
 
     def images(self, value: bytes) -> tuple[bytes | None, bytes | None]:
-        change = orjson.loads(value)
+        change = parsed_object(value)
         change = change.get("payload") or change  # of a connector
         return _image(change.get("before")), _image(change.get("after"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
-from lakelog.paimon.types.evolution import fresh_offsets, map_array
+from lakelog.paimon.types.arrow import fresh_offsets, map_array
 
 
 def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.defaults import default_text
-from lakelog.paimon.types.types import DataField, RowType
+from lakelog.paimon.types.types import AtomicType, DataField, RowType
 from lakelog.sql.syntax.fragments import DmlTarget, is_default, read_fragment
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
 from lakelog.sql.syntax.token_stream import TokenStream
@@ -60,6 +61,15 @@ def default_value(column: DataField) -> str:
     """The default of a column as SQL text, to be cast to its type; NULL without one."""
     text = default_text(column)
     return "NULL" if text is None else quoted_text(text)
+
+
+def default_sql(column: DataField) -> str:
+    """The default of a column as SQL of its type, among other values; NULL without one."""
+    text = default_text(column)
+    is_text = isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")
+    if text is None or is_text or text.lower() in ("true", "false") or re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return default_value(column) if text is None or is_text else text
+    return f"CAST({quoted_text(text)} AS {type_text(column.type.with_nullable(True))})"
 
 
 def _without_table(path: Path, target: DmlTarget) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.sql.syntax.clauses import read_options
 from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream, part_value
 
 _TRAVELS = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
@@ -152,22 +153,34 @@ def names_relation(text: str, alias: str) -> bool:
     return any(len(c.parts) > 1 and c.parts[0].name.lower() == alias.lower() for c in columns)
 
 
-def with_nulls(cursor: TokenStream) -> str:
-    """The script with NULL instead of each DEFAULT in the following ``VALUES (…), (…)``.
+Place = tuple[int, int, int]
+"""Start and end of a word in a script, and the number of its column in the row."""
 
-    A writer replaces NULL by the default. All positions in the text stay the same.
-    """
-    script = cursor.source.script
+
+def read_defaults(cursor: TokenStream) -> tuple[Place, ...]:
+    """The places of each DEFAULT in the following ``VALUES (…), (…)``."""
+    found: list[Place] = []
     if not cursor.at_words("VALUES"):
-        return script
-    tokens, depth = cursor.tokens, 0
+        return ()
+    tokens, depth, column = cursor.tokens, 0, 0
     for at in range(cursor.at, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
         depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 1:
+            column = 0 if token.is_symbol("(") else column + token.is_symbol(",")
         alone = any(before.is_symbol(s) for s in "(,") and any(after.is_symbol(s) for s in ",)")
         if depth == 1 and alone and token.is_word("DEFAULT"):
-            script = script[: token.start] + "NULL".ljust(len(token.text)) + script[token.end :]
-    return script
+            found.append((token.start, token.end, column))
+    return tuple(found)
+
+
+def with_values(source: SourceText, places: Sequence[Place], values: Sequence[str]) -> SourceText:
+    """The text with the value of a column in each place, or NULL if there is none; the text ends after the places."""
+    script, end = source.script, source.end
+    for start, stop, column in reversed(places):
+        value = (values[column] if column < len(values) else "NULL").ljust(stop - start)
+        script, end = script[:start] + value + script[stop:], end + len(value) - (stop - start)
+    return SourceText(script, source.start, end)
 
 
 def is_default(text: str) -> bool:

@@ -73,8 +73,8 @@ class TableHealth(NotebookView):
         sums = ("rows", "rows_unit", "files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
         out["figures"] |= {name: getattr(stats, name) for name in sums}
         if log is not None:
-            sums = ("lag", "log_only", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
-            out["figures"]["log"] |= {name: getattr(log, name) for name in sums}
+            of_log = ("lag", "log_only", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
+            out["figures"]["log"] |= {name: getattr(log, name) for name in of_log}
         return out
 
 

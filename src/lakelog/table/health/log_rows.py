@@ -138,9 +138,10 @@ class RowCounter:
 
     def _rows(self, records: pa.Table) -> int:
         try:
-            return int(self._scan.form.row_counts(records.column("value").combine_chunks()).sum())
-        except Corrupt:  # health names it
-            return records.num_rows
+            counts = self._scan.form.row_counts(records.column("value").combine_chunks())
+        except Corrupt:  # a reader of the log names it
+            return int(records.num_rows)
+        return int(counts.sum())
 
 
 def _last(records: pa.Table) -> int:

@@ -168,7 +168,7 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
     space = stats.space
     if space is not None and space.is_low:
-        what = "writes fail" if space.is_full else "compactions write new files before they delete old ones"
+        what = "writes fail without it" if space.is_full else "compactions write new files before they delete old ones"
         reason = f"the disk of the table has {format_bytes(space.free)} of free space: {what}"
         found.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))

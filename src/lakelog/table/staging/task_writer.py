@@ -202,6 +202,11 @@ class TaskWriter:
                 self._hold(bucket, rows, kinds, indices[chosen], orders[partition].take(chosen))
 
     @property
+    def rejects_rows(self) -> bool:
+        """True if it leaves bad rows out."""
+        return self._rejects is not None
+
+    @property
     def written(self) -> int:
         """The number of rows so far, without rejected ones."""
         return self._row_count

@@ -54,6 +54,11 @@ class LingeringTask:
             self._wait()
 
     @property
+    def written(self) -> int:
+        """As ``TaskWriter.written``."""
+        return self._task.written
+
+    @property
     def has_appended(self) -> bool:
         """As ``TaskWriter.has_appended``; after ``close``, of all its rows."""
         return self._task.has_appended

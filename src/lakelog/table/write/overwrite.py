@@ -54,7 +54,7 @@ from lakelog.table.write.replaced_rows import (
     replace_rows,
     replaces_rows,
 )
-from lakelog.table.write.table_writer import batches_of, failed_before
+from lakelog.table.write.table_writer import batches_of, failed_before, is_refused
 
 _ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
@@ -255,8 +255,8 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
 class OverwriteWriter(Public):
     """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. If a
-    ``write`` has failed, and the block goes on, its end raises InvalidRequest. Raises UnsupportedFeature on creation as
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. A
+    ``write`` that fails is as in ``TableWriter``. Raises UnsupportedFeature on creation as
     ``check_overwrite``. Several threads may share it.
     """
 
@@ -284,11 +284,13 @@ class OverwriteWriter(Public):
             self._check_failed()
             if not self._open or self._result is not None:
                 raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
+            before = self._task.written
             try:
                 for batch in batches_of(rows):
                     self._task.write(batch)
             except BaseException as why:
-                self._failure = why
+                if not is_refused(why, self._task, before):
+                    self._failure = why
                 raise
 
     def _check_failed(self) -> None:

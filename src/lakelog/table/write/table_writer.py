@@ -37,8 +37,9 @@ class TableWriter(Public):
     """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
-    the block commits nothing, and rows in the log are taken back. If a ``write`` or ``commit`` fails and the block goes
-    on, its end raises InvalidRequest: the rows since the last commit are not in the table. ``abort`` drops them. With
+    the block commits nothing, and rows in the log are taken back. A call whose rows do not fit writes none of them, and
+    the block may go on. If a call fails half-way and the block goes on, its end raises InvalidRequest: the rows since
+    the last commit are not in the table. ``abort`` drops them. With
     ``may_reject`` bad rows are treated by ``on-bad-record``; without it they fail the write. A writer that is dropped
     without ``close`` gives its lease up, and another process takes its rows back.
     """
@@ -69,11 +70,13 @@ class TableWriter(Public):
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. With ``log-store.linger``, rows wait for
-        others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable; after an
-        error the writer accepts no more rows before ``abort``.
+        others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable. If no row of
+        a call that raises InvalidSchema was written, the writer goes on without them; after any other error it accepts
+        no more rows before ``abort``.
         """
         with self._lock:
             self._check_open()
+            before = 0 if self._task is None else self._task.written
             try:
                 if self._task is None:
                     if self._committer is not None and self._table.emits_log:
@@ -84,7 +87,8 @@ class TableWriter(Public):
                 for batch in batches_of(rows):
                     self._task.write(batch)
             except BaseException as why:
-                self._failure = why
+                if not is_refused(why, self._task, before):
+                    self._failure = why
                 raise
 
     def flush(self) -> None:
@@ -108,9 +112,10 @@ class TableWriter(Public):
         a failed commit are not committed again: InvalidRequest.
         """
         with self._lock:
-            if self._failure is None and self._task is None:
+            if self._failure is not None or self._task is not None:
+                self._check_open()
+            if self._task is None:
                 return row_counts()
-            self._check_open()
             try:
                 results = [self._task.finish()]
                 if self._committer is None:
@@ -206,6 +211,12 @@ class TableWriter(Public):
         else:
             with contextlib.suppress(LakelogError):
                 self.close()
+
+
+def is_refused(failure: BaseException, task: TaskWriter | LingeringTask | None, before: int) -> bool:
+    """True if a ``write`` that failed has written no row, because its rows do not fit: the earlier ones stay valid."""
+    is_unchanged = task is None or (isinstance(task, TaskWriter) and not task.rejects_rows and task.written == before)
+    return is_unchanged and isinstance(failure, InvalidSchema | InvalidRequest)
 
 
 def failed_before(table: str, failure: BaseException) -> InvalidRequest:

@@ -86,8 +86,8 @@ class Previews:
                 one = await stream.readuntil(b"\n\n")
                 yield one
         except (asyncio.IncompleteReadError, ConnectionError):
-            why = f"the process of this tail has ended, or needed more than {self._memory_bytes >> 20} MiB of memory"
-            yield event("trouble", {"why": f"{why}: reload the page"})
+            ended = f"the process of this tail has ended, or needed more than {self._memory_bytes >> 20} MiB of memory"
+            yield event("trouble", {"why": f"{ended}: reload the page"})
         finally:
             connection.close()
 

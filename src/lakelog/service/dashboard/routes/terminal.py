@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
-from lakelog.service.dashboard.live.live_tail import event
+from lakelog.service.dashboard.previews.tail import event
 from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import needs

@@ -10,7 +10,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.dml.assignments import default_value
+from lakelog.sql.dml.assignments import default_sql, default_value
 from lakelog.sql.dml.replace_where import ReplaceWhere
 from lakelog.sql.dml.row_changes import DELETE, INSERT
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
@@ -18,7 +18,7 @@ from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, insert_result
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
+from lakelog.sql.syntax.fragments import DmlTarget, Place, qualified, read_defaults, read_fragment, with_values
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.sql.syntax.token_stream import Name, TokenStream
@@ -48,6 +48,7 @@ class Insert(ParsedStatement):
     partition: PartitionClause | None = None
     by_name: bool = False
     evolves: bool = False
+    defaults: tuple[Place, ...] = ()
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Insert | None:
@@ -90,7 +91,7 @@ class Insert(ParsedStatement):
         first = cursor.peek()
         if first is None or not _at_query(cursor, 0):
             cursor.fail_expected("SELECT, VALUES or a list of columns")
-        script = with_nulls(cursor)
+        script, defaults = cursor.source.script, read_defaults(cursor)
         query = SourceText(script, first.start, cursor.source.end)
         if head.start > cursor.source.start:
             # WITH … INSERT: the text between its expressions and the query is blanked, so that all positions stay.
@@ -98,7 +99,9 @@ class Insert(ParsedStatement):
             query = SourceText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
-        return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
+        return cls(
+            cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves, defaults
+        )
 
     def run(self, session: SessionContext) -> object:
         """Writes the rows and returns their counts; for a streaming query starts the write and returns it."""
@@ -116,7 +119,9 @@ class Insert(ParsedStatement):
         if values:
             columns = _without(columns or schema.field_names, values)
         options = session.tables.canonical_options(self.options, "write")
-        plan = plan_query(session, self.query, deletes=schema.is_keyed and not self.overwrite)
+        defaults = [default_sql(schema.field(name)) for name in columns or schema.field_names] if self.defaults else []
+        query = with_values(self.query, self.defaults, defaults)
+        plan = plan_query(session, query, deletes=schema.is_keyed and not self.overwrite)
         with plan.explained():
             if self.by_name:
                 columns = self._own_columns(
@@ -124,7 +129,7 @@ class Insert(ParsedStatement):
                 )
                 self._check_free(columns, values)
             if self.condition is not None:
-                return self._replace(session, identifier, schema, self.condition, columns)
+                return self._replace(session, identifier, schema, self.condition, columns, query)
             match = FieldMatch.NAME if self.by_name else FieldMatch.POSITION
             done = session.engine.insert(identifier, plan, columns, options, values, self.overwrite, match)
             return insert_result(done)
@@ -136,11 +141,12 @@ class Insert(ParsedStatement):
         schema: TableSchema,
         given: str,
         columns: tuple[str, ...] | None,
+        given_query: SourceText,
     ) -> object:
         """Replaces the rows that meet the condition by those of the query, in one commit."""
         table = DmlTarget(self.name, self.name.parts[-1], self.options)
         target = resolve_target(session, identifier, table, schema, (DELETE, INSERT))
-        query = self.query.text + ("\n" if "--" in self.query.text else "")
+        query = given_query.text + ("\n" if "--" in given_query.text else "")
         defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
         condition = qualified(given, table, None)
         change = ReplaceWhere(target, condition, query, columns or tuple(schema.field_names), defaults)
