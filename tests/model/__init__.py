@@ -1,0 +1,1 @@
+"""Histories of a table over the whole surface, against a small model of what a user was promised."""

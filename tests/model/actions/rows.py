@@ -1,0 +1,187 @@
+"""Actions that add and change rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from model.action import Action, NamedRows, drawn_rows, drawn_value, resolved, table_code
+from model.predicates import Condition, draw_condition
+from model.tables import Column
+from model.world import NotPossible, Refused, World
+
+
+@dataclass(frozen=True)
+class Write(Action):
+    """Arrow rows by ``lake.write``, a writer, or a writer with several commits; ``t`` or an old handle."""
+
+    rows: NamedRows
+    columns: tuple[Column, ...]
+    how: str = "write"
+    handle: str = "t"
+    covers = (
+        "Lake.write",
+        "Table.writer",
+        "TableWriter.write",
+        "TableWriter.commit",
+        "TableWriter.close",
+        "TableWriter.flush",
+    )
+    weight = 4.0
+    writes = True
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        handle = rng.choice(["t", "t", *world.handles])
+        rows = drawn_rows(rng, world, rng.choice([1, 2, 4, 8]), handle)
+        how = rng.choice(["write", "writer", "commits", "flush"])
+        return cls(
+            rows, world.handles.get(handle, world.columns), how if handle == "t" or how != "write" else "writer", handle
+        )
+
+    @property
+    def code(self) -> str:
+        if self.how == "write":
+            return f"lake.write({table_code(self.columns, self.rows)}, 'db.t')"
+        half = len(self.rows) // 2
+        parts = [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
+        between = {"commits": "\n    w.commit()", "flush": "\n    w.flush()"}.get(self.how, "")
+        lines = [f"    w.write({table_code(self.columns, part)})" for part in parts]
+        return f"with {self.handle}.writer() as w:\n" + f"{between}\n".join(lines)
+
+    def apply(self, world: World) -> None:
+        for values in resolved(world, self.rows, self.handle):
+            world.put(values)
+
+
+@dataclass(frozen=True)
+class Insert(Action):
+    """INSERT … VALUES, of all columns or of some: the others get their default."""
+
+    rows: NamedRows
+    columns: tuple[Column, ...]
+    covers = ("statement:INSERT", "Lake.sql", "statement:VALUES")
+    weight = 2.0
+    writes = True
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        columns = [c for c in world.columns if c.of.is_simple]
+        left = {
+            c.name
+            for c in columns
+            if c.id not in (*world.keys, *world.partitions) and c.is_nullable and rng.random() < 0.3
+        }
+        kept = [c for c in columns if c.name not in left]
+        rows = drawn_rows(rng, world, rng.choice([1, 3]))
+        kept = kept or columns
+        names = {c.name for c in kept}
+        return cls(tuple(tuple(pair for pair in row if pair[0] in names) for row in rows), tuple(kept))
+
+    @property
+    def code(self) -> str:
+        kinds = {c.name: c.of for c in self.columns}
+        texts = [", ".join(kinds[name].code(value) for name, value in row) for row in self.rows]
+        names = ", ".join(c.name for c in self.columns)
+        return f"lake.sql({f'insert into db.t ({names}) values ' + ', '.join(f'({one})' for one in texts)!r})"
+
+    def apply(self, world: World) -> None:
+        named = {name for name, _ in self.rows[0]}
+        if any(not c.is_nullable and c.name not in named for c in world.columns):
+            raise Refused("a column is NOT NULL")
+        for values in resolved(world, self.rows):
+            world.put({c.id: values[c.id] if c.name in named else c.default for c in world.columns})
+
+
+@dataclass(frozen=True)
+class Update(Action):
+    """UPDATE by a condition, of a column that is not in the key."""
+
+    column: Column
+    value: object
+    where: Condition
+    names: tuple[tuple[str, str], ...]
+    as_sql: bool
+    covers = ("statement:UPDATE", "Table.update")
+    weight = 2.0
+    writes = True
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        if not world.table.is_plain or world.seen is not world.rows:
+            return None
+        fixed = (*world.keys, *world.partitions)
+        columns = [c for c in world.columns if c.id not in fixed and c.of.is_simple]
+        if not columns:
+            return None
+        column = rng.choice(columns)
+        where = draw_condition(rng, world.columns)
+        return cls(column, drawn_value(rng, world, column), where, tuple(world.names.items()), rng.random() < 0.5)
+
+    @property
+    def code(self) -> str:
+        where = self.where.sql(dict(self.names))
+        value = self.column.of.code(self.value)
+        if self.as_sql:
+            return f"lake.sql({f'update db.t set {self.column.name} = {value} where {where}'!r})"
+        return f"t.update({{{self.column.name!r}: {value!r}}}, {where!r})"
+
+    def apply(self, world: World) -> None:
+        _check_names(world, self.names, self.where, self.column)
+        live = world.live()
+        if not world.table.key:
+            world.rows = tuple(v | {self.column.id: self.value} if self.where.holds(v) else v for v in live)
+            return
+        for values in live:
+            if self.where.holds(values):
+                world.put(values | {self.column.id: self.value}, 2)
+
+
+@dataclass(frozen=True)
+class Delete(Action):
+    """DELETE by a condition, or of all rows."""
+
+    where: Condition | None
+    names: tuple[tuple[str, str], ...]
+    as_sql: bool
+    covers = ("statement:DELETE FROM", "Table.delete")
+    may_refuse = "removes no keys"
+    weight = 2.0
+    writes = True
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        where = None if rng.random() < 0.1 or world.seen is not world.rows else draw_condition(rng, world.columns)
+        return cls(where, tuple(world.names.items()), rng.random() < 0.5)
+
+    @property
+    def code(self) -> str:
+        where = None if self.where is None else self.where.sql(dict(self.names))
+        if self.as_sql:
+            return f"lake.sql({'delete from db.t' + ('' if where is None else f' where {where}')!r})"
+        return f"t.delete({'' if where is None else repr(where)})"
+
+    def apply(self, world: World) -> None:
+        _check_names(world, self.names, self.where)
+        of_partitions = self.where is None or self.where.columns <= set(world.partitions)
+        if not world.table.can_delete and not of_partitions and any(map(self.where.holds, world.live())):
+            raise Refused("its merge engine removes no keys")
+        if not world.table.key or (of_partitions and not world.table.can_delete):
+            world.keep(lambda values: self.where is not None and not self.where.holds(values))
+            return
+        if self.where is None:
+            world.keep(lambda values: False)
+            return
+        for values in world.live():
+            if self.where.holds(values):
+                world.retract(values)
+
+
+def _check_names(world: World, names: tuple[tuple[str, str], ...], where: Condition | None, *columns: Column) -> None:
+    """The columns have to have the names that they had."""
+    needed = {column.id for column in columns} | (where.columns if where is not None else set())
+    if any(world.names.get(one) != dict(names)[one] for one in needed):
+        raise NotPossible("a column is not there")
+    kinds = {column.id: column.kind for column in world.columns}
+    if any(kinds[column.id] != column.kind for column in columns):
+        raise NotPossible("a column has another type")

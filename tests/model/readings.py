@@ -1,0 +1,156 @@
+"""Readings of a table: Python of a user, and what it has to return."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from model.predicates import draw_condition
+from model.world import World
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An expression, and its value by the model."""
+
+    name: str
+    code: str
+    wanted: Any
+
+
+Maker = Callable[[World, random.Random], Iterator[Reading]]
+READINGS: Final[dict[str, tuple[Maker, tuple[str, ...]]]] = {}
+"""Name → the maker of readings of this kind, and the entries of registries that they run."""
+
+
+def reading(*covers: str) -> Callable[[Maker], Maker]:
+    """Registers a maker of readings under its name."""
+
+    def register(maker: Maker) -> Maker:
+        READINGS[maker.__name__] = (maker, covers)
+        return maker
+
+    return register
+
+
+@reading("Table.scan", "Lake.table", "statement:CREATE TABLE")
+def scan(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The newest rows."""
+    yield Reading("scan", "rows(t.scan())", world.visible())
+
+
+@reading()
+def count(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The number of rows, also of a limit."""
+    number = len(world.visible())
+    yield Reading("count", "t.scan().count()", number)
+    yield Reading("limit", "t.scan().limit(2).to_arrow().num_rows", min(2, number))
+
+
+@reading("statement:SELECT")
+def filtered(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Rows by a random condition, in the API and in SQL."""
+    condition = draw_condition(rng, world.columns)
+    text = condition.sql(world.names)
+    state = world.live(world.seen if world.hides_new else None)
+    wanted = world.tuples(row for row in state if condition.holds(row))
+    yield Reading("filter", f"rows(t.scan(filter={text!r}))", wanted)
+    query = f"select * from db.t where {text}"
+    yield Reading("select", f"rows(lake.sql({query!r}))", wanted)
+
+
+@reading("statement:TABLE", "statement:FROM", "statement:WITH", "statement:(", "system table:ro")
+def whole(world: World, rng: random.Random) -> Iterator[Reading]:
+    """All rows as SQL says it."""
+    for text in ("select * from db.t", "table db.t"):
+        yield Reading("whole", f"rows(lake.sql({text!r}))", world.visible())
+
+
+@reading()
+def union(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Both stores together."""
+    if world.table.has_log:
+        yield Reading("union", "rows(t.scan(options={'read.mode': 'union'}))", world.everything())
+
+
+@reading("Table.tail")
+def fold(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The log, by a reader from its start, one that waits for commits, and one that begins with the files."""
+    if world.table.has_log:
+        wanted = world.everything()
+        yield Reading("fold", "Fold(t).catch_up(t)", wanted)
+        yield Reading("committed", "Fold(t, **{'log.consistency': 'transactional'}).catch_up(t)", wanted)
+        yield Reading("latest-full", "Fold(t, 'latest-full').catch_up(t)", wanted)
+
+
+@reading("Table.tail")
+def resumed(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A reader that has been there for long, and reads on from its position."""
+    if world.follows:
+        yield Reading("resumed", "running.catch_up(t)", world.everything())
+
+
+@reading("system table:tags")
+def tagged(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The state that a tag names."""
+    for name, state in world.tags.items():
+        yield Reading("tagged", f"rows(t.scan(tag={name!r}))", world.earlier(state))
+
+
+@reading("system table:audit_log")
+def audit(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The rows with their kinds: those that are not taken back are the newest state."""
+    code = "[row[1:] for row in rows(lake.table('db.t$audit_log').scan()) if row[0][0] == '+']"
+    yield Reading("audit_log", f"sorted({code}, key=repr)", world.visible())
+
+
+@reading("Table.snapshots", "Table.latest_snapshot", "Table.history", "system table:snapshots", "system table:branches")
+def versions(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The snapshots by the API and as a table are the same."""
+    yield Reading(
+        "versions",
+        "[s.id for s in t.snapshots()] == lake.table('db.t$snapshots').scan().to_arrow()['snapshot_id'].to_pylist()",
+        True,
+    )
+    yield Reading("history", "t.history().num_rows == len(t.snapshots())", True)
+    yield Reading("branches", "lake.table('db.t$branches').scan().to_arrow().num_rows", 0)
+
+
+@reading("system table:partitions")
+def partitions(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Every partition that has rows is there."""
+    if not world.partitions or world.hides_new:
+        return
+    number = len({world.partition_of(values) for values in world.live()})
+    yield Reading("partitions", f"lake.table('db.t$partitions').scan().to_arrow().num_rows >= {number}", True)
+
+
+@reading("Table.stream_plan", "system table:binlog")
+def stream(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Changes as an array of rows for each, and the plans of a stream, can be read."""
+    yield Reading("binlog", "lake.table('db.t$binlog').scan().to_arrow().num_rows >= 0", True)
+    if not world.table.has_log and world.table.options.get("changelog-producer", "none") == "none":
+        first = "next(iter(t.stream_plan()), None)"
+        yield Reading("stream", f"({first} is None) == (t.latest_snapshot() is None)", True)
+
+
+@reading("Table.log_records")
+def records(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The records of the log can be read as they are."""
+    if world.table.has_log:
+        yield Reading("records", "sum(part.num_rows for part in t.log_records()) >= 0", True)
+
+
+@reading("system table:iceberg")
+def iceberg(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Readers of Iceberg have the newest snapshot."""
+    if "metadata.iceberg.storage" in world.options and world.newest is not None:
+        yield Reading("iceberg", "lake.table('db.t$iceberg').scan().to_arrow().num_rows > 0", True)
+
+
+@reading("Table.health", "Lake.health")
+def health(world: World, rng: random.Random) -> Iterator[Reading]:
+    """No finding of a table that is well."""
+    yield Reading("health", "[finding.kind for finding in lake.health('db.t').findings]", [])

@@ -1,0 +1,113 @@
+"""The script of a history: Python that imports lakelog alone, which the runner itself executes line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+HEADER = """import datetime, gc, os, tempfile, time
+from decimal import Decimal
+os.environ["JAVA_HOME"] = "/nonexistent"  # no Spark
+import lakelog, pyarrow as pa
+nan, inf = float("nan"), float("inf")
+place = tempfile.mkdtemp()
+lake = lakelog.connect(place)
+"""
+HELPERS = '''
+def plain(value):
+    """A value that can be compared."""
+    if isinstance(value, float): return "NaN" if value != value else value
+    if isinstance(value, datetime.datetime) and value.tzinfo: return value.astimezone(datetime.timezone.utc)
+    if isinstance(value, dict): return tuple((name, plain(one)) for name, one in value.items())
+    return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value
+
+def rows(found):
+    """Rows in a fixed order."""
+    found = found.to_arrow() if hasattr(found, "to_arrow") else found.toArrow() if hasattr(found, "toArrow") else found
+    columns = [column.to_pylist() for column in found.columns]
+    return sorted((tuple(plain(c[at]) for c in columns) for at in range(found.num_rows)), key=repr)
+
+class Fold:
+    """What a reader of the log has, of the rows that it has seen so far."""
+    def __init__(self, t, start="earliest", **options):
+        self.held, self.position, self.options = [], start, options
+    def catch_up(self, t):
+        tail = t.tail(self.position, stop="latest", options=self.options)
+        keys = t.primary_keys
+        for batch in tail:
+            for row in batch.to_pylist():
+                kind = row.pop("_row_kind")
+                row = {name: plain(value) for name, value in row.items()}
+                if keys:
+                    self.held = [one for one in self.held if any(one[k] != row[k] for k in keys)]
+                elif kind[0] == "-":
+                    self.held.remove(row)
+                if kind[0] == "+": self.held.append(row)
+        self.position = tail.position
+        return sorted((tuple(row.values()) for row in self.held), key=repr)
+'''
+CLOCK = '''
+_now, _ahead = time.time_ns, 0.0
+def clock(days):
+    """The clock of this machine is so many days ahead."""
+    global _ahead
+    _ahead = days
+    time.time_ns = lambda: _now() + int(_ahead * 86_400_000_000_000)
+
+def later(days):
+    """So many days pass."""
+    clock(_ahead + days)
+'''
+OPTIMIZE = '''
+def optimize(t):
+    """All that `lakelog optimize` may do for a table."""
+    from lakelog.service.optimizer.runner import RunContext, run_action
+    for need in t.health().needs:
+        run = run_action(t.logical, need.kind, RunContext(lambda: False))
+        assert run.outcome != "failed", f"{need.kind}: {run.detail}"
+'''
+FAILING = '''
+import contextlib
+from lakelog.io.storage.local import LocalFileIO
+class Died(BaseException): pass
+
+@contextlib.contextmanager
+def failing(number, kind):
+    """Call so many of this storage fails before it has happened, or after it; or the process dies in it."""
+    calls, own = [], {name: getattr(LocalFileIO, name) for name in ("write", "create", "open_output", "delete")}
+    def around(name):
+        def call(self, path, *more):
+            calls.append(name)
+            if kind == "dies" and len(calls) >= number: raise Died
+            if len(calls) == number and kind == "before": raise lakelog.errors.Unavailable(f"{name} {path} failed")
+            done = own[name](self, path, *more)
+            if len(calls) == number: raise lakelog.errors.Unavailable(f"{name} {path} failed afterwards")
+            return done
+        return call
+    for name in own: setattr(LocalFileIO, name, around(name))
+    try:
+        yield
+    except (Died, lakelog.errors.Unavailable, lakelog.errors.CommitUnknown, lakelog.errors.CommitDecided):
+        pass
+    finally:
+        for name, method in own.items(): setattr(LocalFileIO, name, method)
+'''
+MADE = 'lake.sql("create database db")\nlake.sql({create!r})\nt = lake.table("db.t")\n'
+
+
+def script(create: str, steps: Iterable[str], last: str) -> str:
+    """The whole script of a history whose last line shows what is wrong. A snapshot has a name only if it is used."""
+    body = "\n".join([*steps, last])
+    for name in set(re.findall(r"\bs\d+\b", body)):
+        if len(re.findall(rf"\b{name}\b", body)) == 1:
+            body = re.sub(rf"(; |\n){name} = t.latest_snapshot\(\).id", "", body)
+    needed = HEADER
+    for words, text in (
+        ("rows(|Fold(", HELPERS),
+        ("clock(|later(", CLOCK),
+        ("optimize(", OPTIMIZE),
+        ("failing(", FAILING),
+    ):
+        if any(word in body for word in words.split("|")):
+            needed += text
+    return needed + "\n" + MADE.format(create=create) + body + "\n"

@@ -1,0 +1,185 @@
+"""The model of one table: what a user was promised, in dicts and lists. It knows neither files nor a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from merge_reference import NoResult, Row
+from model.kinds import converted, plain
+from model.tables import Column, Table, is_log_of_changes, may_hide
+
+Values = dict[str, Any]
+"""A row by the ids of its columns."""
+Rows = dict[tuple[Any, ...], tuple[Row, ...]] | tuple[Values, ...]
+"""The rows of each key, as they were written; without a key all rows."""
+
+
+class NotPossible(Exception):
+    """The step means nothing in this state: it was taken out of its history."""
+
+
+class Refused(Exception):
+    """The statement has to be refused, and to change nothing."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Rows, with the columns that they have to those who look back at them."""
+
+    rows: Rows
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class World:
+    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    options: dict[str, str]
+    rows: Rows
+    seen: Rows
+    number: int = 0
+    made: int = 10
+    marks: dict[int, State] = field(default_factory=dict)
+    tags: dict[str, State] = field(default_factory=dict)
+    handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    newest: State | None = None
+    follows: bool = False
+
+    @staticmethod
+    def of(table: Table) -> World:
+        """A new table."""
+        empty: Rows = {} if table.key else ()
+        return World(table, table.columns, dict(table.options), empty, empty)
+
+    def twin(self) -> World:
+        """A copy that may change."""
+        own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles")}
+        return replace(self, **own)
+
+    # columns
+
+    def column(self, name: str, handle: str = "t") -> Column:
+        """A column by name, as a handle knows it."""
+        for column in self.handles.get(handle, self.columns):
+            if column.name == name:
+                return column
+        raise NotPossible(name)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Id → name."""
+        return {column.id: column.name for column in self.columns}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The ids of the key."""
+        return tuple(column.id for column in self.table.columns if column.name in self.table.key)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The ids of the partition columns."""
+        return tuple(column.id for column in self.table.columns if column.name in self.table.partitions)
+
+    @property
+    def hides_new(self) -> bool:
+        """Whether some rows wait for a compaction."""
+        return may_hide(self.table) and self.seen is not self.rows
+
+    # changes
+
+    def put(self, values: Values, kind: int = 0) -> None:
+        """Writes a row of a kind."""
+        self.number += 1
+        if not isinstance(self.rows, dict):
+            self.rows = (*self.rows, values)
+            return
+        key = self.key_of(values)
+        if None in key:
+            raise Refused("a key is NULL")
+        if self.table.is_plain:
+            rows = {name: held for name, held in self.rows.items() if name != key}
+            if kind in (0, 2):
+                rows[key] = (Row(self.number, kind, values),)
+        else:
+            rows = dict(self.rows)
+            if kind in (1, 3) and self.table.engine in ("aggregation", "partial-update"):
+                rows.pop(key, None)  # a later row begins anew
+                self.rows = rows
+                return
+            rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
+        self.rows = rows
+
+    def retract(self, values: Values) -> None:
+        """Takes a row back."""
+        self.put(values, 3)
+
+    def key_of(self, values: Values) -> tuple[Any, ...]:
+        """The key of a row."""
+        return tuple(plain(values[name]) for name in self.keys)
+
+    def keep(self, wanted: Callable[[Values], bool]) -> None:
+        """Replaces the table by those of its rows that are wanted: the history of the others ends."""
+        is_seen = self.seen is self.rows
+        if not is_seen:
+            shown = replace(self, rows=self.seen)
+            shown.seen = shown.rows
+            shown.keep(wanted)
+            self.seen = shown.rows
+        if isinstance(self.rows, dict):
+            gone = {self.key_of(values) for values in self.live() if not wanted(values)}
+            there = {self.key_of(values) for values in self.live()}
+            gone |= {
+                key for key, rows in self.rows.items() if key not in there and not wanted(self._shown(rows[-1].values))
+            }
+            self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
+        else:
+            self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))
+        if is_seen:
+            self.seen = self.rows
+
+    # what is there
+
+    def live(self, rows: Rows | None = None) -> list[Values]:
+        """The rows of a state (None: the newest), each with its current columns."""
+        held = self.rows if rows is None else rows
+        if not isinstance(held, dict):
+            return [self._shown(values) for values in held]
+        merge = replace(self.table.merge, columns={c.id: c.kind.upper() for c in self.columns})
+        found = []
+        for written in held.values():
+            own = [replace(row, values={c.id: row.values.get(c.id) for c in self.columns}) for row in written]
+            try:
+                folded = merge.fold(own)
+            except NoResult as why:
+                raise Refused(str(why)) from None
+            if folded is not None and not folded.is_retract:
+                found.append(self._shown(folded.values))
+        return found
+
+    def _shown(self, values: Values) -> Values:
+        return {column.id: converted(values.get(column.id), column.kind) for column in self.columns}
+
+    def tuples(self, rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+        """Rows as readings show them: in a fixed order."""
+        return sorted((tuple(plain(row[c.id]) for c in self.columns) for row in rows), key=repr)
+
+    def earlier(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of an earlier state."""
+        then = replace(self, columns=state.columns)
+        return then.tuples(then.live(state.rows))
+
+    def visible(self) -> list[tuple[Any, ...]]:
+        """What a batch read shows."""
+        return self.tuples(self.live(self.seen if self.hides_new else None))
+
+    def everything(self) -> list[tuple[Any, ...]]:
+        """What both stores together show; a log that follows the files knows no more than they."""
+        return self.visible() if is_log_of_changes(self.options) else self.tuples(self.live())
+
+    def partition_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The partition of a row."""
+        return tuple(plain(values[name]) for name in self.partitions)
