@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merge_reference import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Accumulator, NoResult
 
 from depth import DEPTH
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, UnsupportedFeature
@@ -19,6 +18,7 @@ from lakelog.merge.aggregates import AGGREGATES, make_aggregate
 from lakelog.merge.steps import Steps
 from lakelog.paimon.types.arrow import arrow_type
 from lakelog.paimon.types.types import DataField, parse_type
+from merge_reference import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Accumulator, NoResult
 
 WHOLE = st.integers(-3, 3)
 EDGES = {name: st.sampled_from([0, 1, -1, 2, -(1 << b), (1 << b) - 1]) for name, b in (("TINYINT", 7), ("BIGINT", 63))}

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merge_reference import FOLDS
 from test_aggregates import CASES, canonical
 
 from depth import DEPTH
@@ -25,6 +24,7 @@ from lakelog.paimon.metadata.data_file import EMPTY_ROW, BucketFiles
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import parse_type
+from merge_reference import FOLDS
 
 pytestmark = pytest.mark.usefixtures("new_parts")
 

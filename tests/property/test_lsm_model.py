@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsm_model import Model, Variant, replayed
 from lsm_world import World, new_store
-from merge_reference import FOLDS, Latest, Table, plain_table
 
 from depth import DEPTH
+from merge_reference import FOLDS, Latest, Table, plain_table
 
 pytestmark = pytest.mark.usefixtures("new_parts")
 

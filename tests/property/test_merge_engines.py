@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merge_reference import FOLDS, NoResult, Row, Table, plain_table
 
 from depth import DEPTH
 from lakelog.errors import InvalidSchema
@@ -17,6 +16,7 @@ from lakelog.merge.runs import fold_rows, merge_runs, sort_run
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.arrow import arrow_type
 from lakelog.paimon.types.types import parse_type
+from merge_reference import FOLDS, NoResult, Row, Table, plain_table
 
 pytestmark = pytest.mark.usefixtures("new_parts")
 
