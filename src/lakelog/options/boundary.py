@@ -59,9 +59,12 @@ def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
             result = function(*args, **kwargs)
         except Exception as why:
             own = own_error(why, function, args, kwargs)
-            if own is why:
-                raise
-            raise own from why
+            try:
+                if own is why:
+                    raise
+                raise own from why
+            finally:
+                del own  # else this frame and its error keep each other, and the arguments
         if isinstance(result, types.GeneratorType):
             items: Any = _items(result, lambda why: own_error(why, function, args, kwargs))
             return items  # type: ignore[no-any-return]

@@ -105,7 +105,7 @@ def test_a_file_that_may_lack_the_partition_columns_stays(make_table) -> None:
     assert picked(table.store, "id").file_count == 1
 
 
-@pytest.mark.parametrize("name", ["_metadata", "ID", "_key_id"])
+@pytest.mark.parametrize("name", ["_metadata", "_key_id"])
 def test_files_with_names_that_a_reader_takes_for_others_stay(make_table, name) -> None:
     columns = (("id", "INT NOT NULL"), ("amount", "DOUBLE"), (name, "STRING"))
     table = make_table(columns=columns)

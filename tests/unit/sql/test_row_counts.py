@@ -96,9 +96,9 @@ def test_a_writer_counts_what_it_has_committed_by_row_kind(lake: Lake) -> None:
 @pytest.mark.parametrize("key", [None, "id"])
 def test_an_overwrite_counts_its_new_rows_only(lake: Lake, key: str | None) -> None:
     table = lake.create_table("db.t", {"id": "bigint", "n": "int"}, primary_key=key)
-    lake.write(pa.table({"id": [1, 2, 3]}), "db.t")
+    lake.write(pa.table({"id": [1, 2, 3], "n": [1, 2, 3]}), "db.t")
     with table.writer(overwrite=True) as writer:
-        writer.write(pa.table({"id": [7, 8]}))
+        writer.write(pa.table({"id": [7, 8], "n": [1, 2]}))
         assert writer.counts == counts(deleted=None)
     assert writer.counts == counts(deleted=None, inserted=2)
 

@@ -53,7 +53,9 @@ def test_the_row_kind_field_deletes(tmp_path) -> None:
     table = create(tmp_path, "'rowkind.field' = 'op'", "id int, op string")
     write(table, id=[1, 2, 1], op=["+I", "+I", "-D"])
     assert read(table) == [{"id": 2, "op": "+I"}]
-    with pytest.raises(InvalidSchema, match="lack the column 'op'"):
+    with pytest.raises(
+        InvalidSchema, match="column 'op' holds the row kind of table db.t, but the rows do not have it"
+    ):
         write(table, id=[3])
 
 

@@ -143,7 +143,7 @@ def decide_sums(table, epoch: int, ids: list[int], totals: list[int]) -> None:
 
 
 def test_a_sum_that_does_not_fit_fails_in_the_task_before_its_epoch_is_decided(sums) -> None:
-    with pytest.raises(InvalidSchema, match=r"'sum' of column 'total': 200 does not fit"):
+    with pytest.raises(InvalidSchema, match=r"column 'total' of key \{'id': 1\} .* sum that does not fit"):
         decide_sums(sums, 0, [1, 1], [100, 100])
     assert [r.epoch for r in sums.logical.decided.of("w")] == []
 
@@ -154,8 +154,7 @@ def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> 
     assert [s.commit_identifier for s in sums.seal()] == [2]
     assert [r.epoch for r in sums.logical.decided.of("w")] == []
     assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
-    with pytest.raises(InvalidSchema, match=r"200 does not fit"):
-        sums.scan().to_arrow()
+    assert sums.scan(filter="id = 1").to_arrow().to_pylist() == [{"id": 1, "total": None}]
 
 
 def test_a_process_that_ends_seals_what_it_has_decided(tmp_path: Path) -> None:
