@@ -132,8 +132,9 @@ def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
         f"tblproperties ('bucket' = '2', 'log-store.enabled' = '{log}')"
     )
     frame = spark.range(0, 1000, 1, 4).selectExpr("id", "if(id = 777, raise_error('bad row'), 'n') as name")
-    with pytest.raises(PySparkException, match="bad row"):
+    with pytest.raises(PySparkException, match="bad row") as raised:
         lake.write(frame, "db.t")
+    assert raised.value.__cause__ is not raised.value
     assert lake.table("db.t").scan().to_arrow().num_rows == 0
     lake.write(frame.where("id < 500"), "db.t")
     assert lake.sql("select count(*), sum(id) from db.t").collect()[0][:] == (500, sum(range(500)))

@@ -291,7 +291,10 @@ class SparkEngine:
         try:
             return write_remote(rows, table, overwrite) if is_remote() else write_frame(rows, table, overwrite)
         except PySparkException as failed:
-            raise lakelog_error_in_text(failed) from failed
+            own = lakelog_error_in_text(failed)
+            if own is failed:
+                raise
+            raise own from failed
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
