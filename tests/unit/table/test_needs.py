@@ -133,7 +133,10 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_repo
             replace(KEYED, log=LogStats(writers=(WriterStats("q", STREAM, 3, 3, 0, NOW - 3 * HOUR),))),
             ["writer q", "3 h", "end_writer('db.t', 'q')"],
         ),
-        (replace(KEYED, log=LogStats(log_first=True)), ["log-first rows", "lakelog follow db.t"]),
+        (
+            replace(KEYED, log=LogStats((LogBucketStats(0, 0, 9, 9, 5, 4, unowned=4),))),
+            ["log-first rows", "lakelog follow db.t"],
+        ),
     ],
 )
 def test_what_waits_says_why_and_what_to_do(stats: TableStats, words: list[str]) -> None:
