@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -91,6 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("tests")), "sampling")
     hypothesis.core.global_force_seed = DEPTH.seed
     if not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` ends the run, and with it its servers
         config.pluginmanager.register(LaneReport(), "lane-report")
 
 

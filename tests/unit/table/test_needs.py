@@ -134,7 +134,7 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_repo
             ["writer q", "3 h", "end_writer('db.t', 'q')"],
         ),
         (
-            replace(KEYED, log=LogStats((LogBucketStats(0, 0, 9, 9, 9, 0, unowned=3),))),
+            replace(KEYED, log=LogStats((LogBucketStats(0, 0, 9, 9, 5, 4, unowned=4),))),
             ["log-first rows", "lakelog follow db.t"],
         ),
     ],
