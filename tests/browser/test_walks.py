@@ -26,6 +26,7 @@ PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/ta
 PAGES += [f"/tables/db.log_table/{tab}" for tab in ("columns", "snapshots", "files", "log", "rows", "runs")]
 _SPARK_MS = 180_000
 """Spark starts in the worker of a terminal with its first query."""
+_STORED = "JSON.stringify(localStorage)"
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +228,32 @@ def test_a_session_that_has_expired_asks_again(dashboard: RunningDashboard, open
     page.context.clear_cookies()
     page.goto(f"{dashboard.address}/settings")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+@pytest.mark.parametrize("leaves", ["logs out", "lets the session expire"])
+def test_texts_of_a_terminal_are_for_their_user_only(dashboard: RunningDashboard, open_page: Open, leaves: str) -> None:
+    page = open_page()
+    log_in(page, dashboard, "ada", PASSWORD, "/terminal")
+    run(page, "show databases")
+    expect(page.get_by_label("History").locator("option", has_text="show databases")).to_have_count(1)
+    page.get_by_label("Statements").fill("select 'of ada'")
+    page.reload()
+    expect(page.get_by_label("Statements")).to_have_text("select 'of ada'")
+    page.get_by_label("Statements").fill("create catalog c with ('s3.secret-key' = 'HUNTER2')")
+    assert "HUNTER2" not in page.evaluate(_STORED)
+    page.get_by_label("Statements").fill("select 'of ada'")
+
+    if leaves == "logs out":
+        page.get_by_role("button", name="Log out").click()
+    else:
+        page.context.clear_cookies()
+        page.reload()
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+    assert "lakelog-terminal" not in page.evaluate(_STORED)
+
+    log_in(page, dashboard, "rita", PASSWORD, "/terminal")
+    expect(page.get_by_label("Statements")).not_to_contain_text("ada")
+    expect(page.get_by_label("History").locator("option", has_text="show databases")).to_have_count(0)
 
 
 def test_two_users_with_their_own_rights(dashboard: RunningDashboard, open_page: Open) -> None:
