@@ -20,7 +20,7 @@ from lakelog import connect
 from lakelog.service.dashboard.security.login.users import Users
 from lakelog.sql.runtime.statement import Privilege
 
-SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
+LOG_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""
 PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/db.log_table"]
 PAGES += [f"/tables/db.log_table/{tab}" for tab in ("columns", "snapshots", "files", "log", "rows", "runs")]
@@ -76,7 +76,7 @@ def walked(dashboard: RunningDashboard, warehouse: Path) -> None:
     """A table of the walks with two rows."""
     with connect(warehouse=str(warehouse)) as lake:
         lake.sql("create database if not exists walk")
-        lake.sql(SEEDS_TABLE.replace("log_table", "seeds"))
+        lake.sql(LOG_TABLE.replace("log_table", "seeds").replace(" ts timestamp,", ""))
         with lake.table("walk.seeds").writer() as writer:
             writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}))
 
@@ -96,7 +96,7 @@ def done(result: Locator, statements: int = 1) -> Locator:
 def test_a_table_is_created_filled_and_queried(dashboard: RunningDashboard, open_page: Open, ada: StorageState) -> None:
     page = open_page(viewport={"width": 1280, "height": 900}, storage_state=ada)
     page.goto(f"{dashboard.address}/terminal")
-    made = done(run(page, f"create database if not exists walk;\n{SEEDS_TABLE};\nshow tables in walk"), 3)
+    made = done(run(page, f"create database if not exists walk;\n{LOG_TABLE};\nshow tables in walk"), 3)
     expect(made).to_contain_text("log_table")
     rows = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-02')"
     seen = done(run(page, f"insert into walk.log_table values {rows};\nselect * from walk.log_table order by id"), 2)
