@@ -20,12 +20,13 @@ from lakelog import connect
 from lakelog.service.dashboard.security.login.users import Users
 from lakelog.sql.runtime.statement import Privilege
 
-SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
+LOG_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""
 PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/db.log_table"]
 PAGES += [f"/tables/db.log_table/{tab}" for tab in ("columns", "snapshots", "files", "log", "rows", "runs")]
 _SPARK_MS = 180_000
 """Spark starts in the worker of a terminal with its first query."""
+_STORED = "JSON.stringify(localStorage)"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def walked(dashboard: RunningDashboard, warehouse: Path) -> None:
     """A table of the walks with two rows."""
     with connect(warehouse=str(warehouse)) as lake:
         lake.sql("create database if not exists walk")
-        lake.sql(SEEDS_TABLE.replace("log_table", "seeds"))
+        lake.sql(LOG_TABLE.replace("log_table", "seeds").replace(" ts timestamp,", ""))
         with lake.table("walk.seeds").writer() as writer:
             writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}))
 
@@ -95,7 +96,7 @@ def done(result: Locator, statements: int = 1) -> Locator:
 def test_a_table_is_created_filled_and_queried(dashboard: RunningDashboard, open_page: Open, ada: StorageState) -> None:
     page = open_page(viewport={"width": 1280, "height": 900}, storage_state=ada)
     page.goto(f"{dashboard.address}/terminal")
-    made = done(run(page, f"create database if not exists walk;\n{SEEDS_TABLE};\nshow tables in walk"), 3)
+    made = done(run(page, f"create database if not exists walk;\n{LOG_TABLE};\nshow tables in walk"), 3)
     expect(made).to_contain_text("log_table")
     rows = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-02')"
     seen = done(run(page, f"insert into walk.log_table values {rows};\nselect * from walk.log_table order by id"), 2)
@@ -227,6 +228,32 @@ def test_a_session_that_has_expired_asks_again(dashboard: RunningDashboard, open
     page.context.clear_cookies()
     page.goto(f"{dashboard.address}/settings")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+@pytest.mark.parametrize("leaves", ["logs out", "lets the session expire"])
+def test_texts_of_a_terminal_are_for_their_user_only(dashboard: RunningDashboard, open_page: Open, leaves: str) -> None:
+    page = open_page()
+    log_in(page, dashboard, "ada", PASSWORD, "/terminal")
+    run(page, "show databases")
+    expect(page.get_by_label("History").locator("option", has_text="show databases")).to_have_count(1)
+    page.get_by_label("Statements").fill("select 'of ada'")
+    page.reload()
+    expect(page.get_by_label("Statements")).to_have_text("select 'of ada'")
+    page.get_by_label("Statements").fill("create catalog c with ('s3.secret-key' = 'HUNTER2')")
+    assert "HUNTER2" not in page.evaluate(_STORED)
+    page.get_by_label("Statements").fill("select 'of ada'")
+
+    if leaves == "logs out":
+        page.get_by_role("button", name="Log out").click()
+    else:
+        page.context.clear_cookies()
+        page.reload()
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+    assert "lakelog-terminal" not in page.evaluate(_STORED)
+
+    log_in(page, dashboard, "rita", PASSWORD, "/terminal")
+    expect(page.get_by_label("Statements")).not_to_contain_text("ada")
+    expect(page.get_by_label("History").locator("option", has_text="show databases")).to_have_count(0)
 
 
 def test_two_users_with_their_own_rights(dashboard: RunningDashboard, open_page: Open) -> None:

@@ -146,26 +146,30 @@ def running_jvm(place: Path) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def emptied(place: Path) -> Iterator[None]:
-    """A directory without its files during the block; afterwards with them and those of the block."""
+    """A directory without its files during the block; afterwards with them and those of the block.
+
+    The directory itself stays: it is the current one of the running JVM, and so of Spark's Python workers.
+    """
     aside = place.with_name("aside")
-    place.rename(aside)
-    place.mkdir()
+    aside.mkdir()
+    move_into(place, aside)
     try:
         yield
     finally:
         move_into(place, aside)
-        aside.rename(place)
+        move_into(aside, place)
+        aside.rmdir()
 
 
 def move_into(place: Path, other: Path) -> None:
-    """Moves the files of a directory into another one, where they replace files of the same path; removes the first."""
+    """Moves the files of a directory into another one, where they replace files of the same path."""
     for found in list(place.iterdir()):
         there = other / found.name
         if found.is_dir() and there.is_dir():
             move_into(found, there)
+            found.rmdir()
         else:
             found.replace(there)
-    place.rmdir()
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_every_system_table_is_shown(dashboard: RunningDashboard, kind: str) -> 
 def test_an_internal_error_of_a_preview_is_reported_as_such(warehouse: Path) -> None:
     previews = Previews({"warehouse": str(warehouse)})
     with pytest.raises(LakelogError, match="failed inside the dashboard: TypeError"):
-        asyncio.run(previews.grid(RowsRequest(7, 10)))  # type: ignore[arg-type]
+        asyncio.run(previews.grid(RowsRequest("d.log", "ten")))  # type: ignore[arg-type]
     previews.close()
 
 
