@@ -58,7 +58,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 def look(kind: type[LakelogDataSource] = Source, **options: str) -> None:
-    kind(CaseInsensitiveDict(options))._table("read")
+    kind(CaseInsensitiveDict(options)).opened("read")
 
 
 @pytest.mark.parametrize(
