@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import threading
 import uuid
 from pathlib import Path
 from typing import Final
@@ -99,6 +100,21 @@ def check_not_forked() -> None:
             "this process was forked from one that had used lakelog, and cannot write: polars' threads do not survive "
             "a fork. Start it with multiprocessing.get_context('spawn'), or fork before the first use of lakelog"
         )
+
+
+class ProcessLock:
+    """A reentrant lock of what only the process that made it may use; a forked child gets InvalidRequest."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._process, self._lock = what, os.getpid(), threading.RLock()
+
+    def __enter__(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidRequest(f"{self._what} belongs to process {self._process}, and a fork of it cannot use it")
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 def _before_fork() -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lakelog.errors import InvalidRequest
+from lakelog.options.boundary import shown_value
 
 _Class = TypeVar("_Class", bound=type)
 _NAMES: Final[Mapping[object, str]] = {
@@ -47,8 +48,8 @@ def _checked(owner: str, method: types.FunctionType) -> Callable[..., Any]:
             if name in given and not any(_fits(given[name], kind) for kind in kinds):
                 value = given[name]
                 raise InvalidRequest(
-                    f"{owner}.{method.__name__}({name}={repr(value)[:80]}): it is of type {type(value).__name__}. Pass "
-                    f"{' or '.join(_NAMES[kind] for kind in kinds)}"
+                    f"{owner}.{method.__name__}({name}={shown_value(value)}): it is of type {type(value).__name__}. "
+                    f"Pass {' or '.join(_NAMES[kind] for kind in kinds)}"
                 )
         return method(*args, **named)
 

@@ -109,6 +109,8 @@ def own_error(
         return _marked(InvalidRequest(f"{name}(): {wrong}"))
     if is_inner:
         return why
+    if isinstance(why, UnicodeEncodeError):
+        return _marked(InvalidRequest(f"{name}(): the text {why.object[:100]!r} has characters that are not Unicode"))
     text = (str(why).strip().splitlines() or [""])[0]
     return _marked(
         InternalError(
@@ -158,10 +160,18 @@ def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: M
             continue
         several = value if kind == inspect.Parameter.VAR_POSITIONAL else (value,)
         if not all(_fits(one, hints[name]) for one in several):
-            shown = repr(value)
+            shown = shown_value(value)
             wanted = function.__annotations__.get(name, hints[name])
-            return f"argument '{name}' is {shown[:100]} of type {type(value).__name__}, and it takes {wanted}"
+            return f"argument '{name}' is {shown} of type {type(value).__name__}, and it takes {wanted}"
     return None
+
+
+def shown_value(value: object) -> str:
+    """The beginning of a value's representation, for the text of an error."""
+    try:
+        return repr(value)[:100]
+    except RecursionError:
+        return "a value that is nested too deeply"
 
 
 def _fits(value: Any, hint: Any) -> bool:

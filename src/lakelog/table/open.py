@@ -62,7 +62,7 @@ def identifier_of(name: str, database: str = "default") -> Identifier:
     """``t``, ``db.t`` or ``catalog.db.t`` (as written) as an identifier; raises InvalidRequest for anything else."""
     found = [quoted or plain for quoted, plain in _PART.findall(name)]
     parts = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in found]
-    if ".".join(found) != name or not all(parts) or len(parts) > 3:
+    if ".".join(found) != name or not all(parts) or not 1 <= len(parts) <= 3:
         raise InvalidRequest(f"'{name}' is not a table name: write 'table', 'db.table' or 'catalog.db.table'")
     return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1], parts[0] if len(parts) > 2 else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,22 +51,24 @@ def test_an_argument_of_a_wrong_type_is_an_error_of_ours(lake: Lake, kind: type,
     target: Any = lake if kind is Lake else lake.table("t")
     parameters = inspect.signature(getattr(target, name)).parameters
     needed = {p.name: "t" for p in parameters.values() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL}
-    odd: Any = Odd()
-    try:
-        if parameters[parameter].kind is inspect.Parameter.VAR_POSITIONAL:
-            result = getattr(target, name)(odd)
-        else:
-            result = getattr(target, name)(**{**needed, parameter: odd})
-        if isinstance(result, Iterator):
-            next(result, None)
-    except LakelogError as why:
-        assert not isinstance(why, InternalError), str(why)
+    odds: list[Any] = [Odd(), functools.reduce(lambda inner, _: [inner], range(5_000), []), ""]
+    for odd in odds:
+        try:
+            if parameters[parameter].kind is inspect.Parameter.VAR_POSITIONAL:
+                result = getattr(target, name)(odd)
+            else:
+                result = getattr(target, name)(**{**needed, parameter: odd})
+            if isinstance(result, Iterator):
+                next(result, None)
+        except LakelogError as why:
+            assert not isinstance(why, InternalError), str(why)
 
 
 CALLS: dict[str, tuple[Callable[[Lake], Any], str]] = {
     "columns": (lambda lake: lake.table("t").scan(columns=5), "columns=5"),
     "text": (lambda lake: lake.table("t").scan(columns="id"), "columns='id'"),
     "name": (lambda lake: lake.table(5), "name=5"),
+    "not Unicode": (lambda lake: lake.table("t").scan(tag="\ud800"), r"ud800.*not Unicode"),
     "unknown": (lambda lake: lake.table("t").scan(colums=["id"]), "unexpected keyword argument 'colums'"),
     "inner": (lambda lake: list(lake.table("t").stream_plan(from_snapshot="a")), "stream_plan.*from_snapshot"),
     "scan": (lambda lake: lake.table("t").scan().limit("a"), r"limit\(\): argument 'rows' is 'a' of type str"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -49,6 +51,29 @@ def test_a_forked_child_of_a_writer_says_that_it_cannot_write(tmp_path) -> None:
     finally:
         child.join(120)
         child.kill()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
+@pytest.mark.parametrize("is_overwrite", [False, True])
+@pytest.mark.parametrize("more", ["'log-store.enabled' = 'true'", ""], ids=["log", "files"])
+def test_a_writer_stays_with_the_process_that_opened_it(tmp_path, more, is_overwrite) -> None:
+    """A child that used its parent's writer ended the epoch, and the parent's later rows were lost in silence."""
+    table = make(tmp_path, more)
+    rows = [pa.table({"id": pa.array([n], pa.int32()), "name": ["a"]}) for n in range(3)]
+    with table.writer(overwrite=is_overwrite) as writer:
+        writer.write(rows[0])
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (partial(writer.write, rows[1]), writer.commit, writer.close):
+                try:
+                    use()
+                except InvalidRequest:
+                    refused += 1
+            os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        writer.write(rows[2])
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2]
 
 
 def test_a_slow_reader_gets_an_error_for_its_expired_snapshot(tmp_path) -> None:

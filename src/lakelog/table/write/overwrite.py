@@ -9,7 +9,6 @@ replaced with the rest; later ones follow it. If readers of a log need a delete 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -19,6 +18,7 @@ from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
+from lakelog.io.machine import ProcessLock
 from lakelog.io.names import new_uuid
 from lakelog.options.boundary import Public
 from lakelog.options.log import EMIT_MODE
@@ -270,7 +270,7 @@ class OverwriteWriter(Public):
         self._unknown = False
         self._open = True
         self._failure: BaseException | None = None
-        self._lock = threading.RLock()
+        self._lock = ProcessLock(f"this overwrite of table {table.name}")
 
     @property
     def counts(self) -> RowCounts:
@@ -302,24 +302,26 @@ class OverwriteWriter(Public):
 
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
-        self._check_failed()
-        if not self._open:
-            raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
-        if self._result is None:
-            self._result = self._task.finish()
-        try:
-            made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
-        except CommitUnknown:
-            self._unknown = True
-            raise
-        self._open = False
-        expire_best_effort(self._table)
-        return made
+        with self._lock:
+            self._check_failed()
+            if not self._open:
+                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
+            if self._result is None:
+                self._result = self._task.finish()
+            try:
+                made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
+            except CommitUnknown:
+                self._unknown = True
+                raise
+            self._open = False
+            expire_best_effort(self._table)
+            return made
 
     def close(self) -> None:
         """Drops uncommitted rows; the writer is then closed."""
-        self._open, self._failure = False, None
-        self._task.close()
+        with self._lock:
+            self._open, self._failure = False, None
+            self._task.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, after_decision
+from lakelog.io.machine import ProcessLock
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import close_clients
 from lakelog.options.boundary import Public
@@ -57,7 +57,7 @@ class TableWriter(Public):
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._failure: BaseException | None = None
         self._is_closed = self._may_be_decided = False
-        self._lock = threading.RLock()
+        self._lock = ProcessLock(f"this writer of table {table.name}")
         self._counts = row_counts()
         weakref.finalize(self, abandon_lease, table, self._writer).atexit = False
 
