@@ -238,7 +238,10 @@ class ColumnEngine(MergeEngine):
                     column = contested.column(name)
                     kept.append(function.pick(column, steps))
                     if function.shows_newest:
-                        own[name] = column.take(pa.array(contested.rows[contested.ends]))
+                        newest = column.take(pa.array(contested.rows[contested.ends]))
+                        # the folded row adds: a value that its newest row takes back is not its own
+                        takes_back = pa.array(contested.is_retract[contested.ends])
+                        own[name] = pc.if_else(takes_back, pa.scalar(None, newest.type), newest)
         whole = contested.folded({**folded, **own})
         return [whole, *self._compared(contested, kept), *self._beside(contested, whole, parts)]
 
