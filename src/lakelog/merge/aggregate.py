@@ -242,7 +242,9 @@ class ColumnEngine(MergeEngine):
                         newest = column.take(pa.array(contested.rows[contested.ends]))
                         # the folded row adds: a value that its newest row takes back is not its own
                         takes_back = pa.array(contested.is_retract[contested.ends] & ~removes[contested.ends])
-                        own[name] = pc.if_else(takes_back, pa.scalar(None, newest.type), newest)
+                        if self.schema.field(name).type.nullable:
+                            newest = pc.if_else(takes_back, pa.scalar(None, newest.type), newest)
+                        own[name] = newest
         whole = contested.folded({**folded, **own})
         return [whole, *self._compared(contested, kept), *self._beside(contested, whole, parts)]
 
