@@ -229,16 +229,22 @@ class ColumnEngine(MergeEngine):
         # a total in a column without NULL would be counted in each row
         totals = [f for f in self.schema.fields if not f.type.nullable and not self._function(f.name).counts_once]
         steps = self._steps(contested) if self.sequence_fields and not totals else None
+        removes = self._removes(contested)
         kept, own = [contested.ends], {}
         if steps is not None:
-            kept.append(contested.last_removed(self._removes(contested)))
+            kept.append(contested.last_removed(removes))
             for name in self.schema.field_names:
                 function = self._function(name)
                 if isinstance(function, SelectingAggregate) and function.keeps_its_row:
                     column = contested.column(name)
                     kept.append(function.pick(column, steps))
                     if function.shows_newest:
-                        own[name] = column.take(pa.array(contested.rows[contested.ends]))
+                        newest = column.take(pa.array(contested.rows[contested.ends]))
+                        # the folded row adds: a value that its newest row takes back is not its own
+                        takes_back = pa.array(contested.is_retract[contested.ends] & ~removes[contested.ends])
+                        if self.schema.field(name).type.nullable:
+                            newest = pc.if_else(takes_back, pa.scalar(None, newest.type), newest)
+                        own[name] = newest
         whole = contested.folded({**folded, **own})
         return [whole, *self._compared(contested, kept), *self._beside(contested, whole, parts)]
 

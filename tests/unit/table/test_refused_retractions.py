@@ -116,3 +116,23 @@ def test_a_row_that_is_older_than_a_delete_stays_deleted(tmp_path, engine: str, 
     assert table.scan().to_arrow().num_rows == 0
     write(table, pa.array([6], pa.int32()))
     assert table.scan().to_arrow()["v"].to_pylist() == [6]
+
+
+@pytest.mark.parametrize("rows", [[(1, 3, "+I"), (2, 3, "-U")], [(1, 7, "+I"), (2, 3, "-U")], [(2, 3, "-U")] * 2])
+@pytest.mark.parametrize("function", ["last_value", "last_non_null_value"])
+def test_a_compaction_does_not_add_a_value_that_was_taken_back(
+    tmp_path, function: str, rows: list[tuple[int, int, str]]
+) -> None:
+    lake = connect(warehouse=str(tmp_path))
+    lake.sql(
+        "create table db.t (id int, q int, v int, primary key (id)) using lakelog tblproperties ('bucket' = '1', "
+        f"'merge-engine' = 'aggregation', 'sequence.field' = 'q', 'fields.v.aggregate-function' = '{function}')"
+    )
+    table = lake.table("db.t")
+    for q, v, kind in rows:
+        row = {"id": pa.array([1], pa.int32()), "q": pa.array([q], pa.int32()), "v": pa.array([v], pa.int32())}
+        with table.writer() as writer:
+            writer.write(pa.table({**row, "_row_kind": [kind]}))
+    assert table.scan().to_arrow()["v"].to_pylist() == [None]
+    table.compact(full=True)
+    assert table.scan().to_arrow()["v"].to_pylist() == [None]
