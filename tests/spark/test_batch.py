@@ -240,7 +240,7 @@ def test_a_commit_that_fails_before_its_decision_takes_the_rows_out_of_the_log(l
     with monkeypatch.context() as patched:
         patched.setattr(batch_writer, "_commit", fails)
         with pytest.raises(Unavailable, match="away"):
-            lake.write(frame, "db.log_table")
+            lake.write(frame, "db.log_table", missing="null")
     seen: set[int] = set()
     for batch in lake.table("db.log_table").tail(start="earliest", stop="latest"):
         for row in batch.to_pylist():

@@ -133,7 +133,7 @@ def test_variants_are_read_and_not_written(lake, spark) -> None:
     frame = changes_of(kafka_records(spark, table), table.logical)
     assert same(arrow_rows(frame).to_pylist()) == same(tailed(table, frame))
     with pytest.raises(UnsupportedFeature, match="log-first writes do not support VARIANT columns"):
-        records_of(spark.sql("select 1 id, parse_json('1') v"), table.logical)
+        records_of(spark.sql("select 1 id, parse_json('1') v, array(parse_json('1')) many"), table.logical)
 
 
 def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark) -> None:
