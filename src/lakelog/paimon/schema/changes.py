@@ -170,7 +170,8 @@ class RenameColumn(SchemaChange):
             at = index_of(siblings, self.path)
             if siblings[at].type == AtomicType("BLOB", siblings[at].type.nullable):
                 raise UnsupportedFeature(f"column '{path_text(self.path)}' cannot be renamed: it is a BLOB")
-            _check_new_name((*siblings[:at], *siblings[at + 1 :]), target)
+            others = siblings if self.new_name == siblings[at].name else (*siblings[:at], *siblings[at + 1 :])
+            _check_new_name(others, target)
             return (*siblings[:at], replace(siblings[at], name=self.new_name), *siblings[at + 1 :])
 
         fields = edit_siblings(schema.fields, self.path, rename)
