@@ -66,7 +66,7 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     frame = spark.range(1_000).selectExpr(
         "date_add(date'2024-01-01', cast(id % 5 as int)) as day", "cast(id as int) as id"
     )
-    lake.write(frame.repartition(3), "db.p")
+    lake.write(frame.repartition(3), "db.p", missing="null")
     table = lake.table("db.p")
     assert table.scan().to_arrow().num_rows == 1_000
     assert len(table.logical.store.live_entries(table.latest_snapshot())) == 10

@@ -52,8 +52,8 @@ class UnpackLimit:
             raise pa.ArrowInvalid(f"it is no Arrow message: {wrong}") from wrong
 
 
-STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, size=64 * MIB, ratio=64)
-"""Rows that wait in a decided epoch: a small run, compressed with lz4 (``table/runs``)."""
+STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, size=256 * MIB, ratio=1 << 12)
+"""Rows that wait in a decided epoch: a small run, compressed with lz4 (``table/runs``), however well it compresses."""
 
 
 def check_plain(schema: pa.Schema) -> None:

@@ -16,9 +16,10 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.pulsar.packs import PACK_KEY, Entry, pack_of
 from lakelog.logstore.record_batch.batch import RecordBatch
-from lakelog.logstore.record_batch.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, TooLarge, decompress
+from lakelog.logstore.record_batch.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, TooLarge, compress, decompress
 from lakelog.logstore.record_batch.decoder import decode, unpacked
 from lakelog.logstore.record_batch.encoder import encode
+from lakelog.table.runs.runs import run_from_ipc, run_to_ipc
 
 MIB = 1 << 20
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -119,3 +120,15 @@ def test_a_pack_of_few_bytes_stays_small() -> None:
     pack = pack_of(Entry(0, 1), -1, 0, {PACK_KEY: "1|1|1"}, None, bytes(sink.getvalue()))
     with pytest.raises(Corrupt, match="would unpack to"):
         pack.columns()
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_records_that_compress_too_well_to_be_trusted_are_stored_as_they_are(codec: int) -> None:
+    plain = b"n" * (40 * MIB)
+    data, used = compress(plain, codec)
+    assert decompress(data, used) == plain
+
+
+def test_a_staged_run_is_read_however_well_it_compresses() -> None:
+    rows = pa.table({"v": ["n" * 2_000] * 4_000, "_lakelog_order": range(4_000), "_lakelog_kind": [0] * 4_000})
+    assert run_from_ipc(run_to_ipc(rows)).equals(rows)

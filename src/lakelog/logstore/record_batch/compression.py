@@ -38,11 +38,19 @@ _XERIAL_HEAD: Final = 16
 
 
 def compress(data: bytes, codec: int) -> tuple[bytes, int]:
-    """The data and the codec that it has then: ``codec`` (NONE, LZ4 or ZSTD), or NONE if it is small or no shorter."""
+    """The data and the codec that it has then: ``codec`` (NONE, LZ4 or ZSTD), or NONE if it is small or no shorter.
+
+    Data that compresses better than ``decompress`` trusts stays as it is.
+    """
     if codec == NONE or len(data) < _SMALL:
         return data, NONE
     packed = _lz4_frame(data) if codec == LZ4 else pa.Codec("zstd", compression_level=1).compress(data, asbytes=True)
-    return (packed, codec) if len(packed) < len(data) else (data, NONE)
+    return (packed, codec) if len(packed) < len(data) <= _most_of(packed) else (data, NONE)
+
+
+def _most_of(packed: bytes) -> int:
+    """The most plain bytes that compressed ones may become."""
+    return max(_MOST_OF_SMALL, min(_MOST_BYTES, _MOST_RATIO * len(packed)))
 
 
 class TooLarge(Exception):
@@ -55,7 +63,7 @@ def decompress(data: bytes, codec: int) -> bytes:
         return data
     if codec not in _READERS:
         raise UnsupportedFeature(f"codec {codec} of a record batch is not known: gzip, snappy, lz4 and zstd are")
-    most = max(_MOST_OF_SMALL, min(_MOST_BYTES, _MOST_RATIO * len(data)))
+    most = _most_of(data)
     try:
         plain = _READERS[codec](data, most)
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as wrong:
