@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,8 +165,8 @@ def test_a_state_is_written_and_read() -> None:
     assert "number" not in old and "corrected" not in old
 
 
-def test_a_suspended_sealer_does_not_seal_again(table) -> None:
-    """It has read the epoch of a writer that others then seal, and that closes and is forgotten."""
+def closed_meanwhile(table) -> AbstractContextManager[None]:
+    """A block that is suspended with a decided epoch, whose writer closes while others seal it and write on."""
     writer = table.writer()
     writer.write(rows(1))
     writer._committer.commit(0, [writer._task.finish()])
@@ -177,24 +177,18 @@ def test_a_suspended_sealer_does_not_seal_again(table) -> None:
         write(table, 2)
         write(table, 3)
 
-    name = "links" if table.logical.schema.is_keyed else "all"
-    with meanwhile(DecidedEpochs, name, others):
+    return meanwhile(DecidedEpochs, "links" if table.logical.schema.is_keyed else "all", others)
+
+
+def test_a_suspended_sealer_does_not_seal_again(table) -> None:
+    """It has read the epoch of a writer that others then seal, and that closes and is forgotten."""
+    with closed_meanwhile(table):
         seal_staged(table.logical)
     check(table, 1, 2, 3)
 
 
 def test_a_suspended_read_returns_a_row_once(table) -> None:
-    writer = table.writer()
-    writer.write(rows(1))
-    writer._committer.commit(0, [writer._task.finish()])
-    writer._task = None
-
-    def others() -> None:
-        writer.close()
-        write(table, 2)
-        write(table, 3)
-
-    with meanwhile(DecidedEpochs, "links" if table.logical.schema.is_keyed else "all", others):
+    with closed_meanwhile(table):
         found = waiting_epochs(table.logical)
     assert found.waiting == ()
     check(table, 1, 2, 3)
