@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Measure(), "measure")
-    config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("tests")), "sampling")
+    config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("files")), "sampling")
     hypothesis.core.global_force_seed = DEPTH.seed
     if not hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` ends the run, and with it its servers
