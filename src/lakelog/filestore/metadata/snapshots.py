@@ -83,8 +83,12 @@ class Snapshots:
 
     def ids(self) -> list[int]:
         """All ids, by listing, in no order."""
-        found = (_NAME.fullmatch(status.path) for status in self.io.list(self.paths.snapshots))
-        return [int(match[1]) for match in found if match]
+        return [*self.stored_ms()]
+
+    def stored_ms(self) -> dict[int, int]:
+        """All ids, by listing, and the storage's time of their files (milliseconds)."""
+        found = ((_NAME.fullmatch(status.path), status.mtime_ms) for status in self.io.list(self.paths.snapshots))
+        return {int(match[1]): mtime_ms for match, mtime_ms in found if match}
 
     def exists(self, snapshot_id: int) -> bool:
         """Returns whether this snapshot exists."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
@@ -91,7 +91,7 @@ class EmbeddedReader(LogReader):
         return found
 
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
-        before_ms, needed = expiry_of(self._location, floors, late_ms)
+        before_ms, needed = expiry_of(self._location, floors, now_ms() - late_ms)
         with translated_errors(self._location):
             return bool(trimmed_to(self._database, self._file.has_rows, before_ms, needed))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
@@ -114,7 +114,7 @@ class FilesReader(LogReader):
 
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
         self._watch.check()
-        return self._chain.is_expirable(*expiry_of(self._location, floors, late_ms))
+        return self._chain.is_expirable(*expiry_of(self._location, floors, now_ms() - late_ms))
 
     def close(self) -> None:
         self._rest = None
