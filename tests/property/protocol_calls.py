@@ -17,9 +17,9 @@ from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
 from lakelog.filestore.skipping.predicate import In
 from lakelog.options.log import SCAN_DATA_FILES
-from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table

@@ -213,11 +213,19 @@ class SegmentChain:
     def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
         read_identity(self._location)
-        if self._newest >= self.floor.number and not self._has(self._newest) and self._newest >= self.floor.number:
-            raise NotFound(
-                f"the log in '{self._location.address}' ends before the segment '{self.path(self._newest)}', which was "
-                "in it: an older copy replaced it. Restore the newer log, or recreate the table to write to a log again"
-            )
+        newest = self._newest
+        if newest < self.floor.number:
+            return
+        known, found = self._footers.get(newest), None
+        with suppress(NotFound), self._io.open_input(self.path(newest)) as file:
+            found = read_footer(file, self.path(newest))
+        if newest < self.floor.number or (found is not None and known in (None, found)):
+            return
+        raise NotFound(
+            f"the log in '{self._location.address}' ends before the segment '{self.path(newest)}', which was in it, or "
+            "has another one of that name: an older copy replaced it. Restore the newer log, or recreate the table to "
+            "write to a log again"
+        )
 
     def footer(self, number: int) -> Segment:
         """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +112,15 @@ class FilesReader(LogReader):
             return self._chain.starts(self._chain.first(lambda segment: segment.timestamp_ms >= timestamp_ms))
 
         return dict(enumerate(self._chain.confirmed(found)))
+
+    def mark(self, bucket: int, offset: int) -> str:
+        self._watch.check()
+        if offset <= self._chain.floor.offsets[bucket]:
+            return ""
+        number = self._chain.first(lambda segment: segment.ends[bucket] >= offset)
+        with suppress(NotFound):  # there is none, or it has expired
+            return self._chain.held(lambda: self._chain.footer(number)).token
+        return ""
 
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
         self._watch.check()
