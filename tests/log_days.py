@@ -1,4 +1,4 @@
-"""Days that pass for logs without a server, and for the disks that they are on. Leases and tables go by the real clock."""
+"""Days that pass for logs without a server, and for their disks. Leases and tables go by the real clock."""
 
 from __future__ import annotations
 

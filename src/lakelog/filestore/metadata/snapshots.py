@@ -51,8 +51,8 @@ class Snapshots:
         if hint is not None and hint > max(ids, default=0):
             has = f"the newest one is {max(ids)}" if ids else "there is none"
             raise Corrupt(
-                f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' names "
-                f"snapshot {hint}, and {has}. Somebody deleted its file, or copied the table while it was written: "
+                f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
+                f"names snapshot {hint}, and {has}. Somebody deleted its file, or copied the table while it was written: "
                 "restore the file, or a whole copy. To go on without its rows, delete the hint"
             )
         return self._newest(ids)
