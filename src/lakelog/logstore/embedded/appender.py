@@ -53,6 +53,7 @@ class EmbeddedAppender(LogAppender):
             self._database.execute("begin immediate")
             try:
                 self._file.claim()
+                self._file.check()
                 dated = max(touched_ms(self._location.address), newest_ms(self._database))
                 made = [self._insert(bucket, batches, dated) for bucket, batches in encoded]
                 self._trim()
