@@ -44,6 +44,14 @@ class History:
 
 
 @dataclass(frozen=True)
+class Given:
+    """What histories meet: some of the known faults; no action, reading or words of CREATE that are left out."""
+
+    meets: frozenset[str] = frozenset()
+    leaves_out: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Failure:
     """What is wrong after the last of these steps. ``kind`` is the name of a reading, or ``raised``, ``accepted``,
     ``refused``."""
@@ -66,6 +74,7 @@ class Runner:
 
     history: History
     rng: random.Random
+    given: Given = Given()
     executed: list[str] = field(default_factory=list)
     done: list[Action] = field(default_factory=list)
     shown: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
@@ -210,7 +219,7 @@ class Runner:
     def readings(self, every: bool) -> Iterator[Reading]:
         """Readings of this state: some, or all kinds."""
         for name, (maker, _) in READINGS.items():
-            if every or name == "scan" or self.rng.random() < 0.3:
+            if name not in self.given.leaves_out and (every or name == "scan" or self.rng.random() < 0.3):
                 yield from maker(self.world, self.rng)
         old = list(self.shown) if every else self.rng.sample(list(self.shown), min(1, len(self.shown)))
         for found in old:
@@ -238,6 +247,8 @@ class Runner:
 
 
 _NOW = time.time_ns
+_READ = 0.4
+"""The share of the steps after which a drawn history is read; all kinds of readings follow at its end."""
 _OTHER_BUCKETS = "before you add rows"
 """A rollback brings the number of buckets of then back: the next write says so, and what to do."""
 
@@ -246,23 +257,29 @@ def _has(text: str, words: str) -> bool:
     return any(word.lower() in text.lower() for word in words.split("|"))
 
 
-def drawn(seed: int, length: int, log: str | None = None, meets: frozenset[str] = frozenset()) -> Failure | Runner:
-    """Draws and runs a history of so many steps, which may meet some of the known faults."""
+def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()) -> Failure | Runner:
+    """Draws and runs a history of so many steps."""
     rng = random.Random(seed)
+    actions = [kind for kind in ACTIONS if kind.__name__ not in given.leaves_out]
+    weights = [kind.weight for kind in actions]
     while True:
-        runner = Runner(History(seed, draw_table(rng, log)), rng)
+        table = draw_table(rng, log)
+        if any(words in table.code for words in given.leaves_out):
+            continue
+        runner = Runner(History(seed, table), rng, given)
         with runner.warehouse():
             if not runner.begin():
                 continue
-            weights = [kind.weight for kind in ACTIONS]
             tries = 0
             while len(runner.done) < length and tries < 20 * length:
                 tries += 1
-                (kind,) = rng.choices(ACTIONS, weights)
+                (kind,) = rng.choices(actions, weights)
                 action = kind.draw(rng, runner.world)
-                if action is None or avoided(runner.world, action, meets):
+                if action is None or avoided(runner.world, action, given.meets):
                     continue
-                failure = runner.step(action) or runner.check(list(runner.readings(False)))
+                failure = runner.step(action)
+                if failure is None and rng.random() < _READ:
+                    failure = runner.check(list(runner.readings(False)))
                 if failure is not None:
                     return failure
             return runner.check(list(runner.readings(True))) or runner
