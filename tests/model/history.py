@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
@@ -22,11 +23,11 @@ from lakelog.errors import (
     UnsupportedStatement,
 )
 from model.action import ACTIONS, Action
-from model.actions.actors import Failing, Follow
+from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
 from model.known import avoided
 from model.readings import READINGS, Reading
-from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
 
@@ -84,7 +85,8 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + HELPERS + CLOCK + OPTIMIZE + FAILING, self.names)
+        helpers = HELPERS + CLOCK + OPTIMIZE + FAILING + MEANWHILE
+        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + helpers, self.names)
         self.names["_now"] = _NOW
         try:
             exec(MADE.format(create=self.history.table.code), self.names)
@@ -95,11 +97,9 @@ class Runner:
 
     def step(self, action: Action) -> Failure | None:
         """Runs one step; a failure if it was refused or accepted wrongly."""
-        after = self.world.twin()
-        must_refuse = ""
+        outcomes, must_refuse = [], ""
         try:
-            action.apply(after)
-            after.live()
+            outcomes = action.outcomes(self.world)
         except NotPossible:
             return None
         except Refused as why:
@@ -134,8 +134,7 @@ class Runner:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
         columns = [c.name for c in self.world.columns]
         did_wait = self.world.seen is not self.world.rows
-        self.world = self._outcome(after) if isinstance(action, Failing) else after
-        after = self.world
+        after = self.world = self._outcome(outcomes)
         is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
         waits = may_hide(after.table) and did_wait and not action.writes
         if action.merges or not (is_lazy or waits):
@@ -185,17 +184,18 @@ class Runner:
                 return older
         return state
 
-    def _outcome(self, after: World) -> World:
-        """The state before or after a step in which the storage failed, once the table is healed: its rows say it."""
-        heal = "later(0.1); t = lake.table('db.t'); optimize(t)"
-        self.executed[-1] += f"\n{heal}"
-        try:
-            exec(heal, self.names)
-            found = self.evaluate("rows(t.scan())")
-        except Exception:
-            return after
-        self.world.seen, after.seen = self.world.rows, after.rows
-        return after if found == after.visible() or found != self.world.visible() else self.world
+    def _outcome(self, outcomes: list[World]) -> World:
+        """The state that the step has led to: its rows say which."""
+        if len(outcomes) > 1:
+            try:
+                found = self.evaluate("rows(t.scan())")
+            except Exception:
+                return outcomes[0]
+            for state in outcomes:
+                state.seen = state.rows
+                if state.visible() == found:
+                    return state
+        return outcomes[0]
 
     def evaluate(self, code: str) -> Any:
         """The value of an expression of a user."""
@@ -235,12 +235,16 @@ class Runner:
 
     @contextmanager
     def warehouse(self) -> Iterator[None]:
-        """A directory of its own, and the right clock afterwards."""
+        """A directory of its own; the right clock and the environment of before afterwards."""
         self._place = tempfile.mkdtemp(prefix="lakelog-model-", dir=_SHARED if _SHARED.is_dir() else None)
+        before = dict(os.environ)
         try:
             yield
         finally:
             time.time_ns = _NOW
+            os.environ.clear()
+            os.environ.update(before)
+            time.tzset()
             if "lake" in self.names:
                 self.names["lake"].close()
             shutil.rmtree(self._place, ignore_errors=True)
