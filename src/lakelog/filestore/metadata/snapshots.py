@@ -49,11 +49,11 @@ class Snapshots:
             return hint
         ids = self.ids()
         if hint is not None and hint > max(ids, default=0):
-            has = f"the newest one is {max(ids)}" if ids else "there is none"
+            has = f"the newest file is of {max(ids)}" if ids else "the table has no snapshot"
             raise Corrupt(
                 f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
-                f"names snapshot {hint}, and {has}. Somebody deleted its file, or copied the table while it was written: "
-                "restore the file, or a whole copy. To go on without its rows, delete the hint"
+                f"names snapshot {hint}, and {has}. A user or another program deleted the file, or copied the table "
+                "during a write: restore the file, or a whole copy. To continue without its rows, delete the hint"
             )
         return self._newest(ids)
 

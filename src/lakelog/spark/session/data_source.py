@@ -47,9 +47,9 @@ class LakelogDataSource(DataSource):
 
     Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
     directory. ``catalog`` or ``warehouse`` sets where ``db.table`` is resolved. Every read and write option of the
-    table (``read.mode``, ``emit.mode``, …) is allowed, too. ``lakelog.connect`` sets ``catalogs`` (configurations by
-    catalog name, with access to the storage), ``first``, ``counts`` (where the driver collects counts) and ``zone`` (the
-    time zone of the session, for times as text) on a subclass. Storage options are also allowed as options.
+    table (``read.mode``, ``emit.mode``, …) is allowed, too. ``lakelog.connect`` sets on a subclass: ``catalogs``
+    (configurations by catalog name, with access to the storage), ``first``, ``counts`` (where the driver collects
+    counts), ``zone`` (the time zone of the session, for times as text). Storage options are also allowed as options.
     """
 
     catalogs: ClassVar[Mapping[str, CatalogConfig]] = {}
