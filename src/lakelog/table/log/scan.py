@@ -15,7 +15,7 @@ from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
+from lakelog.logstore.protocol.header import CORRECTION, DATA, as_foreign, foreign_records, of_kinds
 from lakelog.options.log import (
     CHANGELOG_MODES,
     CONSISTENCY_GUARANTEE,
@@ -148,7 +148,23 @@ class LogScan:
 
     def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
-        return self.reader.chunks(bucket, start, end, self.most_records)
+        for records in self.reader.chunks(bucket, start, end, self.most_records):
+            yield self.known(bucket, records)
+
+    def known(self, bucket: int, records: pa.Table) -> pa.Table:
+        """The records of a bucket; those with a header that lakelog did not write are bad records, and no rows.
+
+        Raises Corrupt with topic, bucket and offset, also for a header of an unknown version.
+        """
+        decoder = RecordDecoder(self.table, self.form.decode, bucket)
+        try:
+            places = foreign_records(records)
+        except Corrupt as why:
+            raise Corrupt(f"table {self.table.name}, topic '{self.location.topic}', bucket {bucket}: {why}") from None
+        for place in places.tolist():
+            offset, header = (records.column(name)[place].as_py() for name in ("offset", "header"))
+            decoder.bad(offset, Corrupt(f"lakelog did not write its header {header[:100]!r}"))
+        return as_foreign(records, places)
 
     def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
         """The records that these (one or more, of one bucket) make visible: themselves, or the ones they commit.
@@ -239,7 +255,7 @@ class LogScan:
         """The raw records (RECORDS_SCHEMA) up to the current end of the log, bucket by bucket."""
         ends = self.reader.end_offsets()
         for bucket, position in self.start_offsets(start).items():
-            yield from self.records_between(bucket, position, ends[bucket])
+            yield from self.reader.chunks(bucket, position, ends[bucket], self.most_records)
 
     def decode(self, records: pa.Table, bucket: int | None = None) -> pa.Table:
         """Rows (``schema``) of log records (RECORDS_SCHEMA) of a bucket; control records yield none.

@@ -61,7 +61,7 @@ class WriterState:
     between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
     after the last epoch, in the writer's own form; "" for a writer that has none. ``undone`` means that a rollback has
     taken rows of that source out of the table since; it stays until the source is copied again (``COPY_AGAIN``).
-    after the last epoch, in the writer's own form; "" for a writer that has none. ``corrected`` means that the log has
+    ``corrected`` means that the log has
     corrections of its records: a suspended healer may append one of them again. ``number`` is the id of the snapshot
     that sealed its last epoch, 0 if an earlier version wrote it.
     """
