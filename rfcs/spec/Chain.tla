@@ -19,7 +19,7 @@ VARIABLES links,    \* the files of the chain: a set of [n, w, e, by]
           snapshots,\* the decisions in the snapshots, in their order: a sequence of [w, e, by]
           chain,    \* the number of the last sealed link, `lakelog.chain` of the newest snapshot
           version,  \* the number of the newest snapshot
-          driver,   \* driver -> [pc, epoch, tip, n]
+          driver,   \* driver -> [pc, done: the last epoch in its checkpoint, epoch, tip, n, seen]
           sealer,   \* sealer -> [pc, version, chain, links]
           acked,    \* the decisions that a driver has acknowledged
           before    \* pairs <<x, y>>: x was acknowledged before the driver of y began it
@@ -49,7 +49,7 @@ Table == Apply(snapshots, {x \in links : x.n > chain}, chain + 1)
 
 Init ==
     /\ links = {} /\ snapshots = <<>> /\ chain = 0 /\ version = 0
-    /\ driver = [d \in Drivers |-> [pc |-> "idle", epoch |-> 0, tip |-> 0, n |-> 0, seen |-> {}]]
+    /\ driver = [d \in Drivers |-> [pc |-> "idle", done |-> 0, epoch |-> 0, tip |-> 0, n |-> 0, seen |-> {}]]
     /\ sealer = [s \in Sealers |-> [pc |-> "idle", version |-> 0, chain |-> 0, links |-> {}, table |-> <<>>]]
     /\ acked = {} /\ before = {}
 
@@ -57,23 +57,23 @@ Set(d, change) == driver' = [driver EXCEPT ![d] = change]
 Ack(d) ==
     /\ acked' = acked \cup {Own(d)}
     /\ before' = before \cup {<<x, Own(d)>> : x \in driver[d].seen \ {Own(d)}}
-    /\ Set(d, [driver[d] EXCEPT !.pc = "idle"])
+    /\ Set(d, [pc |-> "idle", done |-> driver[d].epoch, epoch |-> 0, tip |-> 0, n |-> 0, seen |-> {}])
 Fenced(d) == Set(d, [driver[d] EXCEPT !.pc = "fenced"]) /\ UNCHANGED <<acked, before>>
 
 (* A driver begins its next epoch, or one again that it has an older checkpoint of. It reads the newest snapshot. *)
 Begin(d) ==
     /\ driver[d].pc = "idle"
     /\ \E e \in 1..Last :
-        /\ e <= driver[d].epoch + 1
+        /\ e <= driver[d].done + 1
         /\ LET sealed == SealedDecision(Writer(d), e, snapshots)
                tip == IF Bug = "tip without reading" THEN Max({chain} \cup {x.n : x \in links}) ELSE chain
                start == [driver[d] EXCEPT !.epoch = e, !.tip = tip, !.seen = acked]
            IN IF e > SealedEpoch(Writer(d), snapshots)
-              THEN Set(d, [start EXCEPT !.pc = "create"]) /\ UNCHANGED <<acked, before>>
+              THEN Set(d, [start EXCEPT !.pc = "create"])
               ELSE IF sealed.by = d \/ Bug = "any decision is mine"
-              THEN Set(d, [start EXCEPT !.pc = "repeated"]) /\ UNCHANGED <<acked, before>>
-              ELSE Set(d, [start EXCEPT !.pc = "fenced"]) /\ UNCHANGED <<acked, before>>
-    /\ UNCHANGED <<links, snapshots, chain, version, sealer>>
+              THEN Set(d, [start EXCEPT !.pc = "repeated"])
+              ELSE Set(d, [start EXCEPT !.pc = "fenced"])
+    /\ UNCHANGED <<links, snapshots, chain, version, sealer, acked, before>>
 
 Repeated(d) == driver[d].pc = "repeated" /\ Ack(d) /\ UNCHANGED <<links, snapshots, chain, version, sealer>>
 
@@ -85,13 +85,14 @@ Create(d) ==
        /\ IF there = {}
           THEN /\ links' = links \cup {[n |-> n, w |-> Writer(d), e |-> driver[d].epoch, by |-> d]}
                /\ IF Bug = "no check" THEN Ack(d)
-                  ELSE Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>
+                  ELSE (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>)
           ELSE LET x == CHOOSE x \in there : TRUE
                IN /\ links' = links
-                  /\ IF x.w = Writer(d) /\ x.e = driver[d].epoch
-                     THEN IF x.by = d THEN Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>
-                          ELSE Fenced(d)
-                     ELSE Set(d, [driver[d] EXCEPT !.tip = n]) /\ UNCHANGED <<acked, before>>
+                  /\ IF x.w # Writer(d) \/ x.e # driver[d].epoch
+                     THEN (Set(d, [driver[d] EXCEPT !.tip = n]) /\ UNCHANGED <<acked, before>>)
+                     ELSE IF x.by = d
+                     THEN (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>)
+                     ELSE Fenced(d)
        /\ UNCHANGED <<snapshots, chain, version, sealer>>
 
 (* Reads the newest snapshot after the create. The link is void if its epoch or its number is already sealed. *)
@@ -100,19 +101,18 @@ Check(d) ==
         n == driver[d].n
         forget == {x \in links : x.n # n \/ x.by # d}
     IN /\ driver[d].pc = "check"
-       /\ IF sealed = Own(d) THEN Ack(d) /\ links' = links
+       /\ IF sealed = Own(d) THEN (Ack(d) /\ links' = links)
           ELSE IF driver[d].epoch <= SealedEpoch(Writer(d), snapshots)
-          THEN Fenced(d) /\ links' = IF n <= chain \/ Bug = "delete a void link" THEN forget ELSE links
+          THEN (Fenced(d) /\ links' = (IF n <= chain \/ Bug = "delete a void link" THEN forget ELSE links))
           ELSE IF n <= chain /\ Bug # "keep a used number"
-          THEN /\ links' = forget
-               /\ Set(d, [driver[d] EXCEPT !.pc = "create", !.tip = chain]) /\ UNCHANGED <<acked, before>>
-          ELSE Ack(d) /\ links' = links
+          THEN (links' = forget /\ Set(d, [driver[d] EXCEPT !.pc = "create", !.tip = chain]) /\ UNCHANGED <<acked, before>>)
+          ELSE (Ack(d) /\ links' = links)
        /\ UNCHANGED <<snapshots, chain, version, sealer>>
 
-(* A driver dies; the next one of this name starts with an older checkpoint. *)
+(* A driver dies, and starts again with its checkpoint. *)
 Restart(d) ==
     /\ driver[d].pc # "idle"
-    /\ \E e \in 0..driver[d].epoch : Set(d, [driver[d] EXCEPT !.pc = "idle", !.epoch = e, !.tip = 0, !.seen = {}])
+    /\ Set(d, [pc |-> "idle", done |-> driver[d].done, epoch |-> 0, tip |-> 0, n |-> 0, seen |-> {}])
     /\ UNCHANGED <<links, snapshots, chain, version, sealer, acked, before>>
 
 (* Reads the newest snapshot, then the links above its last one. *)
@@ -155,17 +155,15 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-Position(x) == CHOOSE i \in 1..Len(Table) : Table[i] = x
-Holds(x) == \E i \in 1..Len(Table) : Table[i] = x
-
 (* Every acknowledged decision is in the table. *)
-InvDurable == \A x \in acked : Holds(x)
+InvDurable == acked = {} \/ LET table == Table IN \A x \in acked : \E i \in 1..Len(table) : table[i] = x
 (* An epoch has one decision. *)
 InvOneDecision == \A x, y \in acked : (x.w = y.w /\ x.e = y.e) => x = y
 (* The snapshots have each epoch once, a writer's epochs in ascending order. *)
 InvOnce == \A i, j \in 1..Len(snapshots) : (i < j /\ snapshots[i].w = snapshots[j].w) => snapshots[i].e < snapshots[j].e
 (* A decision that was acknowledged before another began is before it in the table. *)
-InvOrder == \A p \in before : (Holds(p[1]) /\ Holds(p[2])) => Position(p[1]) < Position(p[2])
+InvOrder == before = {} \/ LET table == Table IN
+    \A p \in before : \A i, j \in 1..Len(table) : (table[i] = p[1] /\ table[j] = p[2]) => i < j
 (* Links above the last sealed one have no gap. *)
 InvNoGap == \A x \in links : \A m \in (chain + 1)..x.n : \E y \in links : y.n = m
 =============================================================================

@@ -52,8 +52,8 @@ class Snapshots:
             has = f"the newest file is of {max(ids)}" if ids else "the table has no snapshot"
             raise Corrupt(
                 f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
-                f"names snapshot {hint}, and {has}. A user or another program deleted the file, or copied the table "
-                "during a write: restore the file, or a whole copy. To continue without its rows, delete the hint"
+                f"names snapshot {hint}, and {has}. Its file was deleted, or the table was copied during a write: "
+                "restore the file, or a whole copy. To continue without its rows, delete the hint"
             )
         return self._newest(ids)
 

@@ -156,7 +156,7 @@ class LogScan:
 
         Raises Corrupt with topic, bucket and offset, also for a header of an unknown version.
         """
-        decoder = RecordDecoder(self.table, self.form.decode, bucket)
+        decoder = RecordDecoder(self.table, partial(self.decoded, number=None), bucket)
         try:
             places = foreign_records(records)
         except Corrupt as why:
