@@ -21,15 +21,13 @@ from lakelog.io.clock import now_ms
 from lakelog.io.machine import ProcessLock
 from lakelog.io.names import new_uuid
 from lakelog.options.boundary import Public
-from lakelog.options.log import EMIT_MODE
-from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
 from lakelog.table.commit.seal import level0_files, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.maintenance.state_changes import file_key, files_of
+from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -38,7 +36,6 @@ from lakelog.table.model.partition_selection import (
     OverwriteTarget,
     existing_partitions,
     overwrite_target,
-    partition_values,
     partitions_meeting,
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
@@ -344,46 +341,3 @@ class OverwriteWriter(Public):
 def overwrite_writer(table: DynamicTable, overwrite: Literal[True] | Mapping[str, object]) -> OverwriteWriter:
     """A writer that replaces the partitions with these values, or, with True, those of ``overwrite_target``."""
     return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
-
-
-def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
-    """Rewrites partitions whose files have another number of buckets; None if there are none.
-
-    ``values`` are those of some partition columns. Every replaced file must still exist at the commit. Raises
-    CommitConflict if others wrote to the partitions in the meantime: nothing has changed, retry.
-    """
-    if table.schema.num_buckets < 1:
-        raise UnsupportedFeature(f"table {table.name} has no fixed number of buckets: there is nothing to rescale")
-    if not table.publishes:
-        table = table.with_hints({EMIT_MODE.key: "file"})  # no row changes, so the log stays as it is
-    seal_decided(table)
-    chosen = OverwriteTarget(partition_values(table.schema, values or {}, table.name))
-    latest = table.store.latest_snapshot()
-    live = table.store.live_entries(latest)
-    wanted = table.schema.num_buckets
-    old = frozenset(
-        e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)
-    )
-    if latest is None or not old:
-        return None
-    writer = f"rescale-{new_uuid()}"
-    hints = {OVERWRITE_DATA_FILES.key: "[]"}  # the rows were in the table before
-    task = TaskWriter(table.with_hints(hints), writer, 0, lane=0, replaces=True)
-    read = table.all_rows
-    for split in read.store.plan(snapshot_id=latest, partitions=old):
-        for batch in read.store.read_split(split):
-            task.write(batch)
-    made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
-    files = tuple(map(table.store.merged_files, made.files))
-    seen = {file_key(split) for split in files_of(read, latest, old)}
-
-    def properties(newest: Snapshot | None) -> Mapping[str, str]:
-        if {file_key(split) for split in files_of(read, newest, old)} != seen:
-            raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
-        return carried_state(table.store, newest)
-
-    snapshot = table.store.commit(
-        CommitRequest(writer, 0, OVERWRITE, files, prepare=properties, first_try=True, overwrite=Overwrite(old))
-    )
-    publish_best_effort(table)
-    return snapshot
