@@ -11,16 +11,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import ProcessLock
 from lakelog.io.names import new_uuid
-from lakelog.options.boundary import Public
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
@@ -51,7 +49,7 @@ from lakelog.table.write.replaced_rows import (
     replace_rows,
     replaces_rows,
 )
-from lakelog.table.write.table_writer import batches_of, failed_before, is_refused
+from lakelog.table.write.table_writer import RowWriter
 
 _ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
@@ -249,50 +247,29 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter(Public):
+class OverwriteWriter(RowWriter):
     """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. A
-    ``write`` that fails is as in ``TableWriter``. Raises UnsupportedFeature on creation as
-    ``check_overwrite``. Several threads may share it.
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Failed
+    calls of ``write`` are as in ``TableWriter``. Without rows the target becomes empty, but after ``abort`` it stays
+    as it is. Raises UnsupportedFeature on creation as ``check_overwrite``. Several threads may share it.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
         check_overwrite(table)
         check_not_given(table)
-        self._table, self._target = table, target
+        super().__init__(table, "overwrite")
+        self._target = target
         self._writer = f"overwrite-{new_uuid()}"
-        self._task = TaskWriter(files_alone(table), self._writer, 0, lane=0, replaces=True)
+        self._task = self._first_task()
         self._result: AttemptResult | None = None
-        self._unknown = False
-        self._open = True
-        self._failure: BaseException | None = None
-        self._lock = ProcessLock(f"this overwrite of table {table.name}")
+        self._unknown = self._is_committed = False
 
     @property
     def counts(self) -> RowCounts:
         """The new rows, once they are committed; the replaced ones are not counted (None)."""
-        done = () if self._open or self._result is None else (self._result,)
+        done = (self._result,) if self._is_committed and self._result is not None else ()
         return WrittenRows.of(done).as_overwrite
-
-    def write(self, rows: Any) -> None:
-        """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
-        with self._lock:
-            self._check_failed()
-            if not self._open or self._result is not None:
-                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
-            before = self._task.written
-            try:
-                for batch in batches_of(rows):
-                    self._task.write(batch)
-            except BaseException as why:
-                if not is_refused(why, self._task, before):
-                    self._failure = why
-                raise
-
-    def _check_failed(self) -> None:
-        if self._failure is not None:
-            raise failed_before(self._table.name, self._failure)
 
     def commit(self) -> Snapshot | None:
         """Replaces the target with the rows so far; None if there is nothing to replace.
@@ -300,25 +277,48 @@ class OverwriteWriter(Public):
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
         with self._lock:
-            self._check_failed()
-            if not self._open:
-                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
             if self._result is None:
+                self._check_open()
+                if self._task is None:  # aborted
+                    return None
                 self._result = self._task.finish()
+            elif self._is_closed:
+                self._check_open()
             try:
                 made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
             except CommitUnknown:
                 self._unknown = True
                 raise
-            self._open = False
+            self._is_committed = self._is_closed = True
             expire_best_effort(self._table)
             return made
+
+    def abort(self) -> None:
+        """Drops the rows so far, also after a failure. Rows that come next replace the target; without any it stays.
+
+        Raises InvalidRequest after a commit that may have replaced it.
+        """
+        with self._lock:
+            if self._result is not None:
+                raise InvalidRequest(f"{self._name} is complete: open a new writer")
+            if self._task is not None:
+                self._task.close()
+            self._task, self._failure = None, None
 
     def close(self) -> None:
         """Drops uncommitted rows; the writer is then closed."""
         with self._lock:
-            self._open, self._failure = False, None
-            self._task.close()
+            self._is_closed, self._failure = True, None
+            if self._task is not None:
+                self._task.close()
+
+    def _first_task(self) -> TaskWriter:
+        return TaskWriter(files_alone(self._table), self._writer, 0, lane=0, replaces=True)
+
+    def _check_open(self) -> None:
+        if self._is_closed or self._result is not None:
+            raise InvalidRequest(f"{self._name} is complete: open a new writer")
+        super()._check_open()
 
     def __enter__(self) -> Self:
         return self
@@ -327,7 +327,7 @@ class OverwriteWriter(Public):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None and self._open:
+            if kind is None and not self._is_closed:
                 self.commit()
         except CommitUnknown:
             # unknown outcome: stays open, so that ``commit`` can be called again
