@@ -139,3 +139,12 @@ def test_a_compaction_does_not_add_a_value_that_was_taken_back(
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
     table.compact(full=True)
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("null", ["", " not null"])
+def test_the_log_has_a_sum_that_does_not_fit(tmp_path, null: str) -> None:
+    table = make(tmp_path, "sum", f"tinyint{null}", **{"log-store.enabled": "true"})
+    for value in (100, 100, -90):
+        write(table, pa.array([value], pa.int8()))
+    changes = [row for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
+    assert [row["v"] for row in changes if row["_row_kind"] in ("+I", "+U")] == [100, None, 110]
