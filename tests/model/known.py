@@ -26,5 +26,5 @@ KNOWN: Final[dict[str, Known]] = {}
 
 def avoided(world: World, action: Action, meets: frozenset[str] = frozenset()) -> bool:
     """Whether a step would meet a known fault that is not one of ``meets``."""
-    inner = getattr(action, "action", action)
-    return any(known.avoids(world, inner) for name, known in KNOWN.items() if name not in meets)
+    inner = [getattr(action, "action", action), getattr(action, "other", action)]
+    return any(known.avoids(world, one) for name, known in KNOWN.items() if name not in meets for one in inner)
