@@ -95,17 +95,16 @@ def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, 
     """
     found = to_arrow_schema(schema, timezone="UTC")
     if allow_null:
-        found = pa.schema([field.with_type(_with_text(field.type)) for field in found])
+        times = {field.name: pa.time32("ms") for field in found if pa.types.is_time(field.type)}
+        found = pa.schema([field.with_type(times.get(field.name) or _with_text(field.type)) for field in found])
     fields = fields_from_arrow(found)
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
 
 def _with_text(kind: pa.DataType) -> pa.DataType:
-    """The type with STRING in place of NULL, and with milliseconds in times of day."""
+    """The type with STRING in place of NULL."""
     if pa.types.is_null(kind):
         return pa.string()
-    if pa.types.is_time(kind):
-        return pa.time32("ms")
     if pa.types.is_map(kind):
         return pa.map_(_with_text(kind.key_type), _with_text(kind.item_type))
     if pa.types.is_list(kind):

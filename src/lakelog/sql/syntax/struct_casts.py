@@ -56,10 +56,6 @@ class _Caster:
             return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
         if is_time(want):
             return time_sql(value, have, f"column '{path}' of table {self.table}")
-        if is_time(have) and not (isinstance(want, AtomicType) and want.root in ("CHAR", "VARCHAR")):
-            raise InvalidSchema(
-                f"column '{path}' of table {self.table} is {type_text(want)}, not a time of day: cast it"
-            )
         if not isinstance(have, RowType) or not isinstance(want, RowType) or not self._fits(have, want):
             return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
