@@ -49,7 +49,7 @@ class Describe(TableStatement):
         return cls(cursor.source, name, extended, column)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row per column: col_name, data_type, comment; partition columns again; or info_name, info_value of one.
+        """One row per column (name, type, comment), then the partition columns; or info_name, info_value of one.
 
         Raises InvalidSchema for an unknown column.
         """
