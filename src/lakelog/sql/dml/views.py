@@ -25,7 +25,7 @@ class ViewedTable:
     def narrowed(self, condition: str | None) -> str | None:
         """The rows of the view that meet a condition."""
         parts = [part for part in (self.condition, condition) if part is not None]
-        return " AND ".join(f"({part}\n)" for part in parts) if len(parts) > 1 else parts[0] if parts else None
+        return " AND ".join(f"({part}\n)" for part in parts) or None  # a comment ends with its line
 
 
 def viewed_table(session: SessionContext, changed: DmlTarget, whole: bool = False) -> ViewedTable | None:
