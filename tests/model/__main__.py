@@ -38,13 +38,14 @@ def main(given: Iterable[str]) -> int:
     parser.add_argument("--log", help="a log system that needs a server, whose options the environment gives")
     parser.add_argument("--meet", action="append", default=[], choices=sorted(KNOWN), help="a known fault")
     parser.add_argument("--leave-out", action="append", default=[], help="an action, a reading, or words of CREATE")
+    parser.add_argument("--often", action="append", default=[], help="an action to draw ten times as often")
     parser.add_argument("--journal", type=Path, help="file of the seeds that are done")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", type=float, default=60.0, help="maximum seconds to shorten a history")
     options = parser.parse_args(list(given))
     done = finished(options.journal)
     seeds = [seed for seed in range(options.seed, options.seed + options.histories) if seed not in done]
-    given = Given(frozenset(options.meet), frozenset(options.leave_out))
+    given = Given(frozenset(options.meet), frozenset(options.leave_out), frozenset(options.often))
     work = partial(run, steps=options.steps, log=options.log, given=given, seconds=options.shrink)
     wrong, steps, cpu = 0, 0, 0.0
     context = multiprocessing.get_context("spawn")

@@ -148,6 +148,33 @@ def stream(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("stream", f"({first} is None) == (t.latest_snapshot() is None)", True)
 
 
+@reading("system table:log")
+def reader(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A named reader of the log is known, so that its lag is."""
+    if world.table.has_log:
+        named = "{r['name'] for r in lake.table('db.t$log').scan().to_arrow().to_pylist() if r['kind'] == 'reader'}"
+        tail = "list(t.tail('earliest', stop='latest', options={'consumer-id': 'billing'}))"
+        yield Reading("reader", f"({tail}, {named})[1]", {"billing"})
+
+
+@reading()
+def metadata(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A snapshot does not keep what each writer has left."""
+    if world.newest is not None:
+        path = "f'{t.path}/snapshot/snapshot-{t.latest_snapshot().id}'.removeprefix('file:')"
+        yield Reading("metadata", f"os.path.getsize({path}) < 3000", True)
+
+
+@reading()
+def migrated(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Files as Hive writes them become the same rows."""
+    names = [column.name for column in world.columns if column.kind == "timestamp_ntz"]
+    if names:
+        at = [column.name for column in world.columns].index(names[0])
+        wanted = sorted(((row[at],) for row in world.visible()), key=repr)
+        yield Reading("migrated", f"migrated(t.scan().to_arrow().select({names[:1]!r}))", wanted)
+
+
 @reading("Table.log_records")
 def records(world: World, rng: random.Random) -> Iterator[Reading]:
     """The records of the log can be read as they are."""

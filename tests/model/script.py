@@ -28,6 +28,18 @@ def rows(found):
     columns = [column.to_pylist() for column in found.columns]
     return sorted((tuple(plain(c[at]) for c in columns) for at in range(found.num_rows)), key=repr)
 
+def migrated(table):
+    """The rows, as ``lakelog migrate`` takes them from files of Hive."""
+    import pyarrow.parquet as pq
+    from lakelog.service.migration import SOURCES
+    from lakelog.service.migration.migration import plan_migration, run_migration
+    os.makedirs(f"{place}/files", exist_ok=True)
+    pq.write_table(table, f"{place}/files/a.parquet", use_deprecated_int96_timestamps=True)
+    source = SOURCES.create("parquet", lake, f"{place}/files")
+    run_migration(lake, source, plan_migration(lake, source, "db.migrated"), lambda *words: None)
+    try: return rows(lake.table("db.migrated").scan())
+    finally: lake.drop_table("db.migrated")
+
 class Fold:
     """What a reader of the log has, of the rows that it has seen so far; those that it owes were deleted too early."""
     def __init__(self, t, start="earliest", **options):
@@ -139,7 +151,7 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
             body = re.sub(rf"(; |\n){name} = t.latest_snapshot\(\).id", "", body)
     needed = HEADER
     for words, text in (
-        ("rows(|Fold(", HELPERS),
+        ("rows(|Fold(|migrated(", HELPERS),
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
         ("failing(", FAILING),
