@@ -121,7 +121,7 @@ class Runner:
             if (
                 must_refuse
                 or isinstance(why, NotInstalled)
-                or _has(words, _OTHER_BUCKETS)
+                or _has(words, _BY_STATE)
                 or (action.may_refuse and _has(words, action.may_refuse))
             ):
                 self.names["t"] = self.names["lake"].table("db.t")
@@ -255,8 +255,9 @@ class Runner:
 _NOW = time.time_ns
 _READ = 0.4
 """The share of the steps after which a drawn history is read; all kinds of readings follow at its end."""
-_OTHER_BUCKETS = "before you add rows"
-"""A rollback brings the number of buckets of then back: the next write says so, and what to do."""
+_BY_STATE = "before you add rows|that are written at once have a sum that does not fit"
+"""A rollback brings the number of buckets of then back: the next write says so, and what to do. An aggregation takes no
+rows at once whose sum does not fit."""
 
 
 def _has(text: str, words: str) -> bool:

@@ -26,6 +26,7 @@ class AddColumn(Action):
     kind: str
     first: bool
     covers = ("statement:ALTER TABLE", "Table.alter")
+    may_refuse = "Iceberg metadata"
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
