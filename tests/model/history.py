@@ -26,8 +26,8 @@ from model.action import ACTIONS, Action
 from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
 from model.known import avoided
-from model.readings import READINGS, Reading
-from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, script
+from model.readings import BY_LAKELOG, READINGS, Reading
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, STREAM, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
 
@@ -87,7 +87,7 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        helpers = HELPERS + CLOCK + OPTIMIZE + FAILING + MEANWHILE
+        helpers = HELPERS + CLOCK + OPTIMIZE + STREAM + FAILING + MEANWHILE
         exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + helpers, self.names)
         self.names["_now"] = _NOW
         try:
@@ -99,6 +99,8 @@ class Runner:
 
     def step(self, action: Action) -> Failure | None:
         """Runs one step; a failure if it was refused or accepted wrongly."""
+        if self.world.waits and action.settles is None:
+            return None
         outcomes, must_refuse = [], ""
         try:
             outcomes = action.outcomes(self.world)
@@ -109,6 +111,8 @@ class Runner:
         self.done.append(action)
         number = len(self.executed)
         code = action.code.replace("{n}", str(number))
+        if self.world.waits and action.settles:
+            code += "\nt.seal()"
         try:
             exec(code, self.names)
         except LakelogError as why:
@@ -125,7 +129,11 @@ class Runner:
                 or (action.may_refuse and _has(words, action.may_refuse))
             ):
                 self.names["t"] = self.names["lake"].table("db.t")
-                return None
+                if self.world.waits:
+                    exec("t.seal()", self.names)
+                    self.executed[-1] += "\nt.seal()"
+                    self.world.waits = False
+                return self._note(number, "t")
             self.executed[-1] = code
             return self.failure("refused", "", f"refused: {words[:600]}")
         except Exception as why:
@@ -137,6 +145,7 @@ class Runner:
         columns = [c.name for c in self.world.columns]
         did_wait = self.world.seen is not self.world.rows
         after = self.world = self._outcome(outcomes)
+        after.waits &= not action.settles
         is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
         waits = may_hide(after.table) and did_wait and not action.writes
         if action.merges or not (is_lazy or waits):
@@ -189,6 +198,9 @@ class Runner:
     def _outcome(self, outcomes: list[World]) -> World:
         """The state that the step has led to: its rows say which."""
         if len(outcomes) > 1:
+            if may_hide(self.history.table):
+                self.executed[-1] += "\nt.compact()"
+                exec("t.compact()", self.names)
             try:
                 found = self.evaluate("rows(t.scan())")
             except Exception:
@@ -221,6 +233,8 @@ class Runner:
     def readings(self, every: bool) -> Iterator[Reading]:
         """Readings of this state: some, or all kinds."""
         for name, (maker, _) in READINGS.items():
+            if self.world.waits and name not in BY_LAKELOG:
+                continue
             if name not in self.given.leaves_out and (every or name == "scan" or self.rng.random() < 0.3):
                 yield from maker(self.world, self.rng)
         old = list(self.shown) if every else self.rng.sample(list(self.shown), min(1, len(self.shown)))

@@ -81,6 +81,18 @@ def optimize(t):
         run = run_action(t.logical, need.kind, RunContext(lambda: False))
         assert run.outcome != "failed", f"{need.kind}: {run.detail}"
 '''
+STREAM = '''
+def stream(t, rows):
+    """A streaming job commits an epoch, and leaves its snapshot to others."""
+    from lakelog.table.commit.committer import Committer
+    from lakelog.table.log.register import register_writer
+    from lakelog.table.staging.task_writer import TaskWriter
+    name = f"stream-{time.monotonic_ns()}"
+    register_writer(t.logical, name)
+    task = TaskWriter(t.logical, name, 0, 0)
+    for batch in rows.to_batches(): task.write(batch)
+    Committer(t.logical, name).commit(0, [task.finish()])
+'''
 FAILING = '''
 import contextlib
 from lakelog.io.storage.local import LocalFileIO
@@ -154,6 +166,7 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
         ("rows(|Fold(|migrated(", HELPERS),
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
+        ("stream(", STREAM),
         ("failing(", FAILING),
         ("meanwhile(", MEANWHILE),
     ):

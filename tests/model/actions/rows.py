@@ -136,6 +136,7 @@ class Update(Action):
     covers = ("statement:UPDATE", "Table.update")
     weight = 2.0
     writes = True
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -179,6 +180,7 @@ class Delete(Action):
     may_refuse = "removes no keys"
     weight = 2.0
     writes = True
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:

@@ -153,7 +153,9 @@ class SetDefault(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        columns = [c for c in _free(world) if c.of.is_simple and c.kind != "binary" and c.is_nullable]
+        columns = [
+            c for c in _free(world) if c.of.is_simple and c.kind not in ("binary", "timestamp") and c.is_nullable
+        ]
         if not columns or world.table.engine != "deduplicate":
             return None
         column = rng.choice(columns)
