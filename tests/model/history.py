@@ -46,7 +46,7 @@ class History:
 
 @dataclass(frozen=True)
 class Given:
-    """What histories meet: some of the known faults; no action, reading or words of CREATE that are left out; some
+    """What histories meet: some of the known faults; no action, way, reading or words of CREATE that are left out; some
     actions ten times as often."""
 
     meets: frozenset[str] = frozenset()
@@ -297,6 +297,8 @@ def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()
                 (kind,) = rng.choices(actions, weights)
                 action = kind.draw(rng, runner.world)
                 if action is None or avoided(runner.world, action, given.meets):
+                    continue
+                if given.leaves_out & {getattr(action, "how", ""), getattr(action, "kind", "")}:
                     continue
                 failure = runner.step(action)
                 if failure is None and rng.random() < _READ:
