@@ -3,8 +3,8 @@
 usage: make model ARGS="--seed 7 --histories 20000 --steps 30 --journal build/model.txt"
 
 With a journal, a run that was ended goes on where it was. ``--log kafka`` draws tables with that log system. ``--meet``
-names a known fault that histories do not steer around; ``--leave-out`` what they do without, so that a fault that is found
-often does not hide others. The exit code is 1 if one went wrong.
+names a known fault that histories do not steer around; ``--leave-out`` what they do without, so that a fault that is
+found often does not hide others. The exit code is 1 if one went wrong.
 """
 
 from __future__ import annotations
