@@ -12,12 +12,15 @@ from lakelog.logstore.protocol.header import (
     COMMIT,
     CORRECTION,
     DATA,
+    FOREIGN,
     UNOWNED_HEADER,
     Header,
     are_of_attempts,
     are_unowned,
+    as_foreign,
     decode_header,
     encode_header,
+    foreign_records,
     of_kinds,
     parse_kinds,
     schema_ids,
@@ -77,13 +80,31 @@ def test_kinds_of_many_headers_are_read_at_once() -> None:
     assert parse_kinds(pa.array([], pa.binary())).to_pylist() == []
 
 
-@pytest.mark.parametrize("strange", [b"3|d|w|0|a", b"2|d|w|0|a", b"", b"hello", b"10|d|w|0|a"])
+@pytest.mark.parametrize("strange", [b"3|d|w|0|a", b"10|d|w|0|a"])
 def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) -> None:
+    headers = pa.chunked_array([[b"1|d|w|0|a", strange]], pa.binary())
     with pytest.raises(Corrupt, match=r"offset 17 .*version"):
         decode_header(strange, 17)
     with pytest.raises(Corrupt, match="version"):
-        headers = pa.array([b"1|d|w|0|a", strange], pa.binary())
-        schema_ids(headers) if parse_kinds(headers) else None
+        parse_kinds(headers)
+    with pytest.raises(Corrupt, match=r"offset 17 .*version"):
+        foreign_records(pa.table({"offset": [16, 17], "header": headers}))
+
+
+NONE = [b"", b"hello", b"\xff\xfe", b"1|d|w|0", b"1|d|w|x|a", b"1|d|w|" + b"9" * 5_000 + b"|a", b"2|d|w|0|a"]
+NONE += [b"2|d|w|0|a|||z", b"1|\xff|w|0|a", b"1|x|w|0|a|z|1", b"x" * 100_000]
+
+
+@pytest.mark.parametrize("strange", NONE, ids=lambda strange: str(strange[:20]))
+@pytest.mark.parametrize("copies", [1, 100])
+def test_bytes_that_are_no_header_are_of_no_writer(strange: bytes, copies: int) -> None:
+    headers = pa.chunked_array([[b"1|d|w|0|a", None, *[strange] * copies]], pa.binary())
+    records = pa.table({"offset": range(len(headers)), "header": headers})
+    places = foreign_records(records)
+    assert places.tolist() == list(range(2, 2 + copies))
+    known = as_foreign(records, places).column("header")
+    assert decode_header(strange, 2).kind == decode_header(known[2].as_py(), 2).kind == FOREIGN
+    assert parse_kinds(known).to_pylist() == ["d", "d", *[FOREIGN] * copies]
 
 
 def test_a_record_without_a_header_or_a_writer_is_an_unowned_row() -> None:

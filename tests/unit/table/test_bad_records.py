@@ -19,7 +19,7 @@ SKIP = {"scan.on-bad-record": "skip"}
 ALL = [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def spoiled(tmp_path: Path, form: str = "debezium-json") -> tuple[Table, int]:
+def spoiled(tmp_path: Path, form: str = "debezium-json", header: bytes = UNOWNED_HEADER) -> tuple[Table, int]:
     """A table with rows before and behind a record that some producer has made wrong; its offset in bucket 1."""
     table = make(tmp_path, f", 'log-store.data-format' = '{form}'")
     register_follower(table.logical)
@@ -28,7 +28,7 @@ def spoiled(tmp_path: Path, form: str = "debezium-json") -> tuple[Table, int]:
     log = table.logical.log
     assert log is not None
     value = b'{"before":null,"after":{"id":"x","name":7},"op":"c"}'
-    records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), UNOWNED_HEADER)
+    records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), header)
     appended = appender_for(log).append(1, records)
     with table.writer() as writer:
         writer.write(rows(5, 6, 7, 8))
@@ -42,10 +42,13 @@ def ids(table: Table, mode: str, **options: str) -> list[int]:
     return sorted(i for batch in tail for i in batch.column("id").to_pylist())
 
 
-@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
+@pytest.mark.parametrize(
+    ("form", "header"),
+    [("debezium-json", UNOWNED_HEADER), ("arrow", UNOWNED_HEADER), ("arrow", b"hello"), ("arrow", b"1|d|w|x|a")],
+)
 @pytest.mark.parametrize("mode", ["tail", "union"])
-def test_a_record_that_cannot_be_read_is_named_or_skipped(tmp_path, form, mode) -> None:
-    table, offset = spoiled(tmp_path, form)
+def test_a_record_that_cannot_be_read_is_named_or_skipped(tmp_path, form, header, mode) -> None:
+    table, offset = spoiled(tmp_path, form, header)
     with pytest.raises(Corrupt, match=rf"offset {offset} of bucket 1 .*db\.t \(topic '.+'.*scan\.on-bad-record"):
         ids(table, mode)
     METER.reset()

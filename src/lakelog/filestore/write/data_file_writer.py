@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from lakelog.filestore.write.file_stats import FileStats
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
-from lakelog.merge.table_rules import check_writable
+from lakelog.merge.table_rules import check_writable, engine_class
 from lakelog.options.changelog import CHANGELOG_FILE_COMPRESSION, CHANGELOG_FILE_FORMAT
 from lakelog.options.option import Option, Options
 from lakelog.options.table import (
@@ -162,6 +162,9 @@ class DataFileWriter:
         stats = FileStats(schema, style.stats_mode)
         index = FileIndexWriter.of(schema) if style.has_index else FileIndexWriter(schema, {})
         fields = file_fields(schema, options.need(THIN_MODE))
+        if schema.is_keyed and engine_class(options).leaves_null:
+            folded = set(schema.field_names) - set(schema.primary_keys)
+            fields = tuple(replace(f, type=f.type.with_nullable(True)) if f.name in folded else f for f in fields)
         target = arrow_schema(fields)
         size = format_.write(
             self.io,

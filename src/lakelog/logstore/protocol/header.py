@@ -10,6 +10,7 @@ field is the id of their schema: ``2|<kind>|<writer>|<epoch>|<attempt>|<ref offs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -26,11 +27,23 @@ CORRECTION: Final = "x"
 BEGIN: Final = "b"
 COMMIT: Final = "c"
 ABORT: Final = "a"
+FOREIGN: Final = "?"
+"""The kind of a record whose header lakelog did not write. It is no row, and belongs to no epoch."""
 LOG_ONLY: Final = "log-"
 """Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
 _WITH_SCHEMA: Final = "2"
 _KNOWN: Final = (f"{_VERSION}|".encode(), f"{_WITH_SCHEMA}|".encode())
+_FOREIGN_HEADER: Final = f"{_VERSION}|{FOREIGN}||0|".encode()
+_VERSIONED: Final = rb"[0-9]{1,9}\|"
+_TEXT: Final = "[ -{}~]*"
+_NUMBER: Final = "-?[0-9]{1,19}"
+_OWNER: Final = rf"[a-z?]\|{_TEXT}\|{_NUMBER}\|{_TEXT}"
+_REFERENCE: Final = rf"\|(?:{_NUMBER})?\|(?:{_NUMBER})?"
+_SCHEMA: Final = "(?:[0-9]{1,9}|1[0-9]{9})"
+_FORM: Final = rf"^(?:1\|{_OWNER}(?:{_REFERENCE}(?:\|[ -~]*)?)?|2\|{_OWNER}{_REFERENCE}\|{_SCHEMA})$"
+"""A header of a known version, as a regular expression."""
+_PATTERN: Final = re.compile(_FORM.encode())
 _FEW: Final = 50
 """Number of headers that are faster to look at one by one."""
 
@@ -75,28 +88,23 @@ def encode_header(
     return "|".join(fields).encode("ascii")
 
 
-_LARGEST_ID: Final = 2**31 - 1
 UNOWNED_HEADER: Final = encode_header(DATA, "", 0, "")
 """The header of an unowned row, which is visible as soon as it is in the log and is never reverted."""
 
 
 def decode_header(data: bytes | None, offset: int) -> Header:
-    """Parses one header (None is an unowned row). Raises Corrupt with the offset for an unknown version."""
+    """Parses one header (None is an unowned row). Raises Corrupt with the offset for an unknown version.
+
+    Bytes that are no header give one of the kind ``FOREIGN``.
+    """
     if data is None:
         return Header(DATA, "", 0, "")
-    fields = data.decode("ascii", "replace").split("|", 7)
-    if fields[0] not in (_VERSION, _WITH_SCHEMA) or len(fields) < 5:
-        raise Corrupt(
-            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog reads versions {_VERSION} "
-            f"and {_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
-        )
+    if not _PATTERN.fullmatch(data):
+        _check_version(data, offset)
+        data = _FOREIGN_HEADER
+    fields = data.decode("ascii").split("|", 7)
     fields += [""] * (8 - len(fields))
     has_schema = fields[0] == _WITH_SCHEMA
-    if has_schema and not (fields[7].isdigit() and len(fields[7]) <= 10 and int(fields[7]) <= _LARGEST_ID):
-        raise Corrupt(
-            f"log record at offset {offset} has a header of version {_WITH_SCHEMA} without a schema id: check that the "
-            "topic is lakelog's alone"
-        )
     return Header(
         fields[1],
         fields[2],
@@ -109,6 +117,43 @@ def decode_header(data: bytes | None, offset: int) -> Header:
     )
 
 
+def _check_version(data: bytes, offset: int) -> None:
+    """Raises Corrupt for a header of a version that this release does not know."""
+    if re.match(_VERSIONED, data) and not data.startswith(_KNOWN):
+        version = data.partition(b"|")[0].decode()
+        raise Corrupt(
+            f"log record at offset {offset} has header version {version!r}; this lakelog reads versions {_VERSION} and "
+            f"{_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
+        )
+
+
+def foreign_records(records: pa.Table) -> np.ndarray:
+    """The positions of records (RECORDS_SCHEMA) whose headers lakelog did not write.
+
+    Raises Corrupt with the offset for an unknown version.
+    """
+    headers = records.column("header")
+    if len(headers) <= _FEW and all(text is None or _PATTERN.fullmatch(text) for text in headers.to_pylist()):
+        return np.empty(0, np.int64)
+    distinct = pc.unique(headers).drop_null()  # records of one attempt have one header
+    wrong = distinct.filter(pc.invert(pc.match_substring_regex(distinct, _FORM)))
+    found: np.ndarray = np.flatnonzero(pc.is_in(headers, wrong)) if len(wrong) else np.empty(0, np.int64)
+    for place in found.tolist():
+        _check_version(headers[place].as_py(), records.column("offset")[place].as_py())
+    return found
+
+
+def as_foreign(records: pa.Table, places: np.ndarray) -> pa.Table:
+    """The records, those at these positions with a header of the kind ``FOREIGN``."""
+    headers = records.column("header")
+    if not len(places):
+        return records
+    mask = np.zeros(len(headers), np.bool_)
+    mask[places] = True
+    known = pc.if_else(pa.array(mask), pa.scalar(_FOREIGN_HEADER, headers.type), headers)
+    return records.set_column(records.schema.get_field_index("header"), records.schema.field("header"), known)
+
+
 def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """The kind of each record (one letter); data if it has no header. Raises Corrupt for an unknown version."""
     headers = pc.fill_null(headers, UNOWNED_HEADER)
@@ -116,13 +161,12 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     known = pc.equal(start, _KNOWN[0])
     if not pc.all(known, min_count=0).as_py():
         known = pc.or_(known, pc.equal(start, _KNOWN[1]))
+    kinds = pc.cast(pc.binary_slice(headers, 2, 3), pa.string(), safe=False)
     if not pc.all(known, min_count=0).as_py():
-        bad = pc.index(known, pa.scalar(False)).as_py()
-        raise Corrupt(
-            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog reads versions {_VERSION} "
-            f"and {_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
-        )
-    return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
+        for place in np.flatnonzero(~known.to_numpy(zero_copy_only=False)).tolist():
+            _check_version(headers[place].as_py(), place)
+        kinds = pc.if_else(known, kinds, FOREIGN)
+    return kinds
 
 
 def has_corrections(headers: pa.ChunkedArray, writer: str) -> bool:

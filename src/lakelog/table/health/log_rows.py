@@ -119,10 +119,10 @@ class RowCounter:
 
     def _counted(self, bucket: int, start: int | None, chosen: Chosen, kinds: tuple[str, ...] = (DATA,)) -> _Tally:
         """The rows of the chosen records from an offset on; none for None."""
-        tally, end, records_read, share = _Tally(), self._view.ends.get(bucket, 0), 0, 0.0
+        scan, tally, end, records_read, share = self._scan, _Tally(), self._view.ends.get(bucket, 0), 0, 0.0
         read = 0 if start is None else max(start, self._view.firsts.get(bucket, 0))
         with suppress(OffsetExpired):
-            for records in () if start is None else self._scan.records_between(bucket, read, end):
+            for records in () if start is None else scan.reader.chunks(bucket, read, end, scan.most_records):
                 heads = headers_of(records).with_columns(time=records.column("timestamp_ms").to_numpy())
                 has_value = pl.Series(records.column("value").is_valid().to_numpy())  # tombstones are no rows
                 wanted = (chosen(heads) & heads["kind"].is_in(list(kinds)) & has_value).fill_null(False)
@@ -132,7 +132,7 @@ class RowCounter:
                 tally.rows, share = tally.rows + here, here / records.num_rows
                 records_read, read = records_read + records.num_rows, _last(records) + 1
                 if records_read >= _MOST_READ or tally.rows >= _MOST_READ:
-                    tally.rows += round(share * self._scan.reader.count(bucket, read, end, MOST_LAG))
+                    tally.rows += round(share * scan.reader.count(bucket, read, end, MOST_LAG))
                     break
         return tally
 

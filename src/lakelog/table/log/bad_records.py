@@ -57,9 +57,10 @@ class RecordDecoder:
                 yield from self._good(values.slice(0, middle), offsets.slice(0, middle))
                 yield from self._good(values.slice(middle), offsets.slice(middle))
             else:
-                self._bad(int(offsets[0].as_py()), why)
+                self.bad(int(offsets[0].as_py()), why)
 
-    def _bad(self, offset: int, why: BaseException) -> None:
+    def bad(self, offset: int, why: BaseException) -> None:
+        """Notes a bad record, and counts it. Raises Corrupt unless ``scan.on-bad-record`` = ``skip``."""
         table, log = self.table, self.table.log
         where = f"the record at offset {offset} of bucket {'?' if self.bucket is None else self.bucket}"
         text = f"{where} of the log of table {table.name} (topic '{'' if log is None else log.topic}') cannot be read"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest
 from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.control_records import Commit
-from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, parse_kinds
+from lakelog.logstore.protocol.header import DATA, LOG_ONLY, as_foreign, encode_header, foreign_records
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _UNOWNED = encode_header(DATA, "", 0, "")
@@ -28,8 +28,7 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
 
     Raises Corrupt for an unknown version.
     """
-    headers = pc.fill_null(records.column("header"), _UNOWNED)
-    parse_kinds(headers)
+    headers = pc.fill_null(as_foreign(records, foreign_records(records)).column("header"), _UNOWNED)
     texts = pl.DataFrame({"header": pl.from_arrow(headers), "offset": records.column("offset").to_numpy()})
     parts = pl.col("header").cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
     numbers = pl.col("epoch", "ref", "sign").cast(pl.Int64, strict=False)

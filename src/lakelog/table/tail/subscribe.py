@@ -199,10 +199,11 @@ class _LogSteps:
         """The current records at a position; if it has expired, it is moved, or raises OffsetExpired."""
         reader, most = self._scan.reader, self._scan.most_records
         try:
-            return reader.read(bucket, self._offsets[bucket], end, most)
+            records = reader.read(bucket, self._offsets[bucket], end, most)
         except OffsetExpired:
             self._offsets.update(self._scan.available_offsets({bucket: self._offsets[bucket]}))
-            return reader.read(bucket, self._offsets[bucket], end, most)
+            records = reader.read(bucket, self._offsets[bucket], end, most)
+        return self._scan.known(bucket, records)
 
     def _remainder(self, partial: PartialProgress) -> Iterator[Step]:
         """The rest of a part with the position inside it."""

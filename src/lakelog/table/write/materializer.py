@@ -19,7 +19,7 @@ from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.protocol.header import are_unowned, parse_kinds, schema_ids
+from lakelog.logstore.protocol.header import are_unowned, schema_ids
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
@@ -175,7 +175,7 @@ class LogMaterializer:
                     left -= records.num_rows
                     if rejects is not None:
                         most_records = max(1, _READ_BYTES * records.num_rows // max(1, records.nbytes))
-                    parse_kinds(records.column("header"))
+                    records = scan.known(bucket, records)
                     unowned = records.filter(are_unowned(records.column("header")))
                     ids = schema_ids(unowned.column("header"))
                     is_newer = ids is not None and ids.max() > table.schema.id

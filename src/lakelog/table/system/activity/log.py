@@ -80,7 +80,7 @@ class Log(MetadataTable):
         scan = LogScan(self.plain)
         starts = log_view.starts([w.sealed_up_to for w in log_view.writers.values()])
         for bucket, start in starts.items():
-            for records in scan.records_between(bucket, start, log_view.ends[bucket]):
+            for records in scan.reader.chunks(bucket, start, log_view.ends[bucket], scan.most_records):
                 for writer, time_ms in _first_times(records, sealed):
                     out[writer] = min(time_ms, out.get(writer, time_ms))
         return out
