@@ -179,7 +179,10 @@ class Failing(Action):
 
 @dataclass(frozen=True)
 class Meanwhile(Action):
-    """Another action of another process, while a call of the storage waits: one of both was the first."""
+    """Another action of another process, while a call of the storage waits: one of both was the first.
+
+    A statement that changes the rows of a table with a key writes what it has read: it is beside maintenance alone.
+    """
 
     action: Action
     other: Action
@@ -188,12 +191,16 @@ class Meanwhile(Action):
     merges = writes = True
     forgets = True
     OTHERS: ClassVar = ("Branch", "Expire", "Maintain")
+    READING: ClassVar = ("Update", "Delete", "Merge", "Overwrite", "Truncate", "Changes")
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         names = (*Failing.CHANGES, *cls.OTHERS)
         first, second = drawn_whole(rng, world, names), drawn_whole(rng, world, names)
         if first is None or second is None or world.seen is not world.rows or may_hide(world.table):
+            return None
+        kinds = {type(first).__name__, type(second).__name__}
+        if world.table.key and kinds & {*cls.READING} and not kinds & {"Expire", "Maintain"}:
             return None
         return cls(first, second, rng.randrange(1, 60))
 
