@@ -237,6 +237,10 @@ class Remark(Action):
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         return cls(rng.choice(cls.TEXTS))
 
+    def apply(self, world: World) -> None:
+        if " id " in self.text and "id" not in world.names.values():
+            raise NotPossible("no such column")
+
     @property
     def code(self) -> str:
         return _sql(self.text)
