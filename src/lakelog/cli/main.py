@@ -15,7 +15,7 @@ import click
 
 from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
-from lakelog.options.boundary import own_error
+from lakelog.options.boundary import is_judged, own_error
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
@@ -150,7 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as wrong:
         click.echo(visible(f"error: {wrong.format_message()}"), err=True)
         code = wrong.exit_code
-    except Exception as failure:
+    except BaseException as failure:
+        if not is_judged(failure):
+            raise
         if process.debug:
             traceback.print_exception(failure)
         failure = own_error(lakelog_error_in_text(failure))
