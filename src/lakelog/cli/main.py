@@ -169,12 +169,12 @@ def _make_printable() -> None:
             stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
 
 
-def exit_code(failure: Exception) -> int:
+def exit_code(failure: BaseException) -> int:
     """The exit code of an error: 2 if the caller has to change the request, 1 otherwise."""
     return 2 if isinstance(failure, InvalidRequest | NotFound) else 1
 
 
-def one_line(failure: Exception) -> str:
+def one_line(failure: BaseException) -> str:
     """The text of an error in one line; the first line with its class for errors that are not lakelog's."""
     text = str(failure).strip()
     if isinstance(failure, LakelogError):
