@@ -29,7 +29,7 @@ setup: .venv need-java .venv/spark-classes.jsa ## make .venv with lakelog and it
 demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
 	.venv/bin/lakelog demo $(ARGS)
 
-# What CI and a developer have time for is drawn: a share of the cases of each test, and of the tests of slow lanes. The
+# What CI and a developer have time for is drawn: a share of the cases of each test, and of the files of slow lanes. The
 # seed comes from the commit; WHOLE=1 runs all.
 draw = $(if $(WHOLE),,$(1))
 
@@ -39,11 +39,11 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --tests 2/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 2/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
-	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3 --tests 1/2) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3 --files 1/2) -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words, the rules of the house
 	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target check-types check-house
@@ -78,17 +78,17 @@ test-chaos:
 
 test-servers: ## tests on real Kafka, Pulsar, S3, HDFS and PostgreSQL, and on Paimon's REST catalog (ARGS="-m kafka": on one of them)
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --tests 1/2) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/2) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
 
 test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal $(call draw,--tests 2/5) tests/docs $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal tests/docs $(ARGS)
 
 # Without PySpark, of which test-long has the lowest version.
 test-lowest: .venv-lowest
-	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(call draw,--cases 1/8 --tests 1/2) -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
+	.venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(call draw,--cases 1/8 --files 1/2) -m "not spark and not slow and not deep and $(NO_SERVER)" $(addprefix tests/,sql unit/fileformat unit/filestore unit/logstore unit/merge unit/paimon)
 
 test-on-connect:
-	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--tests 1/3) $(ON_CONNECT)
+	LAKELOG_SPARK=connect $(PYTEST) $(call draw,--files 1/3) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
 test-long: export WHOLE := 1
@@ -103,7 +103,7 @@ affected: .venv need-java ## what the change of the working tree touches: checks
 	.venv/bin/python scripts/ci.py affected $(ARGS)
 
 test-browser: ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
-	$(PYTEST) $(call draw,--tests 1/2) tests/browser $(ARGS)
+	$(PYTEST) $(call draw,--files 1/2) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
 	.venv/bin/python scripts/screenshots.py $(ARGS)

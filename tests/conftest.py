@@ -47,14 +47,14 @@ def _java_options() -> str:
     find most of their classes in an archive (scripts/class_archive.py), whose complaints about other jars go nowhere.
     """
     archive = Path(sys.prefix) / "spark-classes.jsa"
-    log = f'-Xlog:safepoint=error:file="{jvm_starts()}/%p"'  # an empty file for each JVM: so they are counted
+    log = f'-Xlog:safepoint=error:file="{jvm_starts()}/%p"'  # an empty file for each JVM that this process starts
     if not archive.exists() or not archive.stat().st_size:
         return f"{QUICK_START} {log}"
     return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" -Xlog:disable -Xlog:all=error:stderr {log}'
 
 
 # Set for all of them at once, servers and jobs in processes of their own too.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", _java_options())
+os.environ["JAVA_TOOL_OPTIONS"] = _java_options()
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Measure(), "measure")
-    config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("tests")), "sampling")
+    config.pluginmanager.register(Sampling(config.getoption("cases"), config.getoption("files")), "sampling")
     hypothesis.core.global_force_seed = DEPTH.seed
     if not hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` ends the run, and with it its servers

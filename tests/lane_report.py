@@ -22,16 +22,17 @@ from servers.shared import end_servers, jvm_starts
 
 LANE: Final = os.environ.get("LAKELOG_LANE", "")
 REPORTS: Final = Path(__file__).parent.parent / "build" / "lanes"
-_CPU: Final = pytest.StashKey[float]()
+_BEFORE: Final = pytest.StashKey[tuple[float, int]]()
 
 
 @dataclass
 class FileCost:
-    """Seconds (clock and CPU, children included) and number of tests of a file."""
+    """Seconds (clock and CPU, children included), number of tests and starts of JVMs of a file."""
 
     tests: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    jvms: int = 0
 
 
 @dataclass(eq=False)
@@ -50,6 +51,7 @@ class LaneReport:
         cost = self.files.setdefault(report.nodeid.partition("::")[0], FileCost())
         cost.seconds += report.duration
         cost.cpu_seconds += getattr(report, "cpu_seconds", 0.0)
+        cost.jvms += getattr(report, "jvms", 0)
         if report.when == "call":
             cost.tests += 1
         if report.when == "call" or report.outcome != "passed":
@@ -60,7 +62,7 @@ class LaneReport:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Writes the file of the lane."""
-        self.servers["JVM"] = len(list(jvm_starts().iterdir()))
+        self.servers["JVM"] = sum(path.is_file() for path in jvm_starts().parent.rglob("*"))
         starts, restarts = end_servers()
         self.servers.update(starts)
         self.restarts.update(restarts)
@@ -87,21 +89,27 @@ class LaneReport:
 
 
 class Measure:
-    """A plugin of every process: the CPU seconds of a test go with its last report."""
+    """A plugin of every process: the CPU seconds of a test and its JVMs go with its last report."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        item.stash[_CPU] = _cpu_seconds()
+        item.stash[_BEFORE] = _cpu_seconds(), _jvms()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.when == "teardown":
-            report.cpu_seconds = _cpu_seconds() - item.stash[_CPU]  # type: ignore[attr-defined]
+            cpu_seconds, jvms = item.stash[_BEFORE]
+            report.cpu_seconds = _cpu_seconds() - cpu_seconds  # type: ignore[attr-defined]
+            report.jvms = _jvms() - jvms  # type: ignore[attr-defined]
         return report
 
 
 def _cpu_seconds() -> float:
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _jvms() -> int:
+    return sum(1 for _ in jvm_starts().iterdir())

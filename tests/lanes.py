@@ -51,7 +51,7 @@ def lanes_of(*verbs: str) -> list[Lane]:
 def _lane(arguments: list[str]) -> Lane:
     parser = argparse.ArgumentParser()
     parser.add_argument("-m", dest="expression", default="")
-    for option in ("-n", "--dist", "--cases", "--tests"):
+    for option in ("-n", "--dist", "--cases", "--files"):
         parser.add_argument(option)
     parser.add_argument("--ignore", dest="ignored", action="append", default=[])
     parser.add_argument("paths", nargs="*")

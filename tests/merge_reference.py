@@ -281,7 +281,7 @@ class Table:
         options = {"ignore-retract": "true"} if "ignore-retract" in self.flags else {}
         default = "last_non_null_value"
         functions = {name: self.functions.get(name, default) for name in self.columns}
-        functions |= {name: "last_value" for name in self.sequence if self.engine == "aggregation"}
+        functions |= {name: "primary-key" for name in self.sequence if self.engine == "aggregation"}
         return {
             name: Accumulator(functions[name], kind, options if name in self.functions else {})
             for name, kind in self.columns.items()

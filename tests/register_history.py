@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 Value = int | None
-"""What a register holds; every written value is unique, None is a key without a row."""
+"""What a register holds; only a rollback writes a value again, None is a key without a row."""
 
 _MOST_TOLD = 40
 
@@ -96,7 +96,10 @@ class History:
 
     def wrong(self) -> list[str]:
         """What nobody may have seen, and what is wrong with each key that has no order."""
-        of_value = {v: w for w in self.writes for t in w.tries for v in t.values() if v is not None}
+        of_value: dict[Value, list[Write]] = {}
+        for w in self.writes:
+            for value in {v for t in w.tries for v in t.values() if v is not None}:
+                of_value.setdefault(value, []).append(w)
         wrong = []
         seen = dict(self.sights)
         for read in self.reads:
@@ -104,17 +107,19 @@ class History:
                 seen[read.key, read.value] = min(read.responded, seen.get((read.key, read.value), inf))
         readers = {(read.key, read.value): read.who for read in self.reads}
         for key, value in seen:
-            write, who = of_value.get(value), readers.get((key, value), "a reader of changes")
-            if write is None:
+            writes, who = of_value.get(value, []), readers.get((key, value), "a reader of changes")
+            if not writes:
                 wrong.append(f"{who} found {value} of key {key}, which nobody wrote")
-            elif write.outcome == FAILED:
-                wrong.append(f"{who} found {value} of key {key}, but {write.who} was refused")
+            elif all(write.outcome == FAILED for write in writes):
+                wrong.append(f"{who} found {value} of key {key}, but {writes[0].who} was refused")
+        repeated = {(k, v) for w in self.writes for t in w.tries for k, v in t.items() if len(of_value.get(v, ())) > 1}
         ops: dict[int, list[_Op]] = {}
         every = self.keys()
         for write in self.writes:
             if write.outcome == FAILED:
                 continue
-            found = {item for t in write.tries for item in t.items() if item in seen}
+            # a value that a rollback writes again may be seen of either write
+            found = {item for t in write.tries for item in t.items() if item in seen and item not in repeated}
             # what was seen of it was decided by then, and the rest of it, too
             responded = min([write.responded if write.outcome == OK else inf, *(seen[item] for item in found)])
             tries = [t for t in write.tries if found <= t.items()]

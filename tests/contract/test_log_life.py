@@ -20,6 +20,7 @@ from lakelog.logstore.embedded.system import EmbeddedLogSystem
 from lakelog.logstore.files import appender as files
 from lakelog.logstore.pulsar.packs import entry_of
 from lakelog.logstore.pulsar.topic import PulsarTopic
+from log_days import LogDays
 from log_records import NewLocation, append, everything, records
 
 
@@ -100,10 +101,9 @@ def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch:
     if location.system == "files" or isinstance(LOG_SYSTEMS.create(location.system), EmbeddedLogSystem):
         monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
         monkeypatch.setattr(files, "_EXPIRE_EVERY", 1)
-        with monkeypatch.context() as long_ago:
-            long_ago.setattr(embedded, "now_ms", lambda: 0)
-            long_ago.setattr(files, "now_ms", lambda: 0)
-            gone = append(appender, [b"a", b"b"])
+        days = LogDays(monkeypatch)
+        gone = append(appender, [b"a", b"b"])
+        days.pass_to(1)
         return gone[0], append(appender, [b"c"])[0]
     offsets = append(appender, [b"a", b"b", b"c"])
     admin = AdminClient({"bootstrap.servers": location.address})

@@ -15,11 +15,10 @@ from confluent_kafka.cimpl import NewTopic
 from lakelog import connect
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, OffsetExpired, TableReplaced, Unavailable
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.embedded import appender as appending
-from lakelog.logstore.embedded import system as embedded
 from lakelog.logstore.kafka import mirror as kafka_mirror
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
+from log_days import LogDays
 from log_tables import make, trim
 from mirrored_topics import address, committed, ids, mirrored_beside, run, write
 
@@ -116,7 +115,7 @@ def test_a_deleted_topic_is_not_continued(kafka, tmp_path, topic) -> None:
 def test_the_log_keeps_what_whole_changes_need_after_a_kill(kafka, tmp_path, topic, monkeypatch) -> None:
     table, to, whole = make(tmp_path), address(kafka, topic), {"log.consumer.normalize": "true"}
     monkeypatch.setattr("lakelog.table.tail.reader_needs._RECORD_EVERY_S", 0.0)
-    pass_to_day(monkeypatch, 0)
+    days = LogDays(monkeypatch)
     write(table, *range(10))
     run(table, to, start="earliest", options=whole)
     write(table, *range(10), name="b")
@@ -124,15 +123,10 @@ def test_the_log_keeps_what_whole_changes_need_after_a_kill(kafka, tmp_path, top
     while not next(killed).rows:
         pass
     killed.close()  # the state since the last commits is not saved
-    pass_to_day(monkeypatch, 100)
+    days.pass_to(100)
     write(table, *range(20, 30))
     expire_log(table.logical)
     assert run(table, to, options=whole) == 10
-
-
-def pass_to_day(monkeypatch: pytest.MonkeyPatch, day: int) -> None:
-    for module in (appending, embedded):
-        monkeypatch.setattr(module, "now_ms", lambda: day * 86_400_000)
 
 
 def test_an_idle_mirror_commits_before_the_broker_forgets_its_transactional_id(

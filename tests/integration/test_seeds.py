@@ -58,12 +58,13 @@ def test_select_with_the_log_hint_is_a_consistent_stream(lake, kafka) -> None:
     assert frame.isStreaming and "_row_kind" in frame.columns
     rows = iterate_stream(frame, seconds=170, limit=1)
     seen = threading.Event()
+    five = {"id": pa.array([5], pa.int32()), "name": ["five"], "ts": pa.nulls(1, pa.timestamp("us", "UTC"))}
 
     def write() -> None:
         # the stream begins with what comes after its start, and nobody tells when that is
         while not seen.is_set():
             with lake.table("db.arctic").writer() as writer:
-                writer.write(pa.table({"id": pa.array([5], pa.int32()), "name": ["five"]}))
+                writer.write(pa.table(five))
             seen.wait(2)
 
     writing = threading.Thread(target=write)

@@ -48,6 +48,13 @@ class Action:
     def apply(self, world: World) -> None:
         """What it means. Raises Refused if it has to be refused."""
 
+    def outcomes(self, world: World) -> list[World]:
+        """The states that it may lead to; the rows say which of several it is."""
+        after = world.twin()
+        self.apply(after)
+        after.live()
+        return [after]
+
 
 NamedRows = tuple[tuple[tuple[str, Any], ...], ...]
 """Rows as pairs of name and value, which can be hashed."""

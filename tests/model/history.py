@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
@@ -22,11 +23,11 @@ from lakelog.errors import (
     UnsupportedStatement,
 )
 from model.action import ACTIONS, Action
-from model.actions.actors import Failing, Follow
+from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
 from model.known import avoided
 from model.readings import READINGS, Reading
-from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, OPTIMIZE, script
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
 
@@ -41,6 +42,14 @@ class History:
     seed: int
     table: Table
     steps: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True)
+class Given:
+    """What histories meet: some of the known faults; no action, reading or words of CREATE that are left out."""
+
+    meets: frozenset[str] = frozenset()
+    leaves_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class Runner:
 
     history: History
     rng: random.Random
+    given: Given = Given()
     executed: list[str] = field(default_factory=list)
     done: list[Action] = field(default_factory=list)
     shown: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
@@ -75,7 +85,8 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + HELPERS + CLOCK + OPTIMIZE + FAILING, self.names)
+        helpers = HELPERS + CLOCK + OPTIMIZE + FAILING + MEANWHILE
+        exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + helpers, self.names)
         self.names["_now"] = _NOW
         try:
             exec(MADE.format(create=self.history.table.code), self.names)
@@ -86,11 +97,9 @@ class Runner:
 
     def step(self, action: Action) -> Failure | None:
         """Runs one step; a failure if it was refused or accepted wrongly."""
-        after = self.world.twin()
-        must_refuse = ""
+        outcomes, must_refuse = [], ""
         try:
-            action.apply(after)
-            after.live()
+            outcomes = action.outcomes(self.world)
         except NotPossible:
             return None
         except Refused as why:
@@ -125,8 +134,7 @@ class Runner:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
         columns = [c.name for c in self.world.columns]
         did_wait = self.world.seen is not self.world.rows
-        self.world = self._outcome(after) if isinstance(action, Failing) else after
-        after = self.world
+        after = self.world = self._outcome(outcomes)
         is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
         waits = may_hide(after.table) and did_wait and not action.writes
         if action.merges or not (is_lazy or waits):
@@ -176,17 +184,18 @@ class Runner:
                 return older
         return state
 
-    def _outcome(self, after: World) -> World:
-        """The state before or after a step in which the storage failed, once the table is healed: its rows say it."""
-        heal = "later(0.1); t = lake.table('db.t'); optimize(t)"
-        self.executed[-1] += f"\n{heal}"
-        try:
-            exec(heal, self.names)
-            found = self.evaluate("rows(t.scan())")
-        except Exception:
-            return after
-        self.world.seen, after.seen = self.world.rows, after.rows
-        return after if found == after.visible() or found != self.world.visible() else self.world
+    def _outcome(self, outcomes: list[World]) -> World:
+        """The state that the step has led to: its rows say which."""
+        if len(outcomes) > 1:
+            try:
+                found = self.evaluate("rows(t.scan())")
+            except Exception:
+                return outcomes[0]
+            for state in outcomes:
+                state.seen = state.rows
+                if state.visible() == found:
+                    return state
+        return outcomes[0]
 
     def evaluate(self, code: str) -> Any:
         """The value of an expression of a user."""
@@ -210,7 +219,7 @@ class Runner:
     def readings(self, every: bool) -> Iterator[Reading]:
         """Readings of this state: some, or all kinds."""
         for name, (maker, _) in READINGS.items():
-            if every or name == "scan" or self.rng.random() < 0.3:
+            if name not in self.given.leaves_out and (every or name == "scan" or self.rng.random() < 0.3):
                 yield from maker(self.world, self.rng)
         old = list(self.shown) if every else self.rng.sample(list(self.shown), min(1, len(self.shown)))
         for found in old:
@@ -226,18 +235,24 @@ class Runner:
 
     @contextmanager
     def warehouse(self) -> Iterator[None]:
-        """A directory of its own, and the right clock afterwards."""
+        """A directory of its own; the right clock and the environment of before afterwards."""
         self._place = tempfile.mkdtemp(prefix="lakelog-model-", dir=_SHARED if _SHARED.is_dir() else None)
+        before = dict(os.environ)
         try:
             yield
         finally:
             time.time_ns = _NOW
+            os.environ.clear()
+            os.environ.update(before)
+            time.tzset()
             if "lake" in self.names:
                 self.names["lake"].close()
             shutil.rmtree(self._place, ignore_errors=True)
 
 
 _NOW = time.time_ns
+_READ = 0.4
+"""The share of the steps after which a drawn history is read; all kinds of readings follow at its end."""
 _OTHER_BUCKETS = "before you add rows"
 """A rollback brings the number of buckets of then back: the next write says so, and what to do."""
 
@@ -246,23 +261,29 @@ def _has(text: str, words: str) -> bool:
     return any(word.lower() in text.lower() for word in words.split("|"))
 
 
-def drawn(seed: int, length: int, log: str | None = None, meets: frozenset[str] = frozenset()) -> Failure | Runner:
-    """Draws and runs a history of so many steps, which may meet some of the known faults."""
+def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()) -> Failure | Runner:
+    """Draws and runs a history of so many steps."""
     rng = random.Random(seed)
+    actions = [kind for kind in ACTIONS if kind.__name__ not in given.leaves_out]
+    weights = [kind.weight for kind in actions]
     while True:
-        runner = Runner(History(seed, draw_table(rng, log)), rng)
+        table = draw_table(rng, log)
+        if any(words in table.code for words in given.leaves_out):
+            continue
+        runner = Runner(History(seed, table), rng, given)
         with runner.warehouse():
             if not runner.begin():
                 continue
-            weights = [kind.weight for kind in ACTIONS]
             tries = 0
             while len(runner.done) < length and tries < 20 * length:
                 tries += 1
-                (kind,) = rng.choices(ACTIONS, weights)
+                (kind,) = rng.choices(actions, weights)
                 action = kind.draw(rng, runner.world)
-                if action is None or avoided(runner.world, action, meets):
+                if action is None or avoided(runner.world, action, given.meets):
                     continue
-                failure = runner.step(action) or runner.check(list(runner.readings(False)))
+                failure = runner.step(action)
+                if failure is None and rng.random() < _READ:
+                    failure = runner.check(list(runner.readings(False)))
                 if failure is not None:
                     return failure
             return runner.check(list(runner.readings(True))) or runner

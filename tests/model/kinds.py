@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of column. ``arrow`` is Python text; ``values`` are as a read returns them."""
+    """A kind of column. ``arrow`` is Python text; ``values`` are as a read returns them; ``wrong`` are Arrow types and
+    values that the column cannot hold."""
 
     sql: str
     arrow: str
@@ -21,6 +23,7 @@ class Kind:
     is_key: bool = False
     wider: tuple[str, ...] = ()
     narrower: tuple[str, ...] = ()
+    wrong: tuple[tuple[str, Any], ...] = ()
 
     def code(self, value: Any) -> str:
         """The literal in SQL, also of NULL."""
@@ -65,9 +68,23 @@ KINDS: Final[Mapping[str, Kind]] = {
     kind.sql: kind
     for kind in (
         Kind(
-            "int", "pa.int32()", (*_INTS, 2**31 - 1, -(2**31)), is_key=True, wider=("bigint",), narrower=("smallint",)
+            "int",
+            "pa.int32()",
+            (*_INTS, 2**31 - 1, -(2**31)),
+            is_key=True,
+            wider=("bigint",),
+            narrower=("smallint",),
+            wrong=(("pa.int64()", 2**31), ("pa.float64()", 1.5), ("pa.string()", "x")),
         ),
-        Kind("smallint", "pa.int16()", (*_INTS, 32767), is_key=True, wider=("int", "bigint"), narrower=("tinyint",)),
+        Kind(
+            "smallint",
+            "pa.int16()",
+            (*_INTS, 32767),
+            is_key=True,
+            wider=("int", "bigint"),
+            narrower=("tinyint",),
+            wrong=(("pa.int32()", 70000),),
+        ),
         Kind("bigint", "pa.int64()", (*_INTS, 2**53 + 1, 2**40 + 5), is_key=True, narrower=("int", "tinyint")),
         Kind(
             "double",
@@ -83,6 +100,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             str,
             wider=("decimal(12,2)",),
             narrower=("decimal(4,2)",),
+            wrong=(("pa.decimal128(12, 2)", Decimal("9999999999.99")), ("pa.decimal128(9, 3)", Decimal("1.375"))),
         ),
         Kind(
             "decimal(12,2)",
@@ -91,8 +109,14 @@ KINDS: Final[Mapping[str, Kind]] = {
             str,
             narrower=("decimal(9,2)",),
         ),
-        Kind("string", "pa.string()", _NAMES, text, is_key=True, narrower=("varchar(2)",)),
-        Kind("char(5)", "pa.string()", ("ab   ", "cd   ", "     ", "abcde"), lambda v: text(v.rstrip())),
+        Kind("string", "pa.string()", _NAMES, text, is_key=True, narrower=("varchar(2)", "double")),
+        Kind(
+            "char(5)",
+            "pa.string()",
+            ("ab   ", "cd   ", "     ", "abcde"),
+            lambda v: text(v.rstrip()),
+            wrong=(("pa.string()", "abcdef"),),
+        ),
         Kind(
             "varchar(4)",
             "pa.string()",
@@ -100,6 +124,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             text,
             wider=("string", "varchar(9)"),
             narrower=("varchar(2)",),
+            wrong=(("pa.string()", "abcde"),),
         ),
         Kind("varchar(9)", "pa.string()", ("", "a", "abcdefghi"), text, wider=("string",)),
         Kind("boolean", "pa.bool_()", (True, False), lambda v: str(v).lower()),
@@ -125,6 +150,23 @@ KINDS: Final[Mapping[str, Kind]] = {
             "pa.struct([('a', pa.int32()), ('b', pa.string())])",
             ({"a": 1, "b": None}, {"a": None, "b": "x"}),
             is_simple=False,
+            wrong=(
+                ("pa.struct([('a', pa.int32()), ('bb', pa.string())])", {"a": 1, "bb": "x"}),
+                ("pa.struct([('a', pa.int32()), ('b', pa.string()), ('c', pa.int32())])", {"a": 1, "b": "x", "c": 1}),
+            ),
+        ),
+        Kind(
+            "map<struct<a: int>, string>",
+            "pa.map_(pa.struct([('a', pa.int32())]), pa.string())",
+            ([], [({"a": 1}, "x")], [({"a": 1}, "x"), ({"a": 2}, None)]),
+            is_simple=False,
+        ),
+        Kind(
+            "time(3)",
+            "pa.time32('ms')",
+            (dt.time(0), dt.time(1, 30), dt.time(23, 59, 59, 999000)),
+            is_simple=False,
+            wrong=(("pa.time32('ms')", 86_400_000), ("pa.time32('ms')", -1000)),
         ),
         Kind(
             "map<string, int>",
@@ -134,9 +176,16 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
     )
 }
-"""SQL type → kind. Literals of structs and maps are not written."""
+"""SQL type → kind. Literals of structs, maps and times of the day are not written."""
 
-OTHER_ARROW: Final = {"float": "pa.float32()", "tinyint": "pa.int8()", "varchar(2)": "pa.string()"}
+HERE: Final = "America/New_York"
+"""The time zone of histories."""
+
+
+def local(value: dt.datetime) -> dt.datetime | None:
+    """A time as the clocks here show it, without a zone; None if they show it twice or never."""
+    shown = value.astimezone(ZoneInfo(HERE)).replace(tzinfo=None)
+    return shown if shown.replace(tzinfo=ZoneInfo(HERE)).astimezone(dt.UTC) == value else None
 
 
 def converted(value: Any, kind: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from model.history import Failure, drawn
+from model.history import Failure, Given, drawn
 from model.shrinking import shrunk
 
 
@@ -20,10 +20,10 @@ class Outcome:
     text: str = ""
 
 
-def run(seed: int, steps: int, log: str | None, meets: frozenset[str], seconds: float) -> Outcome:
+def run(seed: int, steps: int, log: str | None, given: Given, seconds: float) -> Outcome:
     """Draws and runs a history; shrinks it if it goes wrong."""
     begun = time.process_time()
-    found = drawn(seed, steps, log, meets)
+    found = drawn(seed, steps, log, given)
     cpu = time.process_time() - begun
     if not isinstance(found, Failure):
         return Outcome(seed, len(found.done), cpu)

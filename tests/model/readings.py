@@ -99,6 +99,18 @@ def tagged(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("tagged", f"rows(t.scan(tag={name!r}))", world.earlier(state))
 
 
+@reading()
+def difference(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The rows that are new since an earlier state."""
+    known = [number for number, state in world.marks.items() if state.columns == world.columns]
+    if len(known) > 1 and world.table.key and not world.hides_new:
+        first, last = sorted(rng.sample(known, 2))
+        before, after = world.earlier(world.marks[first]), world.earlier(world.marks[last])
+        scan = f"t.scan(incremental_between=(s{first}, s{last}), options={{'incremental-between-scan-mode': 'diff'}})"
+        code = f"rows({scan}.to_arrow().drop_columns(['_row_kind'])) if s{first} < s{last} else []"
+        yield Reading("difference", code, [row for row in after if row not in before])
+
+
 @reading("system table:audit_log")
 def audit(world: World, rng: random.Random) -> Iterator[Reading]:
     """The rows with their kinds: those that are not taken back are the newest state."""

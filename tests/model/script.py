@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 HEADER = """import datetime, gc, os, tempfile, time
 from decimal import Decimal
-os.environ["JAVA_HOME"] = "/nonexistent"  # no Spark
-import lakelog, pyarrow as pa
+os.environ |= {"JAVA_HOME": "/nonexistent", "TZ": "America/New_York"}  # no Spark
+time.tzset()
+import lakelog, polars as pl, pyarrow as pa
 nan, inf = float("nan"), float("inf")
 place = tempfile.mkdtemp()
 lake = lakelog.connect(place)
@@ -28,9 +29,9 @@ def rows(found):
     return sorted((tuple(plain(c[at]) for c in columns) for at in range(found.num_rows)), key=repr)
 
 class Fold:
-    """What a reader of the log has, of the rows that it has seen so far."""
+    """What a reader of the log has, of the rows that it has seen so far; those that it owes were deleted too early."""
     def __init__(self, t, start="earliest", **options):
-        self.held, self.position, self.options = [], start, options
+        self.held, self.owed, self.position, self.options = [], [], start, options
     def catch_up(self, t):
         tail = t.tail(self.position, stop="latest", options=self.options)
         keys = t.primary_keys
@@ -40,9 +41,11 @@ class Fold:
                 row = {name: plain(value) for name, value in row.items()}
                 if keys:
                     self.held = [one for one in self.held if any(one[k] != row[k] for k in keys)]
-                elif kind[0] == "-":
-                    self.held.remove(row)
-                if kind[0] == "+": self.held.append(row)
+                before, after = (self.held, self.owed) if kind[0] == "-" else (self.owed, self.held)
+                if row in before: before.remove(row)
+                elif kind[0] == "+" or not keys: after.append(row)
+            assert not (self.owed and self.options), f"the committed changes delete what is not there: {self.owed}"
+        assert not self.owed, f"the changes delete what is not there: {self.owed}"
         self.position = tail.position
         return sorted((tuple(row.values()) for row in self.held), key=repr)
 '''
@@ -92,6 +95,39 @@ def failing(number, kind):
     finally:
         for name, method in own.items(): setattr(LocalFileIO, name, method)
 '''
+MEANWHILE = '''
+import contextlib, threading
+from lakelog.io.storage.local import LocalFileIO
+
+@contextlib.contextmanager
+def meanwhile(number, code, names):
+    """Another process runs the code while call so many of this storage waits; one of both may be refused."""
+    calls, own = [], {name: getattr(LocalFileIO, name) for name in ("read", "write", "create", "open_output", "delete")}
+    def run():
+        other = dict(names, lake=lakelog.connect(place))
+        other["t"] = other["lake"].table("db.t")
+        try: exec(code, other)
+        except lakelog.errors.LakelogError: pass
+        finally: other["lake"].close()
+    thread = threading.Thread(target=run)
+    def around(name):
+        def call(self, path, *more):
+            calls.append(name)
+            if len(calls) == number:
+                thread.start()
+                thread.join(1)
+            return own[name](self, path, *more)
+        return call
+    for name in own: setattr(LocalFileIO, name, around(name))
+    try:
+        yield
+    except lakelog.errors.LakelogError:
+        pass
+    finally:
+        for name, method in own.items(): setattr(LocalFileIO, name, method)
+        if not thread.ident: thread.start()
+        thread.join()
+'''
 MADE = 'lake.sql("create database db")\nlake.sql({create!r})\nt = lake.table("db.t")\n'
 
 
@@ -107,6 +143,7 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
         ("failing(", FAILING),
+        ("meanwhile(", MEANWHILE),
     ):
         if any(word in body for word in words.split("|")):
             needed += text

@@ -7,7 +7,6 @@ import pytest
 from lakelog.options.parts import MERGE_ENGINES
 from merge_reference import FOLDS
 from model.coverage import LEFT_OUT, covered, surface
-from model.tables import FUNCTIONS
 
 ENTRIES = sorted(surface())
 
@@ -28,4 +27,3 @@ def test_no_reason_is_given_for_what_histories_run_or_what_is_gone() -> None:
 
 def test_every_merge_engine_has_its_words() -> None:
     assert sorted(set(MERGE_ENGINES) - set(FOLDS)) == []
-    assert set(FUNCTIONS) == {"int", "string"}

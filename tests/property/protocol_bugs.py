@@ -31,9 +31,10 @@ from lakelog.table.model import waiting_epochs
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, state_at
+from lakelog.table.model.log_state import LogState, state_at, state_of
 from lakelog.table.model.registrations import REPLACEMENT
 from lakelog.table.read.committed_rows import CommittedRows
+from lakelog.table.write import restore
 
 _PLAN: Final = Healing.plan
 _STARTS: Final = Committer._starts
@@ -162,6 +163,11 @@ def _is_lost(*_: object) -> bool:
     return False
 
 
+def _state_of_then(_: LogState, target: Snapshot) -> LogState:
+    """Takes the log back with the files."""
+    return state_of(target) or LogState()
+
+
 def planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
     """Puts a bug into code while its context lasts: each part replaces an attribute of an object."""
 
@@ -204,5 +210,7 @@ BUGS: Final = {
     "replacement-not-ended": planted((take_over, "settle", _nothing)),
     "replacement-goes-on": planted((replacement, "state_at", _without_fences)),
     "replacement-lost-in-doubt": planted((replacement, "settle", _is_lost)),
+    "rollback-of-the-state": planted((restore, "_state_after", _state_of_then)),
+    "rollback-beside-the-log": planted((restore, "_replaced_files", restore._files_alone)),
     "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from greenlet import getcurrent, greenlet
 from simulated_process import Scheduler, Threading
 
 from lakelog.catalog.base import Catalog, Identifier
@@ -15,6 +17,8 @@ from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
 from lakelog.filestore.skipping.predicate import In
 from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
@@ -43,7 +47,7 @@ from lakelog.table.runs import rebucketing as bucket_count
 from lakelog.table.staging import backfill as catch_up
 from lakelog.table.staging import row_check
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write import replace_files
+from lakelog.table.write import replace_files, restore
 from lakelog.table.write.overwrite import OverwriteWriter, truncate
 from lakelog.table.write.replace_files import files_to_rewrite
 from lakelog.table.write.replaced_rows import files_alone
@@ -111,6 +115,8 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
     yield row_check, "_TRIED", _Everything()
+    yield restore, "TableWriter", _RollbackWriter
+    yield restore, "state_changes", _state_changes
 
 
 class StreamCommits:
@@ -197,6 +203,48 @@ def open_overwrite(table: DynamicTable) -> OverwriteWriter:
 def empty(table: DynamicTable) -> None:
     """TRUNCATE."""
     truncate(table)
+
+
+_NOTED: Final[WeakKeyDictionary[greenlet, dict[int, int | None]]] = WeakKeyDictionary()
+"""What the rollback of each thread writes."""
+
+
+def roll_back(table: DynamicTable, snapshot_id: int, written: dict[int, int | None]) -> None:
+    """Rolls a table back, and notes what is written for it by key."""
+    _NOTED[getcurrent()] = written
+    restore.roll_back(table, snapshot_id)
+
+
+class _RollbackWriter(TableWriter):
+    """A writer that notes its rows."""
+
+    def write(self, rows: Any, *given: Any, **options: Any) -> None:
+        ids, values, kinds = (rows.column(name).to_pylist() for name in ("id", "v", ROW_KIND_COLUMN))
+        for kind, key, value in zip(kinds, ids, values, strict=True):
+            if kind != "-U":
+                _NOTED[getcurrent()][key] = None if kind == "-D" else value
+        super().write(rows, *given, **options)
+
+
+def _state_changes(
+    table: DynamicTable, before: Snapshot | None, after: Snapshot, is_chain: bool
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """As ``state_changes``, of a table with a key."""
+    store, names = table.store, table.schema.field_names
+    sides = []
+    for snapshot in (before, after):
+        batches = [] if snapshot is None else [b for s in store.plan(snapshot) for b in store.read_split(s)]
+        sides.append({row["id"]: row for batch in batches for row in batch.to_pylist()})
+    old, new = sides
+    rows = []
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            kinds = ("-U", "+U") if key in old and key in new else ("-D", "+I")
+            pairs = zip(kinds, (old.get(key), new.get(key)), strict=True)
+            rows += [{**row, ROW_KIND_COLUMN: kind} for kind, row in pairs if row is not None]
+    if rows:
+        fields = [pa.field(name, pa.int64()) for name in names] + [pa.field(ROW_KIND_COLUMN, pa.string())]
+        yield 0, pa.RecordBatch.from_pylist(rows, pa.schema(fields))
 
 
 def outcome_of_replacement(error: LakelogError) -> str:

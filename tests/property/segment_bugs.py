@@ -97,6 +97,16 @@ def _other(appender: FilesAppender, number: int, token: str) -> bool:
     return False
 
 
+def _machine_now(segments: SegmentChain) -> int:
+    """Takes the time of the machine for that of the storage."""
+    return now_ms()
+
+
+def _by_noted_times(segments: SegmentChain, cutoff_ms: int, floors: Mapping[int, int] | None, newest: int) -> int:
+    """Believes the times that writers have noted."""
+    return min(segments.first(lambda segment: chain._is_retained(segment, cutoff_ms, floors)), newest)
+
+
 _planted: Final = partial(planted, (SegmentChain, "floor", property(_floor)))
 
 LOG_BUGS: Final = {
@@ -107,5 +117,7 @@ LOG_BUGS: Final = {
     "reader-trusts-for-ever": _planted((SegmentChain, "confirm", _look_once)),
     "appended-again": _planted((FilesAppender, "_exists", _other)),
     "deleted-at-once": _planted((chain, "DELETE_AFTER_MS", 0)),
+    "expired-by-any-clock": _planted((SegmentChain, "stored_now_ms", _machine_now)),
+    "aged-by-any-clock": _planted((SegmentChain, "_first_retained", _by_noted_times)),
     "recent-as-its-answer": _planted((SegmentChain, "floor", property(_as_of_the_answer))),
 }

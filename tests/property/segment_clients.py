@@ -21,6 +21,7 @@ from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
 
 T = TypeVar("T")
+_MONTH_MS = 31 * 24 * 3_600_000
 _NULLS = [pa.nulls(count, pa.large_binary()) for count in range(4)]
 
 
@@ -51,7 +52,7 @@ class Client(ABC):
     def __init__(self, world: LogWorld, name: str) -> None:
         self.world, self.name, self.dice, self.clock = world, name, world.dice, world.clock
         self.history, self.weather = world.history, world.weather
-        self.process = Process(name, self.dice.choice((0, 0, -400, 1_500)), self._live)
+        self.process = Process(name, self.dice.choice((0, 0, -400, 1_500, -_MONTH_MS, _MONTH_MS)), self._live)
 
     @abstractmethod
     def work(self) -> None:
@@ -108,7 +109,7 @@ class Writer(Client):
         made = []
         for _ in range(dice.choice((1, 1, 2))):
             bucket, count = dice.randrange(2), dice.choice((1, 1, 2))
-            values = [history.new_record(bucket, self.now_ms()) for _ in range(count)]
+            values = [history.new_record(bucket, int(self.clock.now)) for _ in range(count)]
             data = pa.array(values, pa.large_binary())
             made.append((bucket, values, appender.append(bucket, Records(_NULLS[count], data, b"h"))))
         if not is_flushed:
@@ -231,7 +232,7 @@ class Expirer(Client):
                 self.clock.wait(DELETE_AFTER_MS * (0.8 + 0.4 * dice.random()))
             if dice.random() < 0.2:
                 segments = world.opened(SegmentChain, world.location)
-            cutoff_ms = self.now_ms() - dice.choice((-60_000, 0, int(TRUSTED_MS), int(DELETE_AFTER_MS)))
+            cutoff_ms = int(self.clock.now) - dice.choice((-60_000, 0, int(TRUSTED_MS), int(DELETE_AFTER_MS)))
             floors = {b: dice.randint(0, end + 1) for b, end in enumerate(self.history.ends)}
             chosen = floors if dice.random() < 0.4 else None
             self.history.expiries.append((cutoff_ms, chosen))

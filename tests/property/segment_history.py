@@ -11,7 +11,7 @@ UNSENT, UNKNOWN, ACKNOWLEDGED = "not flushed", "unknown", "acknowledged"
 
 @dataclass(eq=False)
 class Appended:
-    """A record: its bucket, the time of its writer's clock at which its flush began, and the outcome."""
+    """A record: its bucket, the time of the storage before its flush began, and the outcome."""
 
     bucket: int
     begun_ms: int

@@ -19,6 +19,7 @@ from lakelog.io import clock, names
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.files import appender, chain
 from lakelog.logstore.files.appender import FilesAppender
+from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
 from lakelog.logstore.files.system import FilesLogSystem
 
@@ -90,7 +91,7 @@ def _rest(world: LogWorld, clients: list[Client]) -> None:
             except Unavailable as why:
                 world.wrong.append(f"{client.name} cannot append at rest: {why}")
         if isinstance(client, Writer) and client.keeps_ms is not None:
-            world.history.expiries.append((world.clock.now + client.process.skew_ms - client.keeps_ms, None))
+            world.history.expiries.append((world.clock.now - client.keeps_ms, None))
     newcomer = Reader(world, "newcomer")
     newcomer.reader, newcomer.positions = FilesReader(world.location), {0: 0, 1: 0}
     first, ends = newcomer.reader.first_offsets(), newcomer.reader.end_offsets()
@@ -114,3 +115,8 @@ def _rest(world: LogWorld, clients: list[Client]) -> None:
                 if client.positions[bucket] != end:
                     world.wrong.append(f"{client.name} stays at {bucket}:{client.positions[bucket]}, not at {end}")
     world.history.check_rest(first, rows)
+    segments = SegmentChain(world.location)
+    for _ in range(2):  # those of writers with right clocks, and those of the future
+        segments.expire(int(world.clock.now) + 1)
+    if segments.floor.number != segments.newest():
+        world.wrong.append(f"segments from {segments.floor.number} on never expire, up to {segments.newest()}")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from simulated_owner import Owner
 from simulated_process import Program
 from simulated_replacements import Replacements, commit_of_others
+from simulated_rollbacks import Rollbacks
 from simulated_rows import Row, batch_of, rows_by_key, split
 from simulated_table import SimulatedTable, World
 
@@ -83,6 +84,9 @@ class Clients:
             for number in range(dice.choice((1, 2, 2, 3))):
                 self.begin(Replacements(self).life, f"x{number}")
             self.begin(Replacements(self).later, "z")
+        if world.case.rolls:
+            for number in range(dice.choice((1, 1, 2))):
+                self.begin(Rollbacks(self).life, f"u{number}")
 
     def begin(self, life: Callable[[str], None], name: str) -> None:
         """Starts a client soon."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from simulated_process import Program, Scheduler
+from simulated_rollbacks import SimulatedState
 from simulated_values import InlineRuns
 from simulated_warehouse import COLUMNS, FileRow, LiveFiles, Warehouse, newest, remaining
 
@@ -56,6 +57,10 @@ class _Snapshots:
 
     def exists(self, number: int) -> bool:
         return number in self._held
+
+    def chain_ids(self) -> list[int]:
+        newest = self.latest_id() or 0
+        return [number for number in sorted(self._held) if number <= newest]
 
     def get(self, number: int) -> Snapshot:
         return self.store.warehouse.read(number)
@@ -150,6 +155,10 @@ class SimulatedStore:
 
     def snapshot(self, number: int) -> Snapshot:
         return self.snapshots.get(number)
+
+    def restored(self, state: Snapshot, unused: frozenset[str]) -> SimulatedState:
+        """As ``FileStore.restored``."""
+        return SimulatedState(self.warehouse, self.schema.num_buckets, state)
 
     def live_entries(self, snapshot: Snapshot | None, *_: object) -> list[ManifestEntry]:
         """As ``FileStore.live_entries``."""

@@ -41,7 +41,8 @@ _DATABASE = "memory/db.db"
 
 @dataclass(frozen=True)
 class Case:
-    """The kind of a schedule's table: changelog mode, key, and log. ``replaces``: statements replace rows in it."""
+    """The kind of a schedule's table: changelog mode, key, and log. ``replaces``: statements replace rows in it;
+    ``rolls``: it is rolled back at times."""
 
     mode: str
     keyed: bool
@@ -50,12 +51,14 @@ class Case:
     system: str = "embedded"
     partitions: int | None = None
     replaces: bool = False
+    rolls: bool = False
 
     def __str__(self) -> str:
         key = "with" if self.keyed else "without"
         return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets, {self.system}" + (
             ("" if self.partitions is None else f", {self.partitions} log partitions")
             + (", replacements" if self.replaces else "")
+            + (", rollbacks" if self.rolls else "")
         )
 
 
@@ -93,6 +96,17 @@ _REPLACEMENT_CASES = (
     Case("all", False, "arrow", buckets=2, partitions=3, replaces=True),
     Case("all", False, system="files", replaces=True),
 )
+_ROLLBACK_CASES = (
+    Case("upsert", True, rolls=True),
+    Case("all", True, "arrow", rolls=True),
+    Case("all", False, replaces=True, rolls=True),
+    Case("all", True, buckets=2, system="files", rolls=True),
+    Case("all", False, "arrow", buckets=2, partitions=3, replaces=True, rolls=True),
+    Case("upsert", True, buckets=2, partitions=1, rolls=True),
+    Case("all", False, system="files", replaces=True, rolls=True),
+)
+FIRST_WITH_ROLLBACKS = 4_000_000
+"""The first seed whose table is rolled back (RFC 23)."""
 FIRST_WITH_REPLACEMENTS = 3_000_000
 """The first seed whose table has no key, and statements that replace its rows (RFC 21)."""
 FIRST_UNALIGNED = 2_000_000
@@ -104,6 +118,7 @@ FIRST_WITH_FILES = 1_000_000
 def case_of(seed: int) -> Case:
     """The kind of table of a schedule; seeds cycle through the kinds."""
     ranges = (
+        (FIRST_WITH_ROLLBACKS, _ROLLBACK_CASES),
         (FIRST_WITH_REPLACEMENTS, _REPLACEMENT_CASES),
         (FIRST_UNALIGNED, _UNALIGNED_CASES),
         (FIRST_WITH_FILES, _FILE_CASES),
@@ -130,7 +145,9 @@ def _schema(case: Case) -> TableSchema:
     return TableSchema(0, fields, 2, primary_keys=("id",) if case.keyed else (), options=options)
 
 
-_SCHEMAS = {case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES, *_REPLACEMENT_CASES)}
+_SCHEMAS = {
+    case: _schema(case) for case in (*CASES, *_FILE_CASES, *_UNALIGNED_CASES, *_REPLACEMENT_CASES, *_ROLLBACK_CASES)
+}
 
 
 @dataclass(eq=False)

@@ -101,7 +101,14 @@ def remaining(live: LiveFiles, request: CommitRequest) -> LiveFiles:
     """The live files without those that a commit removes. Raises CommitConflict if one of them is not live."""
     over, out = request.overwrite, dict(live)
     if over is not None:
-        out = {bucket_key: files for bucket_key, files in live.items() if not over.covers(bucket_key[0])}
+        named = {f.file_name for files in live.values() for f in files}
+        if lost := sorted((over.kept or frozenset()) - named):
+            raise CommitConflict(f"data file '{lost[0]}', which was to stay, was replaced by another commit")
+        out = {
+            (partition, bucket): tuple(f for f in files if not over.replaces(partition, f.file_name))
+            for (partition, bucket), files in live.items()
+        }
+        out = {bucket_key: files for bucket_key, files in out.items() if files}
     for change in request.files:
         bucket_key = (change.partition, change.bucket)
         found = out.get(bucket_key, ())

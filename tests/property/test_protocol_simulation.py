@@ -19,7 +19,7 @@ from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from simulate import replay, run_part, search
 from simulated_log import Record
-from simulated_table import FIRST_UNALIGNED, FIRST_WITH_REPLACEMENTS, Case, case_of
+from simulated_table import FIRST_UNALIGNED, FIRST_WITH_REPLACEMENTS, FIRST_WITH_ROLLBACKS, Case, case_of
 
 from depth import Depth
 
@@ -77,6 +77,12 @@ def test_replacements_of_rows_have_an_order_whatever_dies(depth: Depth) -> None:
     assert not depth.is_whole or {name for name, times in found.events.items() if times} >= EVENTS_OF_REPLACEMENTS
 
 
+def test_rollbacks_lose_and_double_no_row_whatever_dies(depth: Depth) -> None:
+    found = run_part(depth.seeds(100, FIRST_WITH_ROLLBACKS, 900_000), None)
+    assert found.wrong == ()
+    assert not depth.is_whole or min(found.events["rollbacks"], found.events["rollbacks that failed"]) > 0
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in SOON else SLOW) for name in BUGS])
 def test_a_planted_bug_is_found(name: str) -> None:
     assert any(run_part(seeds, name).wrong for seeds in seeds_for(name))
@@ -87,6 +93,8 @@ def seeds_for(name: str) -> Iterator[range]:
     if name.startswith("replacement-"):
         first = FIRST_WITH_REPLACEMENTS
         yield from (range(part, part + 20) for part in range(first, first + 2_400, 20))
+    elif name.startswith("rollback-"):
+        yield from (range(part, part + 20) for part in range(FIRST_WITH_ROLLBACKS, FIRST_WITH_ROLLBACKS + 2_400, 20))
     elif name == "closed-writers-unknown":
         first = FIRST_WITH_REPLACEMENTS + 500_700  # one schedule in some thousands shows it
         yield from (range(part, part + 20) for part in range(first, first + 2_400, 20))

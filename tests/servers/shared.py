@@ -34,10 +34,10 @@ def run_directory() -> Path:
     return Path(os.environ[_DIRECTORY])
 
 
-def jvm_starts() -> Path:
-    """The directory in which each JVM of this run leaves a file."""
-    starts = run_directory() / "jvms"
-    starts.mkdir(exist_ok=True)
+def jvm_starts(worker: str = os.environ.get("PYTEST_XDIST_WORKER", "main")) -> Path:
+    """The directory in which each JVM leaves a file that a worker of this run has started."""
+    starts = run_directory() / "jvms" / worker
+    starts.mkdir(parents=True, exist_ok=True)
     return starts
 
 

@@ -152,13 +152,14 @@ def test_a_statement_that_takes_too_long_is_stopped_and_says_so(terminal: Termin
 
 
 def test_a_streaming_select_shows_rows_during_other_statements(terminal: Terminal, warehouse: str) -> None:
-    write(warehouse, "db.log_table", 0, 10)
-    execution = terminal.submit(f"SELECT id, name FROM db.log_table {LOG}")
+    done(terminal, "CREATE TABLE db.streamed_table LIKE db.log_table")
+    write(warehouse, "db.streamed_table", 0, 10)
+    execution = terminal.submit(f"SELECT id, name FROM db.streamed_table {LOG}")
     until(lambda: len(execution.rows()) == 10, "the rows that are there")
     assert execution.state == "running"
-    assert rows(terminal, "SELECT count(*) FROM db.log_table") == [[10]]
+    assert rows(terminal, "SELECT count(*) FROM db.streamed_table") == [[10]]
 
-    write(warehouse, "db.log_table", 10, 60)
+    write(warehouse, "db.streamed_table", 10, 60)
     until(lambda: [69, "n69"] in execution.rows(), "the rows that come")
     assert 50 <= len(execution.rows()) < 70  # the newest are kept
     assert [0, "n0"] not in execution.rows()
@@ -174,6 +175,7 @@ def test_a_streaming_select_shows_rows_during_other_statements(terminal: Termina
 
 
 def test_a_streaming_insert_is_listed_with_its_progress_and_can_be_stopped(terminal: Terminal, warehouse: str) -> None:
+    write(warehouse, "db.log_table", 0, 70)
     execution = terminal.submit(f"INSERT INTO db.sink SELECT id, name FROM db.log_table {LOG}; SHOW TABLES IN db")
     until(lambda: execution.snapshot().statements[1:] and last(execution).state == "done", "what is behind it runs")
     until(lambda: rows(terminal, "SELECT count(*) FROM db.sink") == [[70]], "its rows are there")
@@ -186,7 +188,8 @@ def test_a_streaming_insert_is_listed_with_its_progress_and_can_be_stopped(termi
     assert [s.state for s in execution.snapshot().statements] == ["cancelled", "done"]
 
 
-def test_a_stream_that_fails_says_why(terminal: Terminal) -> None:
+def test_a_stream_that_fails_says_why(terminal: Terminal, warehouse: str) -> None:
+    write(warehouse, "db.log_table", 0, 1)
     execution = run(terminal, f"SELECT raise_error(concat('row ', id)) FROM db.log_table {LOG}")
     error = last(execution).error
     assert execution.state == "failed" and error is not None and "row 0" in error.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +44,7 @@ class AvroFormat(FileFormat):
     """Row-oriented, with the bytes of a whole file in memory. Parquet is much faster; Avro is for short-lived rows."""
 
     name = "avro"
+    compressions: ClassVar[tuple[str, ...]] = ("zstd", "none", "null")
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         return [f["name"] for f in read_schema(io.read(path))["fields"]]
@@ -75,10 +76,7 @@ class AvroFormat(FileFormat):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
-        if compression not in ("zstd", "none", "null"):
-            raise UnsupportedFeature(
-                f"'file.compression' = '{compression}' is not supported for Avro files: use zstd or null"
-            )
+        self.check_compression(compression)
         records = itertools.chain.from_iterable(avro_records(batch) for batch in batches)
         data = write_records(avro_schema(schema), records, compression)
         io.write(path, data)

@@ -27,6 +27,16 @@ class FileFormat(ABC):
     """Whether ``read`` skips parts of a file by its filter."""
     holds_variant: ClassVar[bool] = False
     """Whether files may have VARIANT columns."""
+    compressions: ClassVar[tuple[str, ...]] = ()
+    """The compressions that ``write`` supports; empty if it accepts any."""
+
+    def check_compression(self, compression: str) -> None:
+        """Raises UnsupportedFeature for a compression that the format does not support."""
+        if self.compressions and compression not in self.compressions:
+            raise UnsupportedFeature(
+                f"'file.compression' = '{compression}' does not go with 'file.format' = '{self.name}': use one of "
+                f"{', '.join(self.compressions)}"
+            )
 
     @abstractmethod
     def file_columns(self, io: FileIO, path: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,7 @@ class OrcFormat(FileFormat):
     that Arrow's reader rejects (outside of the years 1677 to 2262); reads the latter with ``pyorc``."""
 
     name = "orc"
+    compressions: ClassVar[tuple[str, ...]] = tuple(_COMPRESSIONS)
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         with _opened(io, path) as file:
@@ -84,11 +85,7 @@ class OrcFormat(FileFormat):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
-        if compression not in _COMPRESSIONS:
-            raise UnsupportedFeature(
-                f"'file.compression' = '{compression}' is not supported for ORC files: use one of "
-                f"{', '.join(_COMPRESSIONS)}"
-            )
+        self.check_compression(compression)
         target = pa.schema([_orc_field(f) for f in schema])
 
         def write_to(sink: pa.NativeFile) -> None:

@@ -23,7 +23,6 @@ from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.paimon.types.types import DataField
 
 _LEVELLED = ("zstd", "gzip", "brotli")
-_OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 8 << 20
 """Target bytes of a row group, the unit that a reader may skip, and must decode for one row."""
@@ -45,6 +44,7 @@ class ParquetFormat(FileFormat):
     name = "parquet"
     skips_by_filter: ClassVar[bool] = True
     holds_variant: ClassVar[bool] = True
+    compressions: ClassVar[tuple[str, ...]] = ("zstd", "none", "snappy", "gzip", "lz4", "brotli")
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
         with _opened(io, path) as file:
@@ -79,6 +79,8 @@ class ParquetFormat(FileFormat):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
+        self.check_compression(compression)
+
         def write_to(sink: pa.NativeFile) -> None:
             groups = (cast_rows(group, schema) for group in _row_groups(batches))
             first = next(groups, schema.empty_table())
@@ -187,10 +189,6 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int | None) -> pq.ParquetWriter:
     """A writer with encodings that suit the rows of the first row group."""
     schema = first.schema
-    if compression in _OF_OTHERS:
-        raise UnsupportedFeature(
-            f"'file.compression' = '{compression}' is not supported for Parquet files: use {_OF_OTHERS[compression]}"
-        )
     stamps = [kind for field in schema for kind in _timestamps(field.type)]
     nanos = [kind for kind in stamps if kind.unit == "ns"]
     if nanos and len(nanos) < len(stamps):

@@ -22,6 +22,11 @@ def local_now() -> datetime:
     return datetime.fromtimestamp(local_now_ms() / 1000, UTC).replace(tzinfo=None)
 
 
+def local_time(time_ms: int) -> datetime:
+    """An instant (milliseconds since 1970-01-01 UTC) as wall clock of this machine's zone, without a zone."""
+    return datetime.fromtimestamp(time_ms / 1000)
+
+
 def instant_of_local(local_ms: int) -> int:
     """The instant (milliseconds since 1970-01-01 UTC) of a value of ``local_now_ms``."""
     return int(datetime.fromtimestamp(local_ms / 1000, UTC).replace(tzinfo=None).timestamp() * 1000)

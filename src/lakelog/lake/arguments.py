@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lakelog.errors import InvalidRequest
-from lakelog.options.boundary import shown_value
+from lakelog.options.boundary import broken_text, fits, shown_value
 
 _Class = TypeVar("_Class", bound=type)
 _NAMES: Final[Mapping[object, str]] = {
@@ -44,8 +44,12 @@ def _checked(owner: str, method: types.FunctionType) -> Callable[..., Any]:
             given = signature.bind(*args, **named).arguments
         except TypeError as why:
             raise InvalidRequest(f"{owner}.{method.__name__}(): {why}; it is {method.__name__}{signature}") from None
+        for value in given.values():
+            text = broken_text(value)
+            if text is not None:
+                raise InvalidRequest(f"{owner}.{method.__name__}(): {text}")
         for name, kinds in wanted().items():
-            if name in given and not any(_fits(given[name], kind) for kind in kinds):
+            if name in given and not any(fits(given[name], kind) for kind in kinds):
                 value = given[name]
                 raise InvalidRequest(
                     f"{owner}.{method.__name__}({name}={shown_value(value)}): it is of type {type(value).__name__}. "
@@ -70,13 +74,3 @@ def _alternatives(hint: Any) -> tuple[object, ...]:
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(kind for part in get_args(hint) for kind in _alternatives(part))
     return (get_origin(hint) or hint,)
-
-
-def _fits(value: object, kind: object) -> bool:
-    if kind is Sequence:
-        return isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    if kind is int:
-        return hasattr(value, "__index__")
-    if kind is float:
-        return hasattr(value, "__float__")
-    return isinstance(value, bool | int if kind is bool else kind)  # type: ignore[arg-type]

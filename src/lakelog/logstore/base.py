@@ -212,6 +212,13 @@ class LogReader(ABC):
         """
         return end - 1
 
+    def mark(self, bucket: int, offset: int) -> str:
+        """What identifies the record before an offset; "" if it has expired, or if the log is on a server.
+
+        A log that is an older copy has other records from some offset on, once somebody has written to it.
+        """
+        return ""
+
     def skip(self, bucket: int, start: int, end: int, count: int) -> int:
         """The offset after the first ``count`` records of start ≤ offset < end; ``end`` if there are fewer."""
         return min(end, start + count)

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, OffsetExpired
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation, LogProblem, LogServer, LogSystem, Records
 from lakelog.options.log import LOG_ADDRESS, LOG_ADOPT
 
@@ -18,13 +18,14 @@ RETENTION_MS: Final = round(timedelta(days=7).total_seconds() * 1000)
 _SLOW_MS = 50.0
 
 
-def expiry_of(
-    location: LogLocation, floors: Mapping[int, int], late_ms: int = 0
-) -> tuple[int, Mapping[int, int] | None]:
-    """The time before which records expire, and the offsets below which; None: a retention given goes by age alone."""
+def expiry_of(location: LogLocation, floors: Mapping[int, int], now_ms: int) -> tuple[int, Mapping[int, int] | None]:
+    """The time before which records expire, and the offsets below which; None: a retention given goes by age alone.
+
+    An expiry gives the time of the storage, so that no machine whose clock is ahead deletes young records.
+    """
     if location.retention_ms is not None:
-        return now_ms() - location.retention_ms - late_ms, None
-    return now_ms() - RETENTION_MS - late_ms, floors
+        return now_ms - location.retention_ms, None
+    return now_ms - RETENTION_MS, floors
 
 
 def no_topic(location: str) -> InvalidOption:

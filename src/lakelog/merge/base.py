@@ -86,17 +86,32 @@ class Contested:
     def of(piece: Piece) -> Contested:
         """The contested keys of a piece."""
         sizes = piece.sizes
-        is_contested = sizes > 1 if piece.folds_alone is None else (sizes > 1) | piece.folds_alone
+        return Contested._of(piece, sizes > 1 if piece.folds_alone is None else (sizes > 1) | piece.folds_alone)
+
+    @staticmethod
+    def _of(piece: Piece, is_contested: Mask) -> Contested:
+        sizes = piece.sizes
         positions = np.flatnonzero(np.repeat(is_contested, sizes))
         kinds = piece.numbers(KIND_COLUMN)[positions].astype(np.int8, copy=False)
         rows = positions if piece.order is None else piece.order[positions]
         held = sizes[is_contested]
         return Contested(piece, is_contested, rows, np.cumsum(held) - held, kinds)
 
+    def without(self, keys: Mask) -> Contested:
+        """The same without some of the contested keys, whose newest row then stays unchanged."""
+        is_contested = self.is_contested.copy()
+        is_contested[np.flatnonzero(is_contested)[keys]] = False
+        return Contested._of(self.piece, is_contested)
+
     @cached_property
     def ends(self) -> Indices:
         """The position in ``rows`` of the newest row of each key."""
         return np.append(self.starts[1:], len(self.rows)) - 1
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of rows of each key."""
+        return self.ends - self.starts + 1
 
     @cached_property
     def is_retract(self) -> Mask:
@@ -115,7 +130,7 @@ class Contested:
         """
         at = np.arange(len(self.rows))
         last = self.last_removed(removed)
-        sizes = self.ends - self.starts + 1
+        sizes = self.sizes
         adds = ~self.is_retract & (at > np.repeat(last, sizes))
         first = np.minimum.reduceat(np.where(adds, at, len(at)), self.starts)
         return at >= np.repeat(first, sizes), first < len(at)
@@ -161,6 +176,11 @@ class MergeEngine(ABC):
     """True if later rows never replace the first row of a key.
 
     Batch reads then skip level 0. Compactions look up the keys of new rows and drop the rows of known keys.
+    """
+    leaves_null: ClassVar[bool] = False
+    """True if a folded column may be NULL although it is NOT NULL, so that data files hold all as nullable.
+
+    No merge could write them otherwise: a total may not fit its column, and skipped retractions leave no value.
     """
     folds_apart: ClassVar[bool] = False
     """True if ``fold_apart`` may return several tables."""
@@ -239,14 +259,17 @@ class MergeEngine(ABC):
         check_ordered(SEQUENCE_FIELD.key, self.schema.select(self.sequence_fields))
 
     def fold_new(self, piece: Piece) -> list[pa.Table]:
-        """The folded rows of a write, and the rows before them that remove older rows of the same keys, if any."""
+        """As ``fold_apart``, for the rows of one write: older rows of their keys are elsewhere.
+
+        So the result does not depend on how rows are divided into writes. Raises InvalidSchema if ``refuses_overflow``.
+        """
         return [self.fold(piece)]
 
     def fold_apart(self, piece: Piece) -> list[pa.Table]:
         """The folded rows, and the rows that a later row needs beside them to be folded in its place by age.
 
         The n-th further table has a row for each key that needs at least n of them. All tables together fold to the
-        same rows. Called by compactions that reach the oldest rows.
+        same rows. Called by compactions.
         """
         return [self.fold(piece)]
 

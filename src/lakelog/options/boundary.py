@@ -13,7 +13,7 @@ import struct
 import sysconfig
 import types
 import typing
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -30,6 +30,8 @@ _LIBRARIES: Final = ("pyarrow", "polars", "numpy", "orjson", "sqlglot", "sqlite3
 """Packages whose errors are of classes of their own."""
 _PASSED: Final = ("pyspark", "py4j", "click")
 """Packages whose errors say what to do, and which callers of Spark expect."""
+_TEXT_DEPTH: Final = 4
+"""Maximum depth of the lists and dictionaries in which texts are checked."""
 _INNER: Final = "_lakelog_boundary"
 _DUNDERS: Final = ("__arrow_c_stream__", "__enter__", "__exit__", "__iter__", "__next__")
 _OWN: Final = str(Path(__file__).resolve().parents[1])
@@ -115,7 +117,7 @@ def own_error(
     if is_inner:
         return why
     if isinstance(why, UnicodeEncodeError):
-        return _marked(InvalidRequest(f"{name}(): the text {why.object[:100]!r} has characters that are not Unicode"))
+        return _marked(InvalidRequest(f"{name}(): {_not_unicode(why.object)}"))
     text = (str(why).strip().splitlines() or [""])[0]
     return _marked(
         InternalError(
@@ -161,14 +163,35 @@ def _wrong_argument(function: Callable[..., Any], args: Sequence[Any], kwargs: M
         return None
     for name, value in given.arguments.items():
         kind = inspect.signature(function).parameters[name].kind
+        text = broken_text(value)
+        if text is not None:
+            return text
         if kind == inspect.Parameter.VAR_KEYWORD or name == "self" or name not in hints:
             continue
         several = value if kind == inspect.Parameter.VAR_POSITIONAL else (value,)
-        if not all(_fits(one, hints[name]) for one in several):
+        if not all(fits(one, hints[name]) for one in several):
             shown = shown_value(value)
             wanted = function.__annotations__.get(name, hints[name])
             return f"argument '{name}' is {shown} of type {type(value).__name__}, and it takes {wanted}"
     return None
+
+
+def broken_text(value: object, depth: int = _TEXT_DEPTH) -> str | None:
+    """What is wrong with a text in an argument that no file could hold; None if all of its texts are Unicode."""
+    if isinstance(value, str):
+        try:
+            value.isascii() or value.encode()
+        except UnicodeEncodeError:
+            return _not_unicode(value)
+    elif isinstance(value, dict | list | tuple) and depth:
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return next((text for part in parts if (text := broken_text(part, depth - 1)) is not None), None)
+    return None
+
+
+def _not_unicode(text: str) -> str:
+    at = next((at for at, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), 0)
+    return f"the text {text[max(0, at - 40) : at + 40]!r} is not Unicode, because it has half of a character: remove it"
 
 
 def shown_value(value: object) -> str:
@@ -179,14 +202,15 @@ def shown_value(value: object) -> str:
         return "a value that is nested too deeply"
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
+    """Returns whether an argument is of the type that its parameter declares, as far as that can be judged."""
     origin = typing.get_origin(hint)
     if hint is Any or isinstance(hint, TypeVar | str):
         return True
     if hint is None:
         return value is None
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in typing.get_args(hint))
+        return any(fits(value, part) for part in typing.get_args(hint))
     if origin is typing.Literal:
         return value in typing.get_args(hint)
     if origin is Callable or hint is Callable:
@@ -195,14 +219,16 @@ def _fits(value: Any, hint: Any) -> bool:
     if not isinstance(kind, type):
         return True
     if kind is float:
-        return isinstance(value, int | float)
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if not isinstance(value, kind) or (kind is Sequence and isinstance(value, str | bytes)):
+        return hasattr(value, "__float__")
+    if kind is int:  # also one of numpy
+        return hasattr(value, "__index__") and not isinstance(value, bool)
+    if kind is Sequence:
+        kind = Iterable
+    if not isinstance(value, int if kind is bool else kind) or (kind is Iterable and isinstance(value, str | bytes)):
         return False
     parts = typing.get_args(hint)
     if parts and isinstance(value, Mapping):
-        return all(_fits(one, part) for pair in value.items() for one, part in zip(pair, parts, strict=False))
+        return all(fits(one, part) for pair in value.items() for one, part in zip(pair, parts, strict=False))
     if parts and origin is not tuple and isinstance(value, list | tuple | set | frozenset):
-        return all(_fits(one, parts[0]) for one in value)
+        return all(fits(one, parts[0]) for one in value)
     return True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import ClassVar
 
 from model.action import ACTIONS, Action, NamedRows, drawn_rows, table_code
 from model.actions.maintenance import Rescale
-from model.tables import Column
-from model.world import World
+from model.tables import Column, may_hide
+from model.world import Refused, World
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,14 @@ class Follow(Action):
         world.follows = True
 
 
+def drawn_whole(rng: random.Random, world: World, names: tuple[str, ...]) -> Action | None:
+    """A step by the newest handle that is done by one call."""
+    (kind,) = rng.choices([one for one in ACTIONS if one.__name__ in names])
+    inner = kind.draw(rng, world)
+    is_whole = getattr(inner, "how", "") != "commits" and not isinstance(inner, Rescale)  # they are two steps
+    return inner if is_whole and getattr(inner, "handle", "t") == "t" else None
+
+
 @dataclass(frozen=True)
 class Failing(Action):
     """Another action, in which one call of the storage fails: it has happened, or it has not."""
@@ -118,43 +127,63 @@ class Failing(Action):
     covers = ("storage",)
     merges = writes = True
     forgets = True
-    weight = 1.0
+    CHANGES: ClassVar = ("Write", "Insert", "Update", "Delete", "Overwrite", "Truncate", "Merge", "Changes", "Rollback")
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        names = (
-            "Write",
-            "Insert",
-            "Update",
-            "Delete",
-            "Overwrite",
-            "Truncate",
-            "Maintain",
-            "Rescale",
-            "Merge",
-            "Changes",
-            "Rollback",
-        )
-        (kind,) = rng.choices([one for one in ACTIONS if one.__name__ in names])
-        inner = kind.draw(rng, world)
-        is_whole = getattr(inner, "how", "") != "commits" and not isinstance(inner, Rescale)  # they are two steps
-        if (
-            inner is None
-            or not is_whole
-            or world.seen is not world.rows
-            or ("handle" in vars(inner) and vars(inner)["handle"] != "t")
-        ):
+        inner = drawn_whole(rng, world, (*cls.CHANGES, "Maintain"))
+        if inner is None or world.seen is not world.rows:
             return None
         return cls(inner, rng.randrange(1, 25), rng.choice(["before", "after", "dies"]))
 
     @property
     def code(self) -> str:
         inner = "\n    ".join(self.action.code.split("\n"))
-        return f"with failing({self.number}, {self.kind!r}):\n    {inner}"
+        heal = "later(0.1); t = lake.table('db.t'); optimize(t)"
+        return f"with failing({self.number}, {self.kind!r}):\n    {inner}\n{heal}"
 
     @property
     def may_refuse(self) -> str:  # type: ignore[override]
         return self.action.may_refuse
 
-    def apply(self, world: World) -> None:
-        self.action.apply(world)
+    def outcomes(self, world: World) -> list[World]:
+        return [*self.action.outcomes(world), world.twin()]
+
+
+@dataclass(frozen=True)
+class Meanwhile(Action):
+    """Another action of another process, while a call of the storage waits: one of both was the first."""
+
+    action: Action
+    other: Action
+    number: int
+    covers = ("storage",)
+    merges = writes = True
+    forgets = True
+    OTHERS: ClassVar = ("Branch", "Expire", "Maintain")
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        names = (*Failing.CHANGES, *cls.OTHERS)
+        first, second = drawn_whole(rng, world, names), drawn_whole(rng, world, names)
+        if first is None or second is None or world.seen is not world.rows or may_hide(world.table):
+            return None
+        return cls(first, second, rng.randrange(1, 60))
+
+    @property
+    def code(self) -> str:
+        inner = "\n    ".join(self.action.code.split("\n"))
+        return f"with meanwhile({self.number}, {self.other.code!r}, globals()):\n    {inner}\nt = lake.table('db.t')"
+
+    def outcomes(self, world: World) -> list[World]:
+        orders = ((self.action, self.other), (self.other, self.action), (self.action,), (self.other,))
+        states: list[World] = []
+        for order in orders:
+            state = world.twin()
+            try:
+                for step in order:
+                    (state,) = step.outcomes(state)
+            except Refused:
+                continue
+            states.append(state)
+        return [*states, world.twin()]

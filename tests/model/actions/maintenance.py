@@ -22,7 +22,7 @@ class Maintain(Action):
         *("Table.compact_manifests", "Table.seal", "Table.analyze", "statement:ANALYZE TABLE", "Lake.run"),
         *("Table.follow", "Table.replay_rejected", "procedure:replay_rejected", "statement:REFRESH TABLE"),
         *("Table.remove_orphan_files", "procedure:remove_orphan_files", "procedure:clear_consumers"),
-        *("Table.expire_partitions", "procedure:expire_tags"),
+        *("Table.expire_partitions", "procedure:expire_tags", "statement:ALTER TABLE COMPACT"),
     )
     weight = 3.0
     may_refuse = "no snapshot|has no log|without a log|partition.expiration-time|nothing to"
@@ -31,6 +31,7 @@ class Maintain(Action):
         "compact": "t.compact()",
         "compact some": "t.compact(full=False)",
         "optimize statement": "lake.sql('optimize db.t')",
+        "alter compact": "lake.sql('alter table db.t compact')",
         "call compact": "lake.sql(\"call sys.compact(table => 'db.t')\")",
         "manifests": "t.compact_manifests()",
         "call manifests": "lake.sql(\"call sys.compact_manifest(table => 'db.t')\")",

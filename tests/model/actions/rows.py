@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from model.action import Action, NamedRows, drawn_rows, drawn_value, resolved, table_code
+from model.kinds import local
 from model.predicates import Condition, draw_condition
 from model.tables import Column
 from model.world import NotPossible, Refused, World
@@ -13,7 +16,10 @@ from model.world import NotPossible, Refused, World
 
 @dataclass(frozen=True)
 class Write(Action):
-    """Arrow rows by ``lake.write``, a writer, or a writer with several commits; ``t`` or an old handle."""
+    """Rows by ``lake.write``, a writer, or a writer with several commits; ``t`` or an old handle.
+
+    As a frame with categories for its texts, or with times of the clocks here, without a zone.
+    """
 
     rows: NamedRows
     columns: tuple[Column, ...]
@@ -34,7 +40,9 @@ class Write(Action):
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         handle = rng.choice(["t", "t", *world.handles])
         rows = drawn_rows(rng, world, rng.choice([1, 2, 4, 8]), handle)
-        how = rng.choice(["write", "writer", "commits", "flush"])
+        how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive"])
+        if (how == "frame" and not all(c.of.is_simple for c in world.columns)) or how == "naive" and handle != "t":
+            how = "write"
         return cls(
             rows, world.handles.get(handle, world.columns), how if handle == "t" or how != "write" else "writer", handle
         )
@@ -43,6 +51,13 @@ class Write(Action):
     def code(self) -> str:
         if self.how == "write":
             return f"lake.write({table_code(self.columns, self.rows)}, 'db.t')"
+        if self.how == "naive":
+            rows = tuple(tuple((name, without_zone(value)) for name, value in row) for row in self.rows)
+            made = table_code(self.columns, rows).replace("pa.timestamp('us', tz='UTC')", "pa.timestamp('us')")
+            return f"lake.write({made}, 'db.t')"
+        if self.how == "frame":
+            frame = f"pl.from_arrow({table_code(self.columns, self.rows)})"
+            return f"lake.write({frame}.with_columns(pl.col(pl.String).cast(pl.Categorical)), 'db.t')"
         half = len(self.rows) // 2
         parts = [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
         between = {"commits": "\n    w.commit()", "flush": "\n    w.flush()"}.get(self.how, "")
@@ -50,16 +65,28 @@ class Write(Action):
         return f"with {self.handle}.writer() as w:\n" + f"{between}\n".join(lines)
 
     def apply(self, world: World) -> None:
+        if self.how == "naive" and any(
+            value is Ellipsis for row in self.rows for value in map(without_zone, dict(row).values())
+        ):
+            raise NotPossible("the clocks here show a time twice")
         for values in resolved(world, self.rows, self.handle):
             world.put(values)
 
 
+def without_zone(value: Any) -> Any:
+    """A time as the clocks here show it, ``...`` if they show it twice or never; other values as they are."""
+    if not isinstance(value, dt.datetime) or value.tzinfo is None:
+        return value
+    return ... if (shown := local(value)) is None else shown
+
+
 @dataclass(frozen=True)
 class Insert(Action):
-    """INSERT … VALUES, of all columns or of some: the others get their default."""
+    """INSERT … VALUES of all columns, also with an open PARTITION, or of some: the others get their default."""
 
     rows: NamedRows
     columns: tuple[Column, ...]
+    part: str = ""
     covers = ("statement:INSERT", "Lake.sql", "statement:VALUES")
     weight = 2.0
     writes = True
@@ -67,6 +94,11 @@ class Insert(Action):
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         columns = [c for c in world.columns if c.of.is_simple]
+        is_whole = len(columns) == len(world.columns)
+        if world.partitions and is_whole and rng.random() < 0.3:
+            of_clause = next(c for c in columns if c.id in world.partitions)
+            rows = drawn_rows(rng, world, rng.choice([1, 3]))
+            return cls(rows, tuple(columns), of_clause.name)
         left = {
             c.name
             for c in columns
@@ -81,9 +113,10 @@ class Insert(Action):
     @property
     def code(self) -> str:
         kinds = {c.name: c.of for c in self.columns}
-        texts = [", ".join(kinds[name].code(value) for name, value in row) for row in self.rows]
-        names = ", ".join(c.name for c in self.columns)
-        return f"lake.sql({f'insert into db.t ({names}) values ' + ', '.join(f'({one})' for one in texts)!r})"
+        rows = [sorted(row, key=lambda pair: pair[0] == self.part) for row in self.rows]
+        texts = [", ".join(kinds[name].code(value) for name, value in row) for row in rows]
+        into = f"partition ({self.part})" if self.part else f"({', '.join(c.name for c in self.columns)})"
+        return f"lake.sql({f'insert into db.t {into} values ' + ', '.join(f'({one})' for one in texts)!r})"
 
     def apply(self, world: World) -> None:
         named = {name for name, _ in self.rows[0]}

@@ -119,8 +119,8 @@ def test_avro_has_the_schema_that_other_readers_know() -> None:
     ("name", "kind", "value", "compression", "what"),
     [
         ("avro", "TIMESTAMP(9)", dt.datetime(2024, 1, 1), "zstd", "at most 6 digits"),
-        ("avro", "INT", 1, "lz4", "'lz4' is not supported for Avro"),
-        ("orc", "INT", 1, "brotli", "'brotli' is not supported for ORC"),
+        ("avro", "INT", 1, "lz4", "'lz4' does not go with .* 'avro'"),
+        ("orc", "INT", 1, "brotli", "'brotli' does not go with .* 'orc'"),
         ("orc", "TIMESTAMP(3)", dt.datetime(1969, 12, 31, 23, 59, 59, 1000), "zstd", "before 1970 with a fraction"),
         ("orc", "TIMESTAMP(6)", dt.datetime(9999, 12, 31), "zstd", "outside of 1677-09-22 to 2262-04-11"),
         ("orc", "TIMESTAMP(3) WITH LOCAL TIME ZONE", dt.datetime(1582, 10, 15), "zstd", "outside of 1677-09-22"),

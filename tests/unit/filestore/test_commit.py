@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.errors import CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
@@ -325,12 +325,24 @@ def test_threads_that_commit_at_once_lose_no_row_and_no_number(make_table, tmp_p
         assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:], strict=False))
 
 
+def test_a_newest_snapshot_whose_file_is_gone_is_an_error_and_never_an_older_state(make_table) -> None:
+    table = make_table()
+    for n in range(3):
+        table.insert((I, n, "a", 1.0))
+    table.store.io.delete("/t/snapshot/snapshot-3")
+    for use in (table.read, table.store.latest_snapshot, lambda: table.insert((I, 3, "a", 1.0))):
+        with pytest.raises(Corrupt, match="snapshot 3, and the newest one is 2"):
+            use()
+    table.store.io.delete("/t/snapshot/LATEST")
+    assert table.store.latest_snapshot().id == 2
+
+
 def test_a_hint_that_is_old_or_wrong_hides_no_snapshot(make_table) -> None:
     table = make_table()
     for n in range(3):
         table.insert((I, n, "a", 1.0))
     io = table.store.io
-    for hint in (b"1", b"77", b"x", b""):
+    for hint in (b"1", b"x", b""):
         io.write("/t/snapshot/LATEST", hint)
         assert table.store.latest_snapshot().id == 3
     io.delete("/t/snapshot/LATEST")

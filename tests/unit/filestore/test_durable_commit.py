@@ -77,7 +77,7 @@ def test_a_commit_synchronises_each_file_and_each_directory_once(lake: Lake, mon
     assert disk.synchronised == 5 + 3
 
 
-@pytest.mark.parametrize("left", [b"", b"\0\0", b"1", b"9", None], ids=["empty", "zeros", "old", "too new", "gone"])
+@pytest.mark.parametrize("left", [b"", b"\0\0", b"1", None], ids=["empty", "zeros", "old", "gone"])
 @pytest.mark.parametrize("name", ["LATEST", "EARLIEST"])
 def test_any_content_of_a_hint_after_a_power_loss_is_harmless(lake: Lake, name: str, left: bytes | None) -> None:
     lake.sql("create table db.t (id bigint, v bigint, primary key (id)) using lakelog")

@@ -1,4 +1,4 @@
-"""NaN in filters: equal to itself and above all numbers, also where Parquet's statistics do not tell of it."""
+"""NaN and zeros in filters: NaN is equal to itself and above all numbers, also where Parquet's statistics lack it."""
 
 from __future__ import annotations
 
@@ -52,6 +52,17 @@ def test_comparisons(table, op: str, value: float) -> None:
 def test_lists(table) -> None:
     for values, wanted in (((NAN,), [1]), ((3.0, NAN), [0, 1, 3]), ((3.0,), [0, 3])):
         assert table.scan().where(In("v", values)).to_arrow()["id"].to_pylist() == wanted
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("others", [(), (7.0,)])
+def test_zeros_are_equal_in_lists_whatever_their_sign(tmp_path, zero: float, others: tuple[float, ...]) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql("create database db; create table db.t (id int, v double)")
+        lake.write(pa.table({"id": pa.array([0, 1, 2], pa.int32()), "v": [0.0, -0.0, 1.0]}), "db.t")
+        scan = lake.table("db.t").scan()
+        assert sorted(scan.where(In("v", (zero, *others))).to_arrow()["id"].to_pylist()) == [0, 1]
+        assert scan.where(Not(In("v", (zero, *others)))).to_arrow()["id"].to_pylist() == [2]
 
 
 def test_nan_next_to_one_other_value(tmp_path) -> None:

@@ -38,6 +38,21 @@ def test_an_argument_of_a_wrong_type_is_named(tmp_path: Path, owner: type, metho
         called(**{**given, "self": subject, name: Odd()})
 
 
+@pytest.mark.parametrize(("owner", "method", "name"), PARAMETERS)
+@pytest.mark.parametrize("value", ["a\ud800", ["\ud800"], {"\ud800": "a"}, {"a": "\ud800"}], ids=ascii)
+def test_text_that_no_file_can_hold_is_named(
+    tmp_path: Path, owner: type, method: str, name: str, value: object
+) -> None:
+    called = getattr(owner, method)
+    others = inspect.signature(called).parameters.values()
+    given = {p.name: "a" for p in others if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
+    subject = make(tmp_path) if owner is Table else Lake(str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidRequest, match=rf"{owner.__name__}\.{method}\(\): .*ud800.* is not Unicode"):
+        called(**{**given, "self": subject, name: value})
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_numbers_of_milliseconds_are_no_duration_and_an_unknown_name_is_told(tmp_path: Path) -> None:
     table = make(tmp_path)
     with pytest.raises(

@@ -16,6 +16,7 @@ from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.embedded import appender as embedded
 from lakelog.logstore.embedded import file as embedded_file
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from log_days import LogDays
 
 SYSTEM = EmbeddedLogSystem()
 
@@ -115,8 +116,9 @@ def test_an_acknowledged_record_survives_a_power_loss(location: LogLocation) -> 
 def test_retention_forgets_old_records_and_no_offset(location: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
     appender, reader = SYSTEM.appender(replace(location, retention_ms=1_000)), SYSTEM.reader(location)
+    days = LogDays(monkeypatch)
     for now in (0, 500, 1_200, 5_000):
-        monkeypatch.setattr(embedded, "now_ms", lambda now=now: now)
+        days.pass_to_ms(now)
         appender.append(0, records([b"%d" % now]))
     assert reader.first_offsets([0]) == {0: 3}
     assert reader.end_offsets([0]) == {0: 4}

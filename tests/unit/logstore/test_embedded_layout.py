@@ -17,15 +17,14 @@ import pytest
 
 from lakelog.errors import Corrupt, OffsetExpired, UnsupportedFeature
 from lakelog.io.machine import machine_identity
-from lakelog.logstore import local_log
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.embedded import layout
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from log_days import DAY, LogDays
 from log_records import append, everything, records
 
 SYSTEM = EmbeddedLogSystem()
-DAY = 86_400_000
 
 OLD = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -92,9 +91,10 @@ def test_an_old_file_is_read_and_carried_on(old: LogLocation) -> None:
 def test_an_upgrade_is_done_once_and_both_layouts_expire(old: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     SYSTEM.check(old)
     monkeypatch.setattr(appending, "_TRIM_EVERY", 1)
+    days = LogDays(monkeypatch)
     with closing(SYSTEM.appender(replace(old, retention_ms=1_000))) as appender, closing(SYSTEM.reader(old)) as reader:
         for now, first in ((2_005, 5), (2_500, 10), (9_000, 12)):
-            monkeypatch.setattr(appending, "now_ms", lambda now=now: now)
+            days.pass_to_ms(now)
             append(appender, [b"x"])
             assert reader.first_offsets()[0] == first
             assert reader.read(0, first).column("offset")[0].as_py() == first
@@ -218,11 +218,12 @@ def test_reads_that_cut_batches_give_each_record_once(location: LogLocation) -> 
 def test_default_retention_keeps_what_is_young_and_what_is_needed(
     location: LogLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    days = LogDays(monkeypatch)
     with closing(SYSTEM.appender(location)) as appender, closing(SYSTEM.reader(location)) as reader:
         for day in range(10):
-            monkeypatch.setattr(appending, "now_ms", lambda day=day: day * DAY)
+            days.pass_to(day)
             append(appender, [b"a", b"b"])
-        monkeypatch.setattr(local_log, "now_ms", lambda: 10 * DAY)
+        days.pass_to(10)
         SYSTEM.expire(location, {})
         assert reader.first_offsets()[0] == 0
         SYSTEM.expire(location, {0: 3})  # the batch of the needed record stays

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 
 
 @pytest.fixture
@@ -31,6 +31,21 @@ def test_optimize_compacts_all_or_some_partitions(lake) -> None:
     assert ids(lake) == [0, 1, 2, 3]
     with pytest.raises(InvalidRequest, match="are sorted by its primary key"):
         lake.sql("optimize db.t zorder by (id)")
+
+
+def test_alter_table_compact_compacts_all_or_some_partitions(lake) -> None:
+    assert lake.sql("alter table db.t partition (DAY = 'b') compact").to_pylist()[0]["buckets"] == 1
+    assert lake.sql("alter table db.t compact").to_pylist()[0]["files_after"] == 1
+    assert ids(lake) == [0, 1, 2, 3]
+    with pytest.raises(InvalidSchema, match="'x' is not a partition column"):
+        lake.sql("alter table db.t partition (x = 'b') compact")
+
+
+@pytest.mark.parametrize("name", ["tag", "branch", "compact", "partition"])
+def test_a_table_may_be_called_as_what_is_altered(lake, name: str) -> None:
+    lake.sql(f"create table db.{name} (id int, v int); use db")
+    lake.sql(f"alter table {name} drop column v")
+    assert lake.table(f"db.{name}").schema.names == ["id"]
 
 
 def test_restore_goes_back_to_a_snapshot_a_tag_or_a_time(lake) -> None:

@@ -16,7 +16,7 @@ from lakelog.sql.syntax.type_parser import parse_type_text
 COLUMNS = {
     "id": "int", "small": "tinyint", "big": "bigint", "name": "string", "score": "double", "price": "decimal(5, 2)",
     "flag": "boolean", "day": "date", "at": "timestamp_ntz", "ts": "timestamp_ltz", "t": "time(3)", "raw": "bytes",
-    "tags": "array<int>", "Order": "int",
+    "tags": "array<int>", "Order": "int", "code": "char(4)",
 }  # fmt: skip
 
 
@@ -67,6 +67,12 @@ def schema() -> TableSchema:
         ("raw = x'00ff'", Compare("raw", "=", b"\x00\xff")),
         ("id = '7'", Compare("id", "=", 7)),
         ("id = 7.0", Compare("id", "=", 7)),
+        ("score = cast(0.1 as float)", Compare("score", "=", 0.10000000149011612)),
+        ("score = 0.1D", Compare("score", "=", 0.1)),
+        ("price = 1.5BD", Compare("price", "=", Decimal("1.50"))),
+        ("at = date'2024-01-31'", Compare("at", "=", datetime(2024, 1, 31))),
+        ("code between 'a' and 'b '", And(Compare("code", ">=", "a", 4), Compare("code", "<=", "b ", 4))),
+        ("code in ('a', 'b ')", In("code", ("a   ", "b   "), 4)),
     ],
 )  # fmt: skip
 def test_a_filter_is_read_with_values_of_the_columns_types(schema: TableSchema, text: str, expected: Predicate) -> None:
@@ -96,7 +102,9 @@ def test_an_unknown_column_is_named_with_the_nearest_one(schema: TableSchema) ->
     [
         "id = 'x'", "id = 1.5", "small = 128", "id = true", "name = 1", "flag = 1", "day = '2024-13-01'", "day = 5",
         "at = '2024-01-01T00:00:00Z'", "price = 1.234", "price = 12345", "raw = 1", "tags = 1", "id = name",
-        "id = null", "id in (1, null)", "id", "score = 1e999",
+        "id = null", "id in (1, null)", "id", "score = 1e999", "score = cast(1.6 as int)", "score = 300Y",
+        "score = cast(1.5 as decimal(5, 0))", "at = cast('2024-01-31 12:30:00' as date)", "score = cast('x' as double)",
+        "ts = timestamp_ntz'2024-01-31 12:30:00Z'",
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_its_column_is_refused(schema: TableSchema, text: str) -> None:

@@ -8,7 +8,7 @@ from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.statements import STATEMENTS
 
 READ = ("SHOW", "DESC", "USE", "SET CATALOG", "SELECT", "FROM", "TABLE", "VALUES", "WITH", "(", "REFRESH", "EXPLAIN")
-ADMIN = ("CALL", "OPTIMIZE", "VACUUM", "RESTORE")
+ADMIN = ("CALL", "OPTIMIZE", "ALTER TABLE COMPACT", "VACUUM", "RESTORE")
 PLACES = ("DATABASE", "SCHEMA", "NAMESPACE", "CATALOG")
 
 

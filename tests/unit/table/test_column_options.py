@@ -29,6 +29,18 @@ WRONG = {
         "'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum'",
         "'fields.v.aggregate-function' = 'sum' does not fit column 'v' of type STRING: it takes TINYINT",
     ),
+    "a compression": (
+        "'file.format' = 'avro', 'file.compression' = 'snappy'",
+        "'snappy' does not go with .* 'avro'",
+    ),
+    "a compression of some files": (
+        "'file.format.per.level' = '0:avro', 'file.compression.per.level' = '5:snappy', 'file.compression' = 'gzip'",
+        "'gzip' does not go with .* 'avro'",
+    ),
+    "a compression of changelogs": (
+        "'changelog-file.format' = 'orc', 'changelog-file.compression' = 'brotli'",
+        "'brotli' does not go with .* 'orc'",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.errors import LakelogError
 from lakelog.lake.table import Table
-from lakelog.logstore import LOG_SYSTEMS, local_log, log_factory
+from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded import appender as appending
 from lakelog.logstore.files import appender as segments
@@ -22,26 +22,13 @@ from lakelog.table.maintenance.retention import expire_log, log_floors
 from lakelog.table.maintenance.run_history import DONE
 from lakelog.table.read.log_view import capture
 from lakelog.table.tail.async_tail import AsyncTail
+from log_days import LogDays
 from log_tables import files, make, rows
-
-DAY = 86_400_000
 
 
 @pytest.fixture
-def days(monkeypatch: pytest.MonkeyPatch) -> Days:
-    return Days(monkeypatch)
-
-
-class Days:
-    """The clock of the log alone: leases and files go by the real one."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._patch = monkeypatch
-        self.pass_to(0)
-
-    def pass_to(self, day: int) -> None:
-        for module in (appending, segments, local_log):
-            self._patch.setattr(module, "now_ms", lambda: day * DAY)
+def days(monkeypatch: pytest.MonkeyPatch) -> LogDays:
+    return LogDays(monkeypatch)
 
 
 def write(table: Table, *ids: int) -> None:
@@ -58,7 +45,7 @@ def held(table: Table) -> list[int]:
     return sorted(row["id"] for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist())
 
 
-def test_old_rows_of_snapshots_expire_and_young_ones_stay(tmp_path: Path, days: Days) -> None:
+def test_old_rows_of_snapshots_expire_and_young_ones_stay(tmp_path: Path, days: LogDays) -> None:
     table = make(tmp_path)
     write(table, *range(10))
     days.pass_to(5)
@@ -75,7 +62,7 @@ def test_old_rows_of_snapshots_expire_and_young_ones_stay(tmp_path: Path, days: 
     )
 
 
-def test_a_write_expires_the_log_at_times(tmp_path: Path, days: Days, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_expires_the_log_at_times(tmp_path: Path, days: LogDays, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path)
     write(table, *range(10))
     days.pass_to(8)
@@ -84,7 +71,7 @@ def test_a_write_expires_the_log_at_times(tmp_path: Path, days: Days, monkeypatc
     assert held(table) == list(range(10, 20))
 
 
-def test_rows_that_no_snapshot_has_stay(tmp_path: Path, days: Days) -> None:
+def test_rows_that_no_snapshot_has_stay(tmp_path: Path, days: LogDays) -> None:
     table = make(tmp_path)
     write(table, *range(10))
     writer = table.writer()
@@ -102,7 +89,7 @@ def test_rows_that_no_snapshot_has_stay(tmp_path: Path, days: Days) -> None:
     assert held(table) == list(range(20, 30))
 
 
-def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: Days) -> None:
+def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: LogDays) -> None:
     table = make(tmp_path)
     write(table, *range(10))
     readers = NamedReaders(table.logical.io, table.logical.path)
@@ -118,7 +105,7 @@ def test_rows_that_a_named_reader_has_not_read_stay(tmp_path: Path, days: Days) 
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_tail_with_a_consumer_id_is_a_named_reader(tmp_path: Path, days: Days, is_async: bool) -> None:
+def test_a_tail_with_a_consumer_id_is_a_named_reader(tmp_path: Path, days: LogDays, is_async: bool) -> None:
     table = make(tmp_path)
     write(table, *range(10))
     named = {"options": {"consumer-id": "billing"}, "stop": "latest"}
@@ -155,7 +142,7 @@ def test_a_consumer_id_that_is_no_file_name_is_refused(tmp_path: Path, name: str
         make(tmp_path).tail("earliest", options={"consumer-id": name})
 
 
-def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: Days) -> None:
+def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: LogDays) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'", key="")
     write(table, *range(10))
     days.pass_to(100)
@@ -167,7 +154,7 @@ def test_rows_that_only_the_log_has_stay(tmp_path: Path, days: Days) -> None:
 @pytest.mark.parametrize("system", [name for name in LOG_SYSTEMS if log_factory(name).is_local])
 @pytest.mark.parametrize("retention_given", ["", ", 'log-store.retention' = '1 d'"])
 def test_what_short_jobs_leave_behind_is_a_need_that_optimize_fulfils(
-    tmp_path: Path, days: Days, system: str, retention_given: str
+    tmp_path: Path, days: LogDays, system: str, retention_given: str
 ) -> None:
     table = make(tmp_path, f", 'log-store.type' = '{system}'{retention_given}")
     for number in range(3):
@@ -182,7 +169,7 @@ def test_what_short_jobs_leave_behind_is_a_need_that_optimize_fulfils(
 
 
 @pytest.mark.parametrize("system", [name for name in LOG_SYSTEMS if log_factory(name).is_local])
-def test_the_first_write_of_a_process_removes_what_a_retention_says(tmp_path: Path, days: Days, system: str) -> None:
+def test_the_first_write_of_a_process_removes_what_a_retention_says(tmp_path: Path, days: LogDays, system: str) -> None:
     table = make(tmp_path, f", 'log-store.type' = '{system}', 'log-store.retention' = '1 d'")
     for number in range(3):
         write(table, number)
@@ -190,3 +177,27 @@ def test_the_first_write_of_a_process_removes_what_a_retention_says(tmp_path: Pa
     retention._CHECKED.clear()  # as another process
     write(table, 4)
     assert held(table) == [4]
+
+
+@pytest.mark.parametrize("ahead", [31, -31])
+@pytest.mark.parametrize("system", ["embedded", "files"])
+def test_a_machine_with_a_wrong_clock_loses_no_young_row_and_keeps_none_for_ever(
+    tmp_path: Path, days: LogDays, system: str, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, every in ((appending, "_TRIM_EVERY"), (segments, "_EXPIRE_EVERY")):
+        monkeypatch.setattr(module, every, 1)
+    table = make(tmp_path, f", 'log-store.type' = '{system}', 'log-store.retention' = '7 d'")
+    days.pass_to(100)
+    write(table, *range(10))
+    days.pass_to(101, ahead)
+    write(table, *range(10, 20))  # and trims
+    expire_log(table.logical)
+    days.pass_to(102)
+    write(table, *range(20, 30))
+    expire_log(table.logical)
+    assert held(table) == list(range(30))
+    days.pass_to(120)
+    write(table, *range(30, 40))
+    for _ in range(2):
+        expire_log(table.logical)
+    assert held(table) == list(range(30, 40))

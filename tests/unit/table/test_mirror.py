@@ -13,16 +13,14 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidOption, InvalidRequest, NotFound, OffsetExpired, UnsupportedFeature
 from lakelog.lake.table import Table
-from lakelog.logstore import local_log
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.embedded import appender as appending
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.retention import expire_log
 from lakelog.table.tail.mirror import MirrorAddress, _Collected
 from lakelog.table.tail.reader_needs import ReaderNeeds, observe
+from log_days import LogDays
 from log_tables import make, rows
 
-DAY = 86_400_000
 TO = "kafka://localhost:9092/topic"
 COMMITTED = {"log.consistency": "transactional"}
 
@@ -119,8 +117,7 @@ class Paused:
     """A reader of committed rows that stops between the rows of an epoch and its commit marker, for a long time."""
 
     def __init__(self, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._table, self._patch = table, monkeypatch
-        self._pass_to(0)
+        self._table, self._days = table, LogDays(monkeypatch)
 
     def rows_after_a_pause(self, needs: bool) -> list[int]:
         table = self._table
@@ -133,7 +130,7 @@ class Paused:
         self._keep(offsets, needs)
         open_writer.commit()
         open_writer.close()
-        self._pass_to(100)
+        self._days.pass_to(100)
         self._write(*range(10, 20))
         expire_log(table.logical)
         later = table.tail(position, stop="latest", options=COMMITTED)
@@ -148,10 +145,6 @@ class Paused:
     def _write(self, *ids: int) -> None:
         with self._table.writer() as writer:
             writer.write(rows(*ids))
-
-    def _pass_to(self, day: int) -> None:
-        for module in (appending, local_log):
-            self._patch.setattr(module, "now_ms", lambda: day * DAY)
 
 
 def test_the_log_keeps_the_rows_before_a_position_that_commit_after_it(tmp_path: Path, monkeypatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from lakelog import Table, connect
 from lakelog.errors import Fenced, InvalidRequest, InvalidSchema
+from lakelog.table.model.log_state import COPY_AGAIN
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 LOGS = {"no log": {}, "embedded": {"log-store.enabled": "true"}}
@@ -94,3 +95,23 @@ def test_a_process_that_was_overtaken_is_fenced(table) -> None:
     with pytest.raises(Fenced, match="another process"):
         suspended.commit("p2")
     assert (waiting_position(table.logical, "copy"), ids(table)) == ("p1", [1, 3])
+
+
+def test_a_table_that_was_rolled_back_behind_its_source_is_no_healthy_one_until_it_is_copied_again(table) -> None:
+    writer = PositionedWriter(table.logical, "copy")
+    for number in (1, 2):
+        writer.write(rows(number))
+        writer.commit(f"p{number}")
+        writer.seal()
+    writer.close()
+    assert not table.health().findings
+    table.rollback_to(1)
+    found = table.health()
+    assert [one.kind for one in found.findings] == ["ingest-undone"] and found.score <= 20
+    assert "--copy-again" in found.findings[0].what_to_do
+    again = PositionedWriter(table.logical, "copy")
+    again.write(rows(2))
+    again.commit(COPY_AGAIN)
+    again.seal()
+    again.close()
+    assert not table.health().findings

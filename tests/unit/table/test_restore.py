@@ -216,7 +216,9 @@ def test_it_stops_before_anything_if_there_is_no_such_state_or_the_log_cannot_fo
         with pytest.raises(NotFound):
             table.rollback_to(**missing, files_only=True)
     assert newest(table) == 2
+    assert not table.health().findings
     assert table.rollback_to(1, files_only=True).id == 1
+    assert [one.kind for one in table.health().findings] == ["log-ahead"]
     assert rows(table) == Counter({(1, "a"): 1})
 
 

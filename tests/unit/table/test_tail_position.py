@@ -7,19 +7,23 @@ import itertools
 import json
 import os
 import random
+import shutil
 import tempfile
 import threading
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from lakelog import connect
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
+from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for
+from lakelog.logstore.clients import appender_for, drop_clients
 from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
@@ -385,3 +389,39 @@ def test_an_async_tail_ends_where_its_batches_end(tmp_path) -> None:
 
     seen, _ = asyncio.run(program())
     assert told(seen) == {n: [("+I", "a")] for n in range(4)}
+
+
+@pytest.mark.parametrize("options", [{}, TRANSACTIONAL, WHOLE], ids=["eventual", "transactional", "whole"])
+@pytest.mark.parametrize("later", [0, 6], ids=["as it was", "written since"])
+@pytest.mark.parametrize("system", [name for name in LOG_SYSTEMS if log_factory(name).is_local])
+def test_a_position_in_a_log_that_an_older_copy_replaced_is_refused_and_no_row_is_skipped(
+    tmp_path: Path, system: str, later: int, options: dict[str, str]
+) -> None:
+    table = make(tmp_path, f", 'log-store.type' = '{system}'")
+    write_one(table, 0)
+    shutil.copytree(tmp_path / "warehouse", tmp_path / "copy")
+    early = table.tail("earliest", stop="latest", options=options)
+    list(early)
+    before = early.position
+    for number in range(1, 4):
+        write_one(table, number)
+    late = table.tail("earliest", stop="latest", options=options)
+    list(late)
+    after = late.position
+    drop_clients()
+    shutil.rmtree(tmp_path / "warehouse")
+    shutil.copytree(tmp_path / "copy", tmp_path / "warehouse")
+    table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
+    for number in range(10, 10 + later):
+        write_one(table, number)
+    with pytest.raises(InvalidRequest, match="An older copy of the table was restored"):
+        table.tail(after, stop="latest", options=options)
+    if options != WHOLE:  # its state was lost with the newer table
+        assert sorted(told(table.tail(before, stop="latest", options=options))) == sorted(
+            n + more for n in range(10, 10 + later) for more in (0, 100)
+        )
+
+
+def write_one(table: Table, number: int) -> None:
+    with table.writer() as writer:
+        writer.write(rows(number, number + 100))

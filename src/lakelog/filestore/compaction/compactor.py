@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_
 from lakelog.filestore.read.deletion_vectors import vector_of
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import DataFileWriter, target_file_size
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.lowest_level import with_level
 from lakelog.merge.output import Output
@@ -80,7 +82,8 @@ class _Run:
     ) -> None:
         self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
         self._schema = files.paths.schema
-        self._expiry = RecordExpiry.of(self._schema) if task.drop_deletes else None
+        now = partial(storage_now_ms, files.io, files.paths.root)
+        self._expiry = RecordExpiry.of(self._schema, now) if task.drop_deletes else None
         self._keeps_deletes = self._schema.is_keyed and engine_of(self._schema).keeps_deleted_keys
         self._apart = KeptApart.of(self._schema, task)
         self._columns = self._schema.field_names

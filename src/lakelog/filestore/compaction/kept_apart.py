@@ -17,13 +17,12 @@ from lakelog.filestore.metadata.levels import APART
 from lakelog.filestore.read.changes import producer_of
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.data_file_writer import DataFileWriter, FileNames
-from lakelog.filestore.write.memtable import Memtable
+from lakelog.filestore.write.memtable import RowsApart
 from lakelog.io.names import new_uuid
-from lakelog.merge.base import KIND_COLUMN, KeepAll, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
 from lakelog.merge.output import live_rows
 from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
-from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.metadata.data_file import COMPACT_SOURCE, DataFileMeta
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
@@ -37,7 +36,10 @@ class KeptApart:
     task: CompactionTask
     parts_deletes: bool
     folds: bool
-    _held: list[Memtable] = field(default_factory=list)
+    rows: RowsApart = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = RowsApart(self.schema)
 
     @staticmethod
     def of(schema: TableSchema, task: CompactionTask) -> KeptApart | None:
@@ -56,23 +58,16 @@ class KeptApart:
         """An engine that folds as ``inner`` and puts rows apart."""
         return _Apart(inner, self)
 
-    def add(self, number: int, rows: pa.Table) -> None:
-        """Keeps rows, at most one of each key for each number."""
-        while len(self._held) <= number:
-            limit = int(Options(self.schema.options).need(WRITE_BUFFER_SIZE))
-            self._held.append(Memtable(self.schema.trimmed_primary_keys, KeepAll(self.schema), limit))
-        self._held[number].add(rows)
-
     def write(self, writer: DataFileWriter) -> Iterator[DataFileMeta]:
         """Writes the rows below the level of ``writer``, the first ones highest."""
-        for number, held in enumerate(self._held):
-            level = max(self.task.output_level - 1 - number, 0)
-            names = FileNames(new_uuid() + APART)
-            place = (writer.io, writer.paths, writer.partition, writer.bucket, level, COMPACT_SOURCE)
-            try:
-                yield from DataFileWriter(*place, names=names).write(held.sorted_batches())
-            finally:
-                held.close()
+        try:
+            for number, rows in enumerate(self.rows.sorted_batches()):
+                level = max(self.task.output_level - 1 - number, 0)
+                names = FileNames(new_uuid() + APART)
+                place = (writer.io, writer.paths, writer.partition, writer.bucket, level, COMPACT_SOURCE)
+                yield from DataFileWriter(*place, names=names).write(rows)
+        finally:
+            self.rows.close()
 
 
 class _Apart(MergeEngine):
@@ -82,11 +77,10 @@ class _Apart(MergeEngine):
 
     def fold(self, piece: Piece) -> pa.Table:
         whole, *others = self._inner.fold_apart(piece) if self._kept.folds else [self._inner.fold(piece)]
-        for number, rows in enumerate(others):
-            self._kept.add(number, rows)
         if not self._kept.parts_deletes:
+            self._kept.rows.add(others)
             return whole
         kinds = whole.column(KIND_COLUMN)
         deletes = whole.filter(pc.or_(pc.equal(kinds, DELETE), pc.equal(kinds, UPDATE_BEFORE)))
-        self._kept.add(0, deletes)
+        self._kept.rows.add([deletes, *others])
         return live_rows(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -33,8 +34,8 @@ class RecordExpiry:
     oldest: int
 
     @staticmethod
-    def of(schema: TableSchema) -> RecordExpiry | None:
-        """The current rule of a table with a primary key; None if its rows do not expire.
+    def of(schema: TableSchema, now: Callable[[], int] = clock.now_ms) -> RecordExpiry | None:
+        """The current rule of a table with a primary key; None if its rows do not expire. ``now`` is in milliseconds.
 
         Raises InvalidOption for a time field that is missing or has an unsupported type.
         """
@@ -49,7 +50,7 @@ class RecordExpiry:
                 f"option '{RECORD_EXPIRE_TIME.key}' = '{options.get(RECORD_EXPIRE_TIME.key)}' needs the column of the "
                 f"rows' times in '{RECORD_TIME_FIELD.key}': {_fitting(schema)}"
             )
-        return RecordExpiry(schema, name, clock.now_ms() // 1000 - int(age.total_seconds()))
+        return RecordExpiry(schema, name, now() // 1000 - int(age.total_seconds()))
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that have not expired; rows without a time stay."""

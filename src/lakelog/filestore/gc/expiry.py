@@ -14,6 +14,7 @@ from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.option import Options
 from lakelog.options.retention import (
     CHANGELOG_TIME,
@@ -99,6 +100,35 @@ def pick_end(
     return max(min(end, newest), first)
 
 
+def _is_due(first: int, newest: int, keep: Retention, times: _Times) -> bool:
+    """Returns whether the oldest snapshot may expire, by ``pick_end`` or because its successor is missing."""
+    if newest - first >= keep.largest:
+        return True
+    time = times.of(first + 1)
+    return time is None or time < times.now_ms - keep.time.total_seconds() * 1000
+
+
+@dataclass
+class _Times:
+    """The times of snapshots; one after ``now_ms`` is of a wrong clock, and that of the file counts."""
+
+    snapshots: Snapshots
+    now_ms: int
+    _stored: Mapping[int, int] | None = None
+
+    def of(self, snapshot_id: int) -> int | None:
+        """The time of a snapshot in milliseconds; None if it does not exist."""
+        try:
+            time = self.snapshots.get(snapshot_id).time_millis
+        except NotFound:
+            return None
+        if time <= self.now_ms:
+            return time
+        if self._stored is None:
+            self._stored = self.snapshots.stored_ms()
+        return self._stored.get(snapshot_id)
+
+
 @dataclass(frozen=True)
 class Expiry:
     """Expires the snapshots and changelogs of one branch."""
@@ -115,6 +145,8 @@ class Expiry:
         removal = Removal(self.references)
         removal.finish()
         ids = self.plan(keep, keep_from)
+        if ids:  # by the clock of this machine, which may be ahead
+            ids = self.plan(keep, keep_from, now_ms=storage_now_ms(self.references.io, self.references.paths.root))
         if ids:
             self._remove(removal, ids)
         self._expire_changelogs(removal)
@@ -133,17 +165,19 @@ class Expiry:
         keep: Retention | None = None,
         keep_from: Callable[[], int | None] | None = None,
         minds_consumers: bool = True,
+        now_ms: int | None = None,
     ) -> list[int]:
         """The ids that ``expire`` would remove now, oldest first, with the same parameters. Changes nothing.
 
-        Without ``minds_consumers``, it ignores the positions of consumers.
+        Without ``minds_consumers``, it ignores the positions of consumers. ``now_ms`` is the present time (None: that
+        of this machine).
         """
-        snapshots = self._snapshots
+        snapshots, times = self._snapshots, _Times(self._snapshots, clock.now_ms() if now_ms is None else now_ms)
         newest, first = snapshots.latest_id(), snapshots.earliest_id()
         keep = snapshot_retention(self._options) if keep is None else keep
         if newest is None or first is None or newest - first < keep.smallest:
             return []
-        if not self._is_due(first, newest, keep):
+        if not _is_due(first, newest, keep, times):
             return []  # a listing of all snapshots at each commit would cost more with each of them
         chain = snapshots.chain_ids()
         if not chain:
@@ -154,24 +188,11 @@ class Expiry:
         if minds_consumers and not self._options.need(CONSUMER_CHANGELOG_ONLY):
             needed = Consumers(self.references.io, self.references.paths).smallest()
             limit = min(limit, _FOR_EVER if needed is None else needed)
-        end = pick_end(first, newest, self._time_of, keep, clock.now_ms(), limit)
+        end = pick_end(first, newest, times.of, keep, times.now_ms, limit)
         with contextlib.suppress(NotFound):
             while end > first and snapshots.is_foreign(end):
                 end -= 1  # it is read by the one before it
         return list(range(first, end))
-
-    def _is_due(self, first: int, newest: int, keep: Retention) -> bool:
-        """Returns whether the oldest snapshot may expire, by ``pick_end`` or because its successor is missing."""
-        if newest - first >= keep.largest:
-            return True
-        time = self._time_of(first + 1)
-        return time is None or time < clock.now_ms() - keep.time.total_seconds() * 1000
-
-    def _time_of(self, snapshot_id: int) -> int | None:
-        try:
-            return self._snapshots.get(snapshot_id).time_millis
-        except NotFound:
-            return None
 
     def _remove(self, removal: Removal, ids: Sequence[int]) -> None:
         references = self.references
@@ -225,7 +246,11 @@ class Expiry:
         times = {root.snapshot.id + 1: root.snapshot.time_millis for root in held}
         first, last = held[0].snapshot.id, held[-1].snapshot.id
         limit = min(last, last if needed is None else needed)
-        end = pick_end(first, newest, times.get, changelog_retention(self._options), clock.now_ms(), limit)
+        keep = changelog_retention(self._options)
+        end = pick_end(first, newest, times.get, keep, clock.now_ms(), limit)
+        if end > first:
+            now_ms = storage_now_ms(references.io, references.paths.root)
+            end = pick_end(first, newest, times.get, keep, now_ms, limit)
         expiring = [root for root in held if root.snapshot.id < end]
         if expiring:
             candidates = {path for root in expiring for path in references.files_to_delete(root)}

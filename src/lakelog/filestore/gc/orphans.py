@@ -13,8 +13,8 @@ from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
-from lakelog.io.storage.clock_lead import clock_lead_ms
 from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.changelog import CHANGELOG_FILE_PREFIX
 from lakelog.options.notebook import NotebookView
 from lakelog.options.option import Options
@@ -72,8 +72,8 @@ class OrphanCleaning:
         removal = Removal(self.references)
         if not dry_run:
             removal.finish()
-        lead_ms = 0 if dry_run else clock_lead_ms(self._io, self._root)
-        limit = clock.now_ms() - lead_ms - older_than_ms
+        now_ms = clock.now_ms() if dry_run else storage_now_ms(self._io, self._root)
+        limit = now_ms - older_than_ms
         # 1
         old = {path: size for path, size, changed in self._files() if changed <= limit}
         if not old:

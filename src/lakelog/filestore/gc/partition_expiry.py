@@ -14,7 +14,7 @@ from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.metadata.manifests import Manifests
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.clock_lead import clock_lead_ms
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.option import Options
 from lakelog.options.retention import (
     PARTITION_EXPIRATION_MAX,
@@ -131,7 +131,7 @@ class PartitionExpiry:
             now = clock.local_now()
             if not self._old(self.latest(), rule, now):
                 return []
-            now -= timedelta(milliseconds=clock_lead_ms(self.manifests.io, self.manifests.paths.root))
+            now = clock.local_time(storage_now_ms(self.manifests.io, self.manifests.paths.root))
             old = self._old(self.latest(), rule, now)
             if not old:
                 return []

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import Corrupt, LakelogError, NotFound
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import TABLE_ID, is_of_another_table
@@ -40,12 +40,22 @@ class Snapshots:
     def latest_id(self) -> int | None:
         """The newest id; None for a table without snapshots.
 
-        The hint is trusted only if no snapshot follows it; otherwise the directory is listed.
+        The hint is trusted only if no snapshot follows it; otherwise the directory is listed. Raises Corrupt if the
+        hint names a later one than all that exist: a hint is written after its snapshot, which never expires while it
+        is the newest.
         """
         hint = self._hint(LATEST)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
-        return self._newest(self.ids())
+        ids = self.ids()
+        if hint is not None and hint > max(ids, default=0):
+            has = f"the newest one is {max(ids)}" if ids else "there is none"
+            raise Corrupt(
+                f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
+                f"names snapshot {hint}, and {has}. Its file was deleted, or the table was copied during a write: "
+                "restore the file, or a whole copy. To continue without its rows, delete the hint"
+            )
+        return self._newest(ids)
 
     def _newest(self, ids: Sequence[int]) -> int | None:
         """The newest of all existing ids, without foreign ones above a gap."""
@@ -83,8 +93,12 @@ class Snapshots:
 
     def ids(self) -> list[int]:
         """All ids, by listing, in no order."""
-        found = (_NAME.fullmatch(status.path) for status in self.io.list(self.paths.snapshots))
-        return [int(match[1]) for match in found if match]
+        return [*self.stored_ms()]
+
+    def stored_ms(self) -> dict[int, int]:
+        """All ids, by listing, and the storage's time of their files (milliseconds)."""
+        found = ((_NAME.fullmatch(status.path), status.mtime_ms) for status in self.io.list(self.paths.snapshots))
+        return {int(match[1]): mtime_ms for match, mtime_ms in found if match}
 
     def exists(self, snapshot_id: int) -> bool:
         """Returns whether this snapshot exists."""

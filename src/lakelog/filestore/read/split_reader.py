@@ -31,7 +31,7 @@ from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, PickingEngine
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.output import Output, in_age_order
-from lakelog.merge.runs import fold_rows, merge_runs
+from lakelog.merge.runs import merge_runs, sort_run
 from lakelog.merge.table_rules import check_mergeable, needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.table import MERGE_ENGINE
@@ -142,7 +142,7 @@ class SplitReader:
             runs.append(leveled(batches, run.level, engine))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:
-            folded = fold_rows(rows, keys, engine_of(schema))
+            folded = sort_run(rows, keys, engine_of(schema))
             folded = folded if with_numbers else folded.drop_columns([SEQUENCE_COLUMN])
             runs.append(leveled(folded.to_batches(), 0, engine))
         if newest is not None:
@@ -268,7 +268,7 @@ def attach_runs(
             held.append(replace(empty, inline_runs=tuple(runs)))
             continue
         rows = inline_rows(runs, row_schema(schema, schema.field_names, True))
-        rows = fold_rows(rows, schema.trimmed_primary_keys, engine_of(schema))
+        rows = sort_run(rows, schema.trimmed_primary_keys, engine_of(schema))
         if rows.num_rows:
             splits[partition, bucket] = _cut(rows, held or [empty], schema)
 

@@ -13,6 +13,7 @@ from lakelog.filestore.gc.reachability import TAG, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.names import name_fault, visible
 from lakelog.options.option import Options
 from lakelog.options.retention import TAG_TIME
@@ -129,9 +130,12 @@ class Tags:
     def expire(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
         """Deletes the tags whose retention has expired, and tags without one that are older than ``older_than``.
 
-        Both times are wall clock of this machine's zone, without a zone. Returns the deleted tags.
+        Both times are wall clock of this machine's zone, without a zone; ``now`` defaults to the storage's time.
+        Returns the deleted tags.
         """
         expired = self.over(now, older_than)
+        if expired and now is None:
+            expired = self.over(self._storage_now(), older_than)
         for tag in expired:
             self.delete(tag.name)
         return expired
@@ -177,7 +181,10 @@ class Tags:
             if not named:
                 raise self._snapshot_not_found(snapshot_id) from None
             data = snapshot_json_of(io.read(paths.tag(named[0])))
-        return tag_to_json(data, clock.local_now(), kept)
+        return tag_to_json(data, clock.local_now() if kept is None else self._storage_now(), kept)
+
+    def _storage_now(self) -> datetime:
+        return clock.local_time(storage_now_ms(self.references.io, self.references.paths.root))
 
     def _is_protected(self, snapshot_id: int, name: str) -> bool:
         """Returns whether something other than this tag keeps a snapshot; called after the tag is written.

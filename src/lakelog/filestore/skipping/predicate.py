@@ -226,7 +226,8 @@ class In(Predicate):
         literals = [literal(v, kind) for v in self.values if v is not None]
         if not literals:
             return pc.scalar(False)
-        if len({s.type for s in literals}) == 1 and literals[0].type == kind and not any(map(_is_nan, self.values)):
+        # in Arrow's sets NaN is missing, and zeros with another sign differ
+        if {s.type for s in literals} == {kind} and not pa.types.is_floating(literals[0].type):
             return pc.field(self.column).isin(pa.array(literals, kind))
         return _joined(operator.or_, self._equals(), schema, False)
 

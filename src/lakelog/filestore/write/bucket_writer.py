@@ -15,7 +15,7 @@ from lakelog.filestore.read.data_file_reader import row_schema
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.changelog_writer import changelog_writer, copied_changelog
 from lakelog.filestore.write.data_file_writer import DataFileWriter, FileNames
-from lakelog.filestore.write.memtable import Memtable
+from lakelog.filestore.write.memtable import Memtable, RowsApart
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, KeepAll, MergeEngine, Piece
 from lakelog.merge.runs import merge_runs
@@ -56,9 +56,9 @@ class BucketWriter:
         self._engine = engine_of(self._schema)
         self._engine.refuses_overflow = True
         self._emits_changelog = emits_changelog and self._schema.is_keyed and producer_of(self._schema) == "input"
-        self._removals = Memtable(self._schema.trimmed_primary_keys, KeepAll(self._schema), limit)
+        self._apart = RowsApart(self._schema)
         if self._engine.folds_apart:
-            self._engine = _NewRows(self._engine, self._removals)
+            self._engine = _NewRows(self._engine, self._apart)
         # an append table has no key to sort by, so its rows are written in order
         held = KeepAll(self._schema) if self._emits_changelog else self._engine
         self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
@@ -103,7 +103,8 @@ class BucketWriter:
         """Writes the buffered rows and returns the metadata of all files, in key order; empty without rows."""
         try:
             self._written += self._files.write(self._rows())
-            self._written += self._files.write(self._removals.sorted_batches())
+            for rows in self._apart.sorted_batches():
+                self._written += self._files.write(rows)
             if self._emits_changelog:
                 self._changelog_written += self._changelog()
             return tuple(self._written)
@@ -118,7 +119,7 @@ class BucketWriter:
     def close(self) -> None:
         """Discards the unwritten rows."""
         self._memtable.close()
-        self._removals.close()
+        self._apart.close()
         self._appended.clear()
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
@@ -173,14 +174,13 @@ def _is_row(kinds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 class _NewRows(MergeEngine):
-    """Folds as another engine, and keeps rows that remove older ones of a key with a new row."""
+    """Folds as another engine, and keeps the rows that it puts beside the folded ones."""
 
-    def __init__(self, inner: MergeEngine, removals: Memtable) -> None:
+    def __init__(self, inner: MergeEngine, apart: RowsApart) -> None:
         super().__init__(inner.schema)
-        self._inner, self._removals = inner, removals
+        self._inner, self._apart = inner, apart
 
     def fold(self, piece: Piece) -> pa.Table:
-        whole, *removals = self._inner.fold_new(piece)
-        for rows in removals:
-            self._removals.add(rows)
+        whole, *others = self._inner.fold_new(piece)
+        self._apart.add(others)
         return whole

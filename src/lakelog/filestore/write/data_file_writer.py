@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -17,8 +17,8 @@ from lakelog.filestore.write.file_stats import FileStats
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
-from lakelog.merge.table_rules import check_writable
-from lakelog.options.changelog import CHANGELOG_FILE_FORMAT
+from lakelog.merge.table_rules import check_writable, engine_class
+from lakelog.options.changelog import CHANGELOG_FILE_COMPRESSION, CHANGELOG_FILE_FORMAT
 from lakelog.options.option import Option, Options
 from lakelog.options.table import (
     DATA_FILE_PREFIX,
@@ -81,22 +81,23 @@ def data_style(options: Options, level: int) -> FileStyle:
 
 
 def check_formats(schema: TableSchema) -> None:
-    """Checks that the formats of a table's new files support its columns. Raises UnsupportedFeature.
+    """Checks that the formats of a table's new files support its columns and compressions. Raises UnsupportedFeature.
 
     Called for CREATE TABLE and ALTER TABLE.
     """
-    name = next((f.name for f in arrow_schema(schema.fields) if has_variant(f.type)), None)
-    if name is None:
-        return
     options = Options(schema.options)
-    changelog = options.get_typed(CHANGELOG_FILE_FORMAT)
-    given = [(FILE_FORMAT.key, options.need(FILE_FORMAT))]
-    given += [(FILE_FORMAT_PER_LEVEL.key, word) for word in levels_of(FILE_FORMAT_PER_LEVEL, options).values()]
-    given += [] if changelog is None else [(CHANGELOG_FILE_FORMAT.key, changelog)]
-    for key, word in given:
-        if not FILE_FORMATS.create(word).holds_variant:
+    changelog = options.get_typed(CHANGELOG_FILE_FORMAT), options.get_typed(CHANGELOG_FILE_COMPRESSION)
+    levels = {-1, *levels_of(FILE_FORMAT_PER_LEVEL, options), *levels_of(FILE_COMPRESSION_PER_LEVEL, options)}
+    styles = {(style.format, style.compression) for level in levels for style in [data_style(options, level)]}
+    if any(changelog):
+        styles |= {(changelog[0] or word, changelog[1] or compression) for word, compression in styles}
+    variant = next((f.name for f in arrow_schema(schema.fields) if has_variant(f.type)), None)
+    for word, compression in sorted(styles):
+        format = FILE_FORMATS.create(word)
+        format.check_compression(compression)
+        if variant is not None and not format.holds_variant:
             raise UnsupportedFeature(
-                f"column '{name}' has type VARIANT, which '{key}' = '{word}' does not support: use "
+                f"column '{variant}' has type VARIANT, which the file format '{word}' does not support: use "
                 f"'{FILE_FORMAT.default}'"
             )
 
@@ -161,6 +162,9 @@ class DataFileWriter:
         stats = FileStats(schema, style.stats_mode)
         index = FileIndexWriter.of(schema) if style.has_index else FileIndexWriter(schema, {})
         fields = file_fields(schema, options.need(THIN_MODE))
+        if schema.is_keyed and engine_class(options).leaves_null:
+            folded = set(schema.field_names) - set(schema.primary_keys)
+            fields = tuple(replace(f, type=f.type.with_nullable(True)) if f.name in folded else f for f in fields)
         target = arrow_schema(fields)
         size = format_.write(
             self.io,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.local import ScratchFileIO
-from lakelog.merge.base import MergeEngine
+from lakelog.merge.base import KeepAll, MergeEngine
 from lakelog.merge.runs import fold_rows, merge_runs, sort_run
+from lakelog.options.option import Options
+from lakelog.options.table import WRITE_BUFFER_SIZE
+from lakelog.paimon.schema.schema import TableSchema
 
 _SPILL_ROWS = 65536
 
@@ -88,3 +91,28 @@ class Memtable:
     def _read(self, path: str) -> Iterator[pa.RecordBatch]:
         with self._disk.open_input(path) as source, pa.ipc.open_stream(source) as stream:
             yield from stream
+
+
+@dataclass
+class RowsApart:
+    """Rows that stay beside the folded ones, by number: each number has at most one row of a key."""
+
+    schema: TableSchema
+    _held: list[Memtable] = field(default_factory=list)
+
+    def add(self, rows: Iterable[pa.Table]) -> None:
+        """Adds rows: the n-th table to those of number n."""
+        for number, table in enumerate(rows):
+            if number == len(self._held):
+                limit = int(Options(self.schema.options).need(WRITE_BUFFER_SIZE))
+                self._held.append(Memtable(self.schema.trimmed_primary_keys, KeepAll(self.schema), limit))
+            self._held[number].add(table)
+
+    def sorted_batches(self) -> Iterator[Iterator[pa.RecordBatch]]:
+        """The rows of each number, sorted by key."""
+        return (held.sorted_batches() for held in self._held)
+
+    def close(self) -> None:
+        """Discards the rows and deletes the spilled files."""
+        for held in self._held:
+            held.close()

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
+from lakelog.io.storage.storage_clock import touched_ms
 from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Records
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
-from lakelog.logstore.embedded.layout import trim
+from lakelog.logstore.embedded.layout import date_future, newest_ms, trim
 from lakelog.logstore.record_batch.encoder import encode
 
 _TRIM_EVERY = 256
@@ -52,8 +53,10 @@ class EmbeddedAppender(LogAppender):
             self._database.execute("begin immediate")
             try:
                 self._file.claim()
-                made = [self._insert(bucket, batches, now) for bucket, batches in encoded]
-                self._trim(now)
+                self._file.check()
+                dated = max(touched_ms(self._location.address), newest_ms(self._database))
+                made = [self._insert(bucket, batches, dated) for bucket, batches in encoded]
+                self._trim()
                 self._file.check()
                 self._database.execute("commit")
             except BaseException:
@@ -64,7 +67,7 @@ class EmbeddedAppender(LogAppender):
             self._file.check_end(bucket, appended.end)
         return [*made]
 
-    def _insert(self, bucket: int, batches: _Batches, now: int) -> _Appended:
+    def _insert(self, bucket: int, batches: _Batches, dated: int) -> _Appended:
         found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
         if found is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
@@ -74,7 +77,7 @@ class EmbeddedAppender(LogAppender):
         for count, data in batches:
             self._database.execute(
                 "insert into batches (bucket, first, count, ts, data) values (?, ?, ?, ?, ?)",
-                (bucket, end, count, now, data),
+                (bucket, end, count, dated, data),
             )
             end += count
         if end > first:
@@ -94,7 +97,9 @@ class EmbeddedAppender(LogAppender):
     def close(self) -> None:
         self._file.close()
 
-    def _trim(self, now: int) -> None:
+    def _trim(self) -> None:
         self._appends += 1
         if self._location.retention_ms is not None and self._appends % _TRIM_EVERY == 0:
+            now = touched_ms(self._location.address)
+            date_future(self._database, now)
             trim(self._database, self._file.has_rows, now - self._location.retention_ms)

@@ -85,6 +85,18 @@ def trim(database: sqlite3.Connection, has_rows: bool, before_ms: int, floors: M
         database.execute("update ends set trimmed = ? where bucket = ?", (kept, bucket))
 
 
+def date_future(database: sqlite3.Connection, now_ms: int) -> None:
+    """Gives batches of the future, which a disk with a wrong clock dated, the present time; as ``trim``."""
+    if newest_ms(database) > now_ms:
+        database.execute("update batches set ts = ? where ts > ?", (now_ms, now_ms))
+
+
+def newest_ms(database: sqlite3.Connection) -> int:
+    """The time of the newest batch; 0 without one."""
+    found = database.execute("select ts from batches order by id desc limit 1").fetchone()
+    return 0 if found is None else int(found[0])
+
+
 def _tables(has_rows: bool) -> list[tuple[str, str, str]]:
     """The tables of the records in the order of their offsets: name, first offset, offset after the last one."""
     batches = ("batches", "first", "first + count")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.collector import collector_paused
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
@@ -27,6 +27,10 @@ _BATCHES = """
 select first, count, data from batches where bucket = :bucket and first < :end and first >= coalesce(
     (select max(first) from batches where bucket = :bucket and first <= :start), 0) order by first
 """
+_MARK = """
+select first, substr(data, 18, 4) from batches where bucket = ? and first < ? order by first desc limit 1
+"""
+"""The batch before an offset; the bytes are its checksum."""
 _ROWS = """
 select "offset", ts, key, value, header from records_1 where bucket = :bucket and "offset" >= :start
     and "offset" < :end order by "offset" limit :limit
@@ -90,8 +94,14 @@ class EmbeddedReader(LogReader):
                         found[bucket] = row[0]
         return found
 
+    def mark(self, bucket: int, offset: int) -> str:
+        self._file.check()
+        with translated_errors(self._location):
+            found = self._database.execute(_MARK, (bucket, offset)).fetchone()
+        return "" if found is None else f"{found[0]}-{found[1].hex()}"
+
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
-        before_ms, needed = expiry_of(self._location, floors, late_ms)
+        before_ms, needed = expiry_of(self._location, floors, now_ms() - late_ms)
         with translated_errors(self._location):
             return bool(trimmed_to(self._database, self._file.has_rows, before_ms, needed))
 

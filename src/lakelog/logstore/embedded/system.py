@@ -15,10 +15,11 @@ from dataclasses import replace
 from lakelog.errors import AlreadyExists, InvalidRequest
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
+from lakelog.io.storage.storage_clock import touched_ms
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem
 from lakelog.logstore.embedded.appender import EmbeddedAppender
 from lakelog.logstore.embedded.file import EmbeddedFile, connected, translated_errors
-from lakelog.logstore.embedded.layout import create_tables, trim
+from lakelog.logstore.embedded.layout import create_tables, date_future, trim
 from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.logstore.local_log import expiry_of, no_topic, probe
 
@@ -52,10 +53,12 @@ class EmbeddedLogSystem(LogSystem):
         """Does nothing, because appenders trim by the retention of their location."""
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
-        file, (before_ms, needed) = EmbeddedFile(location), expiry_of(location, floors)
+        file = EmbeddedFile(location)
         with translated_errors(location), contextlib.closing(file), file.database as database:
             database.execute("begin immediate")
-            trim(database, file.has_rows, before_ms, needed)
+            now_ms = touched_ms(location.address)
+            date_future(database, now_ms)
+            trim(database, file.has_rows, *expiry_of(location, floors, now_ms))
 
     def drop(self, location: LogLocation) -> None:
         for suffix in ("", "-wal", "-shm"):

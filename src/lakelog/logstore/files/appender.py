@@ -80,7 +80,7 @@ class FilesAppender(LogAppender):
             starts = self._create(batches) if batches else self._chain.ends if waiting else ()
             if batches and self._location.retention_ms is not None and self._segments % _EXPIRE_EVERY == 0:
                 with suppress(NotFound, Unavailable):  # it is tried again later
-                    self._chain.expire(now_ms() - self._location.retention_ms)
+                    self._chain.expire(self._chain.stored_now_ms() - self._location.retention_ms)
         ends = list(starts)
         for pending in waiting:
             pending.first = ends[pending.bucket]

@@ -24,6 +24,7 @@ from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.logstore.base import LARGEST_OFFSET, LogLocation
 from lakelog.logstore.files.segment import Segment, damaged, read_footer
 
@@ -212,11 +213,19 @@ class SegmentChain:
     def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
         read_identity(self._location)
-        if self._newest >= self.floor.number and not self._has(self._newest) and self._newest >= self.floor.number:
-            raise NotFound(
-                f"the log in '{self._location.address}' ends before the segment '{self.path(self._newest)}', which was "
-                "in it: an older copy replaced it. Restore the newer log, or recreate the table to write to a log again"
-            )
+        newest = self._newest
+        if newest < self.floor.number:
+            return
+        known, found = self._footers.get(newest), None
+        with suppress(NotFound), self._io.open_input(self.path(newest)) as file:
+            found = read_footer(file, self.path(newest))
+        if newest < self.floor.number or (found is not None and known in (None, found)):
+            return
+        raise NotFound(
+            f"the log in '{self._location.address}' ends before the segment '{self.path(newest)}', which was in it, or "
+            "has another one of that name: an older copy replaced it. Restore the newer log, or recreate the table to "
+            "write to a log again"
+        )
 
     def footer(self, number: int) -> Segment:
         """The footer of a segment. Raises NotFound, Corrupt, Unavailable."""
@@ -288,13 +297,15 @@ class SegmentChain:
     def expire(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> None:
         """Moves the floor behind the segments before ``cutoff_ms`` whose records all are below ``floors``.
 
+        A segment is as old as its time and its file say, the younger of both. A time in the future is a wrong clock's,
+        and the file counts.
         The newest segment stays. A call that is ``DELETE_AFTER_MS`` after a move deletes the segments below that floor,
         unless this client has deleted some within that time. A suspended appender that then creates one of them again
         reads the floor before it acknowledges the append.
         """
         floor, newest = self.floor, self.newest()
 
-        number = min(self.first(lambda segment: _is_retained(segment, cutoff_ms, floors)), newest)
+        number = self._first_retained(cutoff_ms, floors, newest)
         if number > floor.number:
             moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again
@@ -303,22 +314,37 @@ class SegmentChain:
         if monotonic_s() - self._deleted_s < DELETE_AFTER_MS / 1000:
             return  # the listings grow with the age of the log
         self._deleted_s = monotonic_s()
-        kept = self._long_expired()
+        kept = self._long_expired(self.stored_now_ms())
         for file in self._io.list(f"{self._root}/segments") if kept else ():
             if file.name.isdecimal() and int(file.name) < kept:
                 self._io.delete(file.path)
+
+    def _first_retained(self, cutoff_ms: int, floors: Mapping[int, int] | None, newest: int) -> int:
+        """The number of the first segment that ``expire`` keeps."""
+        number = min(self.first(lambda segment: _is_retained(segment, cutoff_ms, floors)), newest)
+        floor = self._floor.number
+        if number <= floor:
+            if floor >= newest or self.held(lambda: self.footer(floor)).timestamp_ms <= now_ms():
+                return number
+            number = min(self.first(lambda segment: _is_needed(segment, floors)), newest)
+        stored = {int(f.name): f.mtime_ms for f in self._io.list(f"{self._root}/segments") if f.name.isdecimal()}
+        return next((n for n in range(floor, number) if stored.get(n, 0) >= cutoff_ms), number)
+
+    def stored_now_ms(self) -> int:
+        """The present time of the log's storage. Raises Unavailable."""
+        return storage_now_ms(self._io, self._root)
 
     def is_expirable(self, cutoff_ms: int, floors: Mapping[int, int] | None = None) -> bool:
         """True if ``expire`` would move the floor, or delete segments below it."""
         floor = self.floor.number
         if floor < self.newest() and not _is_retained(self.held(lambda: self.footer(floor)), cutoff_ms, floors):
             return True
-        kept = self._long_expired() if floor else 0
+        kept = self._long_expired(now_ms()) if floor else 0
         return kept > 0 and self._has(kept - 1)
 
-    def _long_expired(self) -> int:
+    def _long_expired(self, present_ms: int) -> int:
         """The number below which no reader relies on a segment any more: a floor that was made long ago."""
-        known, long_ago = self.floor.number, now_ms() - DELETE_AFTER_MS
+        known, long_ago = self.floor.number, present_ms - DELETE_AFTER_MS
         files = {int(f.name): f.mtime_ms for f in self._io.list(f"{self._root}/floors") if f.name.isdecimal()}
         moves = pairwise((*sorted(files), known))  # the name of a floor's file is the floor before it
         return max((new for old, new in moves if files[old] <= long_ago), default=0)
@@ -367,5 +393,8 @@ class SegmentChain:
 
 
 def _is_retained(segment: Segment, cutoff_ms: int, floors: Mapping[int, int] | None) -> bool:
-    is_needed = floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))
-    return segment.timestamp_ms >= cutoff_ms or is_needed
+    return segment.timestamp_ms >= cutoff_ms or _is_needed(segment, floors)
+
+
+def _is_needed(segment: Segment, floors: Mapping[int, int] | None) -> bool:
+    return floors is not None and any(end > floors.get(b, 0) for b, end in enumerate(segment.ends))

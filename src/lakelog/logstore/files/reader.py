@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation, LogReader
 from lakelog.logstore.files.chain import Floor, SegmentChain
 from lakelog.logstore.files.segment import read_batch
@@ -112,9 +113,18 @@ class FilesReader(LogReader):
 
         return dict(enumerate(self._chain.confirmed(found)))
 
+    def mark(self, bucket: int, offset: int) -> str:
+        self._watch.check()
+        if offset <= self._chain.floor.offsets[bucket]:
+            return ""
+        number = self._chain.first(lambda segment: segment.ends[bucket] >= offset)
+        with suppress(NotFound):  # there is none, or it has expired
+            return self._chain.held(lambda: self._chain.footer(number)).token
+        return ""
+
     def is_expirable(self, floors: Mapping[int, int], late_ms: int) -> bool:
         self._watch.check()
-        return self._chain.is_expirable(*expiry_of(self._location, floors, late_ms))
+        return self._chain.is_expirable(*expiry_of(self._location, floors, now_ms() - late_ms))
 
     def close(self) -> None:
         self._rest = None

@@ -44,7 +44,8 @@ class FilesLogSystem(LogSystem):
         self.check(location)
 
     def expire(self, location: LogLocation, floors: Mapping[int, int]) -> None:
-        SegmentChain(location).expire(*expiry_of(location, floors))
+        segments = SegmentChain(location)
+        segments.expire(*expiry_of(location, floors, segments.stored_now_ms()))
 
     def drop(self, location: LogLocation) -> None:
         storage_of(location).delete_dir(location.address)

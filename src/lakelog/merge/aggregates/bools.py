@@ -17,6 +17,7 @@ class BoolAnd(Aggregate):
     roots: ClassVar[tuple[str, ...] | None] = ("BOOLEAN",)
     retracts: ClassVar[bool] = False
     counts_once: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
     _joined: ClassVar[np.ufunc] = np.logical_and
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:

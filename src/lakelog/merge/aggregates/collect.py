@@ -11,6 +11,8 @@ from lakelog.options.fields import DISTINCT
 class Collect(ByKey):
     """With ``distinct`` equal elements are kept once. The format does not define the order of the elements."""
 
+    is_order_free: ClassVar[bool] = True
+    neutral: ClassVar[Any] = ()
     roots: ClassVar[tuple[str, ...] | None] = ("ARRAY",)
 
     def add(self, accumulator: Any, value: Any) -> Any:

@@ -23,6 +23,7 @@ class Max(SelectingAggregate):
 
     roots: ClassVar[tuple[str, ...] | None] = _ORDERED
     retracts: ClassVar[bool] = False
+    is_order_free: ClassVar[bool] = True
     _best: ClassVar[np.ufunc] = np.maximum
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:

@@ -16,7 +16,9 @@ class FirstNonNullValue(SelectingAggregate):
     """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
-    keeps_its_row: ClassVar[bool] = True
+
+    def compared(self, column: pa.Array, steps: Steps) -> Indices | None:
+        return self.pick(column, steps)
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops, valid = steps.ops, steps.valid(column)
@@ -49,7 +51,9 @@ class FirstValue(SelectingAggregate):
     """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
-    keeps_its_row: ClassVar[bool] = True
+
+    def compared(self, column: pa.Array, steps: Steps) -> Indices | None:
+        return self.pick(column, steps)
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops
@@ -63,6 +67,9 @@ class LastValue(SelectingAggregate):
     """A retraction results in NULL."""
 
     retracts_in_parts: ClassVar[bool] = True
+    is_of_newest: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
+    may_retract_to_null: ClassVar[bool] = True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops
@@ -73,11 +80,14 @@ class LastValue(SelectingAggregate):
 class LastNonNullValue(SelectingAggregate):
     """A retraction of a value results in NULL, one of NULL does nothing."""
 
-    keeps_its_row: ClassVar[bool] = True
+    retracts_apart: ClassVar[bool] = True
+    is_of_newest: ClassVar[bool] = True
+    may_retract_to_null: ClassVar[bool] = True
+    shows_own: ClassVar[bool] = True
 
-    @property
-    def shows_newest(self) -> bool:
-        return True
+    def compared(self, column: pa.Array, steps: Steps) -> Indices | None:
+        ops, valid = steps.ops, steps.valid(column)
+        return steps.last((valid & ((ops == ADD) | (ops == RETRACT))) | (ops == SET))
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops, valid = steps.ops, steps.valid(column)

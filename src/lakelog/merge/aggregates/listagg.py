@@ -21,6 +21,7 @@ class ListAgg(ByKey):
 
     roots: ClassVar[tuple[str, ...] | None] = ("VARCHAR",)
     retracts: ClassVar[bool] = False
+    neutral: ClassVar[Any] = ""
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         if self.options.get(DISTINCT) or (steps.ops == ADD_REVERSED).any():

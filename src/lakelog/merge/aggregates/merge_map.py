@@ -10,6 +10,7 @@ from lakelog.merge.aggregate import ByKey, frozen
 class MergeMap(ByKey):
     """The newest value of each key of the maps. The format does not define the order of the entries."""
 
+    neutral: ClassVar[Any] = ()
     roots: ClassVar[tuple[str, ...] | None] = ("MAP",)
 
     def add(self, accumulator: Any, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from lakelog.errors import InvalidOption
 from lakelog.merge.aggregate import ByKey, frozen
@@ -17,6 +17,8 @@ class NestedUpdate(ByKey):
     With ``nested-sequence-field`` it replaces only one that is not newer. A retraction removes the rows with its keys,
     or without keys the equal rows.
     """
+
+    neutral: ClassVar[Any] = ()
 
     def __init__(self, name: str, field: DataField, options: Mapping[str, str]) -> None:
         super().__init__(name, field, options)

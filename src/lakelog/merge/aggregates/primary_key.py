@@ -15,6 +15,8 @@ class PrimaryKey(SelectingAggregate):
     """Also used for columns that simply follow the newest row."""
 
     retracts_in_parts: ClassVar[bool] = True
+    is_of_newest: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops

@@ -21,6 +21,8 @@ _ROUNDED: Final = Context(prec=400, rounding=ROUND_HALF_UP, traps=[InvalidOperat
 class Product(Aggregate):
     """Integers and decimals are exact, and a result that does not fit the column, or does not exist, is NULL."""
 
+    is_order_free: ClassVar[bool] = True
+    neutral: ClassVar[Any] = 1
     roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:

@@ -29,6 +29,8 @@ class Sum(Aggregate):
 
     roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
     retracts_in_parts: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
+    neutral: ClassVar[Any] = 0
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         return _only_whole(self.fold_parts(column, steps))

@@ -14,7 +14,7 @@ from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask
 from lakelog.merge.steps import ADD, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Option, Options
-from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
+from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE, SEQUENCE_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -33,6 +33,18 @@ class Aggregation(ColumnEngine):
         self._options = Options(schema.options)
         self._remove_on_delete = self._options.need(AGGREGATION_REMOVE_ON_DELETE)
 
+    def check_options(self) -> None:
+        super().check_options()
+        functions = map(self._function, self.schema.field_names)
+        summed = next((f for f in functions if not f.is_of_newest), None)
+        if self._remove_on_delete and self.sequence_fields and summed is not None:
+            raise InvalidOption(
+                f"option '{AGGREGATION_REMOVE_ON_DELETE.key}' = 'true' does not go with '{SEQUENCE_FIELD.key}' = "
+                f"'{', '.join(self.sequence_fields)}' and aggregate function '{summed.name}' of column "
+                f"'{summed.field.name}': a -D may come late, when older and newer values are joined already. Leave out "
+                f"'{SEQUENCE_FIELD.key}', or use last_value or last_non_null_value"
+            )
+
     def retraction_fault(self, kind: int) -> str | None:
         if self.ignore_delete or (kind == DELETE and self._remove_on_delete):
             return None
@@ -47,6 +59,16 @@ class Aggregation(ColumnEngine):
             return True
         functions = map(self._function, self.schema.field_names)
         return not self._remove_on_delete and all(f.retracts_in_parts or f.ignore_retract for f in functions)
+
+    def _unfolded(self, contested: Contested, is_new: bool) -> Mask:
+        functions = map(self._function, self.schema.field_names)
+        is_apart = all(f.retracts_in_parts or f.retracts_apart or f.ignore_retract for f in functions)
+        if not is_new or (is_apart and not self._remove_on_delete):
+            return super()._unfolded(contested, is_new)
+        # a -D that removes stays beside the folded rows
+        counts = contested.is_retract & ~self._removes(contested)
+        unfolded: Mask = np.logical_or.reduceat(counts, contested.starts)
+        return unfolded
 
     def _folded(self, contested: Contested) -> dict[str, pa.Array]:
         steps = self._steps(contested)
@@ -79,7 +101,7 @@ class Aggregation(ColumnEngine):
 
     def _function_name(self, column: str) -> str:
         if column in self.sequence_fields:
-            return "last_value"
+            return "primary-key"
         if column in self.schema.primary_keys:
             return "primary-key"
         own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)

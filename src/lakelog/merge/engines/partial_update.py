@@ -73,7 +73,9 @@ class PartialUpdate(ColumnEngine):
         return super().keeps_deleted_keys or bool(self._groups)
 
     def folds_parts(self, retracts: bool) -> bool:
-        return not retracts or not (self._remove_on_delete or self._groups)
+        if not self._groups:
+            return not retracts or not self._remove_on_delete
+        return not retracts and all(self._function(name).is_order_free for name in self._group_of)
 
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
         wanted = set(wanted)
@@ -82,6 +84,13 @@ class PartialUpdate(ColumnEngine):
             if group.removes or wanted & set(group.columns):
                 needed += [name for name in group.fields if name not in wanted and name not in needed]
         return tuple(needed)
+
+    def _unfolded(self, contested: Contested, is_new: bool) -> Mask:
+        if not self._groups:
+            return super()._unfolded(contested, is_new)
+        is_free = self.folds_parts(retracts=False)
+        unfolded: Mask = np.logical_or.reduceat(contested.is_retract | (not is_free), contested.starts)
+        return unfolded & is_new
 
     def _folded(self, contested: Contested) -> dict[str, pa.Array]:
         piece = contested.piece

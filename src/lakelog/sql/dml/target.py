@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Identifier
@@ -88,9 +88,16 @@ def _new_parts(path: Path, own: DataType, given: DataType) -> Iterator[AddColumn
         yield from _new_parts((*path, "value"), own.value, given.value)
 
 
-def change_rows(session: SessionContext, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
+def change_rows(
+    session: SessionContext,
+    identifier: Identifier,
+    change: RowChange,
+    given: Mapping[str, str],
+    cast: Callable[[], RowChange] | None = None,
+) -> object:
     """Changes the rows of a statement in one commit; returns their counts as one row.
 
+    ``cast`` makes the change with nested values in the table's types, for an engine that does not give them itself.
     Rows of a table with a primary key are written again with a row kind. For a table without one, the files with such
     rows are replaced. If a concurrent compaction wins, the statement restarts. Raises CommitConflict after too many
     restarts.
@@ -99,6 +106,7 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
     counts = _changed_by_engine(session.engine, identifier, change, options)
     if counts is not None:
         return counts_row(counts)
+    change = change if cast is None else cast()
     if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
         plan = _planned(session, change.changes())
         with plan.explained():

@@ -178,7 +178,8 @@ class _FilterReader:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             column = self._column(node.this)
             low, high = (literal_value(column, node.args[end]) for end in ("low", "high"))
-            return And(self._comparison(column, ">=", low), self._comparison(column, "<=", high))
+            width = self._widths.get(column.name)  # Spark fills up no limit of BETWEEN
+            return And(Compare(column.name, ">=", low, width), Compare(column.name, "<=", high, width))
         if isinstance(node, exp.In) and node.expressions:
             column = self._column(node.this)
             return self._in(column, [literal_value(column, value) for value in node.expressions])

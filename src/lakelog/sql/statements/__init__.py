@@ -66,6 +66,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "TRUNCATE TABLE": "lakelog.sql.statements.rows.truncate_table:TruncateTable",
         "ALTER TABLE ADD PARTITION": "lakelog.sql.statements.tables.add_partition:AddPartition",
         "ALTER TABLE DROP PARTITION": "lakelog.sql.statements.tables.drop_partition:DropPartition",
+        "ALTER TABLE COMPACT": "lakelog.sql.statements.maintenance.compact_table:CompactTable",
         "ALTER TABLE TAG": "lakelog.sql.statements.refs.alter_table_tag:AlterTableTag",
         "ALTER TABLE BRANCH": "lakelog.sql.statements.refs.alter_table_branch:AlterTableBranch",
         "SHOW TAGS": "lakelog.sql.statements.refs.show_tags:ShowTags",

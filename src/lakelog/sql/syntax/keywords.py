@@ -20,8 +20,12 @@ def find_keywords(tokens: Sequence[Token], known: Collection[str]) -> str | None
         for change in ("DROP", "ADD"):
             if _changes_partition(tokens, change):
                 return f"ALTER TABLE {change} PARTITION"
+        if _compacts(tokens):
+            return "ALTER TABLE COMPACT"
         if reference := _changed_reference(tokens):
             return f"ALTER TABLE {reference}"
+        if len(tokens) > 1 and tokens[1].is_word("TABLE"):
+            return "ALTER TABLE"  # of a table that may be called tag
     if tokens[0].is_word("CREATE", "REPLACE") and (template := _template(tokens)):
         taken = f"{tokens[0].text.upper()} TABLE {template}"
         if taken in known:
@@ -53,6 +57,15 @@ def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
             behind = [w for w in words[at + 1 : at + 5] if w not in ("IF", "NOT", "EXISTS")]
             return behind[:1] == ["PARTITION"] and behind[1:2] != ["FIELD"]
     return False
+
+
+def _compacts(tokens: Sequence[Token]) -> bool:
+    """Returns whether ``[PARTITION (…)] COMPACT`` follows the table's name."""
+    at = 3
+    while at < len(tokens) and tokens[at].is_symbol("."):
+        at += 2
+    is_last = at == len(tokens) - 1 or (at < len(tokens) and tokens[at].is_word("PARTITION"))
+    return is_last and tokens[-1].is_word("COMPACT") and not tokens[-2].is_symbol(".")
 
 
 def _changed_reference(tokens: Sequence[Token]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
+import numpy as np
 from sqlglot import exp
 
 from lakelog.errors import InvalidRequest
@@ -17,6 +18,7 @@ Literal = bool | int | float | Decimal | str | bytes | date | time | datetime
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Of the types of whole numbers."""
+_DAYS = (exp.DType.DATE, exp.DType.DATE32)
 _EXAMPLES = {
     "BOOLEAN": "true", "DATE": "date'2024-01-31'", "TIME": "'12:30:00'", "TIMESTAMP": "'2024-01-31 12:30:00'",
     "TIMESTAMP_LTZ": "'2024-01-31 12:30:00+00:00'", "VARCHAR": "'text'", "CHAR": "'text'", "BINARY": "x'00ff'",
@@ -58,11 +60,27 @@ def _plain(node: exp.Expr) -> Literal | None:
     if isinstance(node, exp.HexString):
         return bytes.fromhex(str(node.this))
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        # date'…', timestamp'…', cast('…' as date), 10L, 1.5BD
-        return Decimal(str(node.this.this)) if node.to.this in exp.DataType.NUMERIC_TYPES else _plain(node.this)
+        return _cast(str(node.this.this), node)
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else Decimal(str(node.this))
     return None
+
+
+def _cast(given: str, node: exp.Cast) -> Literal | None:
+    """The value of date'…', timestamp'…', cast('…' as date), 10L, 1.5BD; None if the cast changes it."""
+    kind, sizes = node.to.this, [int(size.name) for size in node.to.expressions]
+    if kind in (exp.DType.FLOAT, exp.DType.DOUBLE):
+        return Decimal(float(given) if kind == exp.DType.DOUBLE else float(np.float32(given)))
+    if kind in exp.DataType.NUMERIC_TYPES:
+        if kind.name in BITS:
+            return Decimal(_integer(given, AtomicType(kind.name)))
+        precision, scale = (sizes + [10, 0])[:2] if len(sizes) != 1 else (sizes[0], 0)
+        return _decimal(given, AtomicType("DECIMAL", precision=precision, scale=scale))
+    if sizes or (kind in _DAYS and len(given.strip()) > len("2024-01-31")):
+        return None
+    if kind == exp.DType.TIMESTAMPNTZ and datetime.fromisoformat(given.strip()).tzinfo is not None:
+        return None
+    return _plain(node.this)
 
 
 def _integer(given: Literal, kind: AtomicType) -> int:

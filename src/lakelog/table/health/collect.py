@@ -29,6 +29,7 @@ from lakelog.table.maintenance.retention import expirable_snapshots
 from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.entries import RejectedEntries
+from lakelog.table.write.positioned_writer import undone_writers
 
 _MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""
@@ -52,6 +53,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         RejectedEntries(table).visible().rows,
         table.io.space(table.path),
         IngestReport(table.io, table.path).read(),
+        undone_writers(table),
     )
 
 

@@ -37,6 +37,7 @@ def collect_log_stats(table: DynamicTable) -> LogStats:
         tuple(_writer(log_view.epochs, name, writer, lags) for name, writer in sorted(log_view.writers.items())),
         tuple(_reader(rows, found) for found in readers),
         log_only_kept=_kept(table),
+        is_ahead=any(log_view.firsts.get(b, 0) < offset for b, offset in log_view.state.ahead.items()),
         bad_records=_still_stored(noted_bad_records(table), log_view),
         expirable=_is_expirable(table, reader, log_view),
         unpublished_ms=_unpublished_ms(table, log_view) if table.publishes else None,

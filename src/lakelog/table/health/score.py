@@ -32,7 +32,9 @@ DEAD_RUN: Final = "dead-run"
 REJECTED_ROWS: Final = "rejected-rows"
 INGEST_STOPPED: Final = "ingest-stopped"
 SLOT_AT_RISK: Final = "slot-at-risk"
+INGEST_UNDONE: Final = "ingest-undone"
 ONLY_IN_LOG: Final = "only-in-log"
+LOG_AHEAD: Final = "log-ahead"
 LOW_SPACE: Final = "low-space"
 FINDINGS: Final = (
     UNREADABLE,
@@ -41,9 +43,11 @@ FINDINGS: Final = (
     DEAD_WRITER,
     LOG_UNREACHABLE,
     SLOT_AT_RISK,
+    INGEST_UNDONE,
     INGEST_STOPPED,
     DEAD_RUN,
     ONLY_IN_LOG,
+    LOG_AHEAD,
     REJECTED_ROWS,
 )
 """Every kind, the worst first."""
@@ -161,6 +165,8 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
         found.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
+    if stats.undone:
+        found.append(_undone(stats.name, stats.ingest))
     if stats.ingest is not None:
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
     if stats.rejected:
@@ -174,9 +180,23 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
 
 
-def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]:
+def _undone(name: str, ingest: IngestStats | None) -> Finding:
+    source = "a source" if ingest is None else ingest.source
+    reason = (
+        f"a rollback has taken changes of {source} out of the table that lakelog ingest had committed, and the server "
+        "does not send them again"
+    )
+    to_do = "run lakelog ingest with --copy-again" if ingest is None else _ingest_command(name, ingest, "--copy-again")
+    return Finding(INGEST_UNDONE, reason, to_do)
+
+
+def _ingest_command(name: str, ingest: IngestStats, option: str) -> str:
     where = ("--tables", ingest.source, "--into", name.rpartition(".")[0], "--slot", ingest.slot)
-    status = shell_command("ingest", f"postgres://{ingest.server}", *where, "--status")
+    return shell_command("ingest", f"postgres://{ingest.server}", *where, option)
+
+
+def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]:
+    status = _ingest_command(name, ingest, "--status")
     slot = f"slot '{ingest.slot}' of PostgreSQL {ingest.server}"
     if ingest.slot_state in _AT_RISK:
         what = "has lost" if ingest.slot_state == "lost" else "will soon lose"
@@ -224,6 +244,9 @@ def _of_log(name: str, log: LogStats) -> Iterator[Finding]:
             f"read them with '{READ_MODE.key}' = 'union'; for rows in both stores write with '{EMIT_MODE.key}' = 'auto'"
         )
         yield Finding(ONLY_IN_LOG, reason, to_do, is_warning=True)
+    if log.is_ahead:
+        reason = "a rollback with files_only has changed the files alone: the log has rows that they do not have"
+        yield Finding(LOG_AHEAD, reason, "start readers of the log with 'scan.mode' = 'latest-full'", is_warning=True)
     ahead = [bucket for bucket in log.buckets if bucket.applied > bucket.end]
     if ahead:
         one = ahead[0]

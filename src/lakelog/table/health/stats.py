@@ -137,6 +137,8 @@ class LogStats:
     log_only_kept: str = ""
     """What becomes of rows that only the log has, as a clause."""
     trouble: str = ""
+    is_ahead: bool = False
+    """True if the log has rows that a rollback of the files alone has taken out of them."""
     bad_records: tuple[str, ...] = ()
     """Unreadable records that readers have found, as bucket-offset."""
     expirable: bool = False
@@ -242,6 +244,8 @@ class TableStats:
     """The space of the disk of the table; None if its storage reports no limit."""
     ingest: IngestStats | None = None
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
+    undone: tuple[str, ...] = ()
+    """The sources whose rows a rollback has taken out of the table (``WriterState.undone``)."""
 
     @property
     def rows(self) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
+from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
@@ -44,6 +45,7 @@ _READ_PACKS = 64
 """Minimum number of records with several changes that are decoded at a time: those of small appends hold few."""
 
 _CONSISTENCY = "consistency"
+_MARKS = "marks"
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class LogScan:
 
         Raises Corrupt with topic, bucket and offset, also for a header of an unknown version.
         """
-        decoder = RecordDecoder(self.table, self.form.decode, bucket)
+        decoder = RecordDecoder(self.table, partial(self.decoded, number=None), bucket)
         try:
             places = foreign_records(records)
         except Corrupt as why:
@@ -186,12 +188,15 @@ class LogScan:
     def position_json(self, position: LogPosition) -> dict[str, Any]:
         """The checkpoint value for a position of this read."""
         out = position.to_json(self.location.log_id)
+        marks = {str(b): mark for b, o in sorted(position.offsets.items()) if o and (mark := self.reader.mark(b, o))}
+        out |= {_MARKS: marks} if marks else {}
         return {**out, _CONSISTENCY: "transactional"} if self.is_transactional else out
 
     def position_of(self, value: Mapping[str, Any]) -> LogPosition:
         """The reverse of ``position_json``.
 
-        Raises InvalidRequest for a position in another log, or of a read with another ``log.consistency``.
+        Raises InvalidRequest for a position in another log or in another history of it, or of a read with another
+        ``log.consistency``.
         """
         began = value.get(_CONSISTENCY, "eventual")
         if self.is_transactional != (began == "transactional"):
@@ -200,7 +205,28 @@ class LogScan:
                 f"another value, rows of open epochs would be duplicated or lost: set it to '{began}', or restart (a "
                 "query: with a new checkpointLocation)"
             )
-        return LogPosition.from_json(value, self.location.log_id, self.table.name)
+        position = LogPosition.from_json(value, self.location.log_id, self.table.name)
+        self._check_history(position.offsets, value.get(_MARKS, {}))
+        return position
+
+    def _check_history(self, offsets: Mapping[int, int], marks: Mapping[str, str]) -> None:
+        """Raises InvalidRequest if the log is an older copy of the one in which a position was taken."""
+        if not log_factory(self.location.system).is_local:
+            return
+        ends = self.reader.end_offsets()
+        for bucket, offset in offsets.items():
+            mark, had = self.reader.mark(bucket, offset) if offset else "", marks.get(str(bucket), "")
+            if offset > ends.get(bucket, offset):
+                what = f"ends at offset {ends[bucket]}"
+            elif mark and had and mark != had:
+                what = "has another record before that offset"
+            else:
+                continue
+            raise InvalidRequest(
+                f"the log of table {self.table.name} is another one than a reader left: the position is offset "
+                f"{offset} of bucket {bucket}, and the bucket {what}. An older copy of the table was restored. Restart "
+                "without the position (a query: with a new checkpointLocation, a mirror: with a new topic)"
+            )
 
     def available_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """The positions, with expired ones moved to the first record in the log.

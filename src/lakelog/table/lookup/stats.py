@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError
-from lakelog.io.clock import now_ms
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.table.model.dynamic_table import DynamicTable
 
 AGE_LIMITS_MS: Final = (
@@ -84,8 +84,9 @@ def save_stats(table: DynamicTable, name: str, worker: str, stats: LookupStats) 
 
 def delete_old_stats(table: DynamicTable) -> None:
     """Deletes statistics that have not changed for a day. Called by orphan cleaning."""
-    limit = now_ms() - _KEPT_MS
-    for join in table.io.list(_root(table)):
+    joins = table.io.list(_root(table))
+    limit = storage_now_ms(table.io, table.path) - _KEPT_MS if joins else 0
+    for join in joins:
         files = table.io.list(join.path)
         if all(status.mtime_ms < limit for status in files):
             table.io.delete_dir(join.path)

@@ -35,6 +35,7 @@ _LOG_ONLY = "lakelog.log-only"
 _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
+_AHEAD = "lakelog.log-ahead"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 _MOST_HELD_BYTES: Final = 8 << 20
 """Bytes of parsed states that a process keeps."""
@@ -60,7 +61,7 @@ class WriterState:
     between: corrections in between may name records before ``verified``. ``position`` is that of the writer's source
     after the last epoch, in the writer's own form; "" for a writer that has none. ``undone`` means that a rollback has
     taken rows of that source out of the table since; it stays until the source is copied again (``COPY_AGAIN``).
-    after the last epoch, in the writer's own form; "" for a writer that has none. ``corrected`` means that the log has
+    ``corrected`` means that the log has
     corrections of its records: a suspended healer may append one of them again. ``number`` is the id of the snapshot
     that sealed its last epoch, 0 if an earlier version wrote it.
     """
@@ -106,7 +107,8 @@ class LogState:
     ``log_only`` is the offset of the first log-only row, per bucket that has any. ``markers`` is the number of
     control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
     last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
-    rows (RFC 16).
+    rows (RFC 16). ``ahead`` is the offset per bucket below which the log has rows that a rollback of the files alone
+    has taken out of them.
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class LogState:
     markers: Mapping[int, int] = field(default_factory=dict)
     chain: int = 0
     rejected: tuple[str, ...] = ()
+    ahead: Mapping[int, int] = field(default_factory=dict)
 
     def with_writer(
         self,
@@ -200,7 +203,7 @@ class LogState:
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
-        more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers}
+        more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers, _AHEAD: self.ahead}
         out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
         out |= {_CHAIN: str(self.chain)} if self.chain else {}
         return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
@@ -212,7 +215,7 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     if _WRITERS not in properties:
         return None
     with parsing(f"snapshot {snapshot.id}"):
-        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS))
+        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD))
         return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
@@ -225,12 +228,12 @@ def _held_bytes(state: LogState) -> int:
 @cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
-    offsets, log_only, markers = (_int_keys(orjson.loads(text)) for text in maps)
+    offsets, log_only, markers, ahead = (_int_keys(orjson.loads(text)) for text in maps)
     lists = tuple(rejected.split())
     wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
     if wrong:
         raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
-    return checked(LogState(states, offsets, log_only, markers, int(chain), lists))
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:

@@ -24,6 +24,7 @@ from lakelog.io.clock import now_ms
 from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.rejected import REJECTED_RETENTION
 from lakelog.paimon.types.checked_values import checked, parsing, read_as
 from lakelog.table.model.attempt import RejectedRows
@@ -118,7 +119,12 @@ class RejectedEntries:
     @property
     def oldest_ms(self) -> int:
         """The time (ms since 1970) up to which entries are hidden and their files deleted."""
-        return now_ms() - int(self.table.options.need(REJECTED_RETENTION).total_seconds() * 1000)
+        return now_ms() - self.kept_ms
+
+    @property
+    def kept_ms(self) -> int:
+        """How long entries are kept."""
+        return int(self.table.options.need(REJECTED_RETENTION).total_seconds() * 1000)
 
     def visible(self, is_waiting_too: bool = True) -> FoundEntries:
         """The entries of the newest snapshot, and by default of the epochs that wait for theirs. Raises Unavailable."""
@@ -157,8 +163,11 @@ class RejectedEntries:
                 break
             added = [*found.entries, *added]
             kept.pop()
-        kept = [name for name in kept if _parts(name)[0] > self.oldest_ms]
-        added = [entry for entry in added if entry.time_ms > self.oldest_ms]
+        oldest = self.oldest_ms
+        if any(time_ms <= oldest for time_ms in (*(_parts(name)[0] for name in kept), *(e.time_ms for e in added))):
+            oldest = storage_now_ms(self.io, self.table.path) - self.kept_ms  # this machine's clock may be ahead
+        kept = [name for name in kept if _parts(name)[0] > oldest]
+        added = [entry for entry in added if entry.time_ms > oldest]
         return replace(state, rejected=(*kept, *([self._write(added)] if added else [])))
 
     def of_states(self, states: Iterable[LogState]) -> tuple[dict[str, int], set[str], bool]:

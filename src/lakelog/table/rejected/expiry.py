@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lakelog.errors import Corrupt
 from lakelog.filestore.gc.orphans import DAY_MS
 from lakelog.io.clock import now_ms
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import LogState, state_of
 from lakelog.table.rejected.entries import RejectedEntries, RejectedEntry
@@ -24,15 +25,17 @@ def expire_rejected(branches: Sequence[DynamicTable], age_ms: int = DAY_MS, dry_
     entries = RejectedEntries(branches[0])
     files = [s for s in entries.io.list(f"{entries.root}/rows") if not s.is_dir]
     lists = [s for s in entries.io.list(entries.root) if not s.is_dir]
-    oldest, before = entries.oldest_ms, now_ms() - age_ms
-    if not any(s.mtime_ms <= max(oldest, before) for s in (*files, *lists)):
+    now, kept_ms = now_ms(), entries.kept_ms
+    if not any(s.mtime_ms <= now - min(kept_ms, age_ms) for s in (*files, *lists)):
         return {}
+    now = now if dry_run else storage_now_ms(entries.io, entries.table.path)
+    oldest, before = now - kept_ms, now - age_ms
     waiting = [entry for branch in branches for record in branch.decided.all() for entry in RejectedEntry.of(record)]
     states, is_bad = _states(branches)
     times, names, has_bad_list = entries.of_states(states)
     for entry in waiting:
         times[entry.file] = max(entry.time_ms, times.get(entry.file, 0))
-    expired = [s for s in files if s.name in times and times[s.name] <= oldest]
+    expired = [s for s in files if s.name in times and max(times[s.name], s.mtime_ms) <= oldest]
     limit = min(before, oldest) if is_bad or has_bad_list else before
     lost = [s for s in files if s.name not in times and s.mtime_ms <= limit]
     lost += [s for s in lists if s.name not in names and s.mtime_ms <= (min(before, oldest) if is_bad else before)]

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.read.plan import Split
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.merge.normalize import normalize
@@ -325,7 +326,8 @@ def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def forget_streams(table: DynamicTable) -> None:
     """Removes the states of streams that have not run for ``STATE_KEPT_MS``. Called by orphan cleaning."""
     root = f"{table.path}/lakelog/normalize"
-    limit = now_ms() - STATE_KEPT_MS
-    for stream in table.io.list(root):
+    streams = table.io.list(root)
+    limit = storage_now_ms(table.io, table.path) - STATE_KEPT_MS if streams else 0
+    for stream in streams:
         if any(s.name == _ALIVE and s.mtime_ms < limit for s in table.io.list(stream.path)):
             table.io.delete_dir(stream.path)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partitions
-from lakelog.io.clock import local_now
+from lakelog.io.clock import local_time
 from lakelog.io.metrics import METER
-from lakelog.io.storage.clock_lead import clock_lead_ms
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.metrics import PARTITIONS_EXPIRED
 from lakelog.options.retention import PARTITION_EXPIRATION_STRATEGY, PARTITION_EXPIRATION_TIME
 from lakelog.paimon.rows.partition import decode_partition
@@ -56,7 +56,7 @@ def _drop_rows(table: DynamicTable, rule: PartitionRule) -> list[bytes]:
     with one_overwrite(table):
         seal_decided(table)
         live = table.store.live_entries(table.store.latest_snapshot())
-        now = local_now() - timedelta(milliseconds=clock_lead_ms(table.io, table.path))
+        now = local_time(storage_now_ms(table.io, table.path))
         old = pick_old_partitions(live, table.schema, rule, now)
         remove_partitions(table, frozenset(old))
     METER.add(PARTITIONS_EXPIRED, len(old), table=table.name)

@@ -16,7 +16,7 @@ from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import COPY_AGAIN
+from lakelog.table.model.log_state import COPY_AGAIN, newest_state
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.staging.task_writer import TaskWriter
@@ -37,6 +37,12 @@ def is_undone(table: DynamicTable, writer: str) -> bool:
     known = found.state.writers.get(writer)
     is_restarted = any(r.writer == writer and r.position == COPY_AGAIN for r in found.waiting)
     return known is not None and known.undone and not is_restarted
+
+
+def undone_writers(table: DynamicTable) -> tuple[str, ...]:
+    """The writers for which ``is_undone`` is true. Raises Unavailable."""
+    names = [name for name, state in newest_state(table.store)[1].writers.items() if state.undone]
+    return tuple(name for name in sorted(names) if is_undone(table, name))
 
 
 def _position(found: WaitingEpochs, writer: str) -> str:

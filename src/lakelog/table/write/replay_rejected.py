@@ -63,7 +63,9 @@ def replay_rejected(table: DynamicTable) -> ReplaySummary:
     table = table.whole.with_newest_schema().with_hints(MISSING_AS_NULL)
     take_over_best_effort(table)
     rows = _replay_in_log(table) if table.emits_log else _replay_in_files(table, REPLAY_OF_ROWS)
-    records = _replay_in_files(table.with_hints({EMIT_MODE.key: "file"}), REPLAY_OF_LOG)
+    # a log that follows the files has no rows before they do
+    of_log = table if table.publishes else table.with_hints({EMIT_MODE.key: "file"})
+    records = _replay_in_files(of_log, REPLAY_OF_LOG)
     return ReplaySummary(rows.written + records.written, rows.rejected + records.rejected)
 
 

@@ -110,7 +110,11 @@ def _restore(
 
 
 def _files_alone(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
-    return table.store.commit(replace(request, prepare=lambda newest: _properties(table, newest, target)))
+    def properties(newest: Snapshot | None) -> Mapping[str, str]:
+        state = _state_after(state_at(table.store, newest), target)
+        return replace(state, ahead=state.offsets if table.emits_log else state.ahead).to_properties()
+
+    return table.store.commit(replace(request, prepare=properties))
 
 
 def _replaced_files(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:

@@ -102,15 +102,18 @@ class MergeInto(ParsedStatement):
         match = FieldMatch.EVOLVED if self.evolves else FieldMatch.SAME_NAMES
         whole_rows = [at for at, w in enumerate(self.clauses) if w.action == UPDATE and w.values is None]
         kept = dict.fromkeys(whole_rows, quoted_name(self.table.alias))
-        cast = cast_nested(session, schema, str(self.table.name), both, plain, match, kept)
-
-        def clauses(kind: str) -> list[Clause]:
-            return [clause for when, clause in zip(self.clauses, cast, strict=True) if when.kind == kind]
-
         on = self._short(qualified(self.on, self.table, None))
-        parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
-        merge = Merge(target, self.source_text, self.alias, on, **parts)
-        return change_rows(session, identifier, merge, self.table.options)
+
+        def merge(clauses: Sequence[Clause]) -> Merge:
+            parts: dict[str, list[Clause]] = {MATCHED: [], MISSING: [], EXTRA: []}
+            for when, clause in zip(self.clauses, clauses, strict=True):
+                parts[when.kind].append(clause)
+            return Merge(target, self.source_text, self.alias, on, parts[MATCHED], parts[MISSING], parts[EXTRA])
+
+        def cast() -> Merge:
+            return merge(cast_nested(session, schema, str(self.table.name), both, plain, match, kept))
+
+        return change_rows(session, identifier, merge(plain), self.table.options, cast)
 
     @property
     def _named(self) -> Collection[str] | None:

@@ -50,5 +50,8 @@ class Update(ParsedStatement):
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [UPDATE])
         clause = Clause(UPDATE, condition, values)
-        (cast,) = cast_nested(session, schema, str(self.table.name), target.relation, [clause])
-        return change_rows(session, identifier, RowsWhere(target, cast), self.table.options)
+
+        def cast() -> RowsWhere:
+            return RowsWhere(target, *cast_nested(session, schema, str(self.table.name), target.relation, [clause]))
+
+        return change_rows(session, identifier, RowsWhere(target, clause), self.table.options, cast)

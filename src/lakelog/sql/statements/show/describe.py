@@ -49,14 +49,18 @@ class Describe(TableStatement):
         return cls(cursor.source, name, extended, column)
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """One row per column: col_name, data_type, comment; for one column info_name, info_value.
+        """One row per column (name, type, comment), then the partition columns; or info_name, info_value of one.
 
         Raises InvalidSchema for an unknown column.
         """
         if self.column is not None:
             return self._column(schema, self.column)
-        rows = session.tables.describe(identifier, self.extended)
-        return text_rows(("col_name", "data_type", "comment"), rows)
+        rows, header = list(session.tables.describe(identifier, self.extended)), ("col_name", "data_type", "comment")
+        if schema.partition_keys:
+            count = len(schema.fields)
+            partitions = [row for row in rows[:count] if row[0] in schema.partition_keys]
+            rows[count:count] = [("# Partition Information", "", ""), (f"# {header[0]}", *header[1:]), *partitions]
+        return text_rows(header, rows)
 
     def _column(self, schema: TableSchema, given: Name) -> object:
         path = [part.lower() for part in given.parts]

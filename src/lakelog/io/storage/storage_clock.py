@@ -1,0 +1,48 @@
+"""The time by the clock of the storage, by which old things are deleted.
+
+A machine whose clock is wrong must not delete what is young. So an age is the difference of two times of the storage:
+now, and when a file was written. A time that a writer has noted counts only if its file is not older than it says.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from lakelog.errors import LakelogError, Unavailable
+from lakelog.io.names import new_attempt
+from lakelog.io.storage.file_io import FileIO
+
+_PREFIX: Final = "clock-"
+_LEFT_MS: Final = 3_600_000
+"""Age from which a file of a process that died is deleted."""
+
+
+def storage_now_ms(io: FileIO, root: str) -> int:
+    """Milliseconds since 1970 by the storage's clock: writes a file below the directory ``root`` and reads its time.
+
+    Costs three requests, so the caller asks its own clock first whether anything is due. Raises Unavailable.
+    """
+    directory, name = f"{root}/lakelog", f"{_PREFIX}{new_attempt()}"
+    path = f"{directory}/{name}"
+    try:
+        io.write_hint(path, b"")
+        found = {status.name: status for status in io.list(directory) if status.name.startswith(_PREFIX)}
+    finally:
+        with suppress(LakelogError):
+            io.delete(path)
+            io.delete_empty_dir(directory)
+    if name not in found:
+        raise Unavailable(f"'{path}' was written and is not listed: the time of the storage is unknown. Try again")
+    now_ms = found[name].mtime_ms
+    for status in found.values():
+        if status.mtime_ms < now_ms - _LEFT_MS:
+            io.delete(status.path)
+    return now_ms
+
+
+def touched_ms(path: str) -> int:
+    """Milliseconds since 1970 by the clock of the disk of an existing local file. Raises OSError."""
+    os.utime(path)
+    return os.stat(path).st_mtime_ns // 1_000_000
