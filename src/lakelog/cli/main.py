@@ -15,7 +15,7 @@ import click
 
 from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
-from lakelog.options.boundary import own_error
+from lakelog.options.boundary import is_judged, own_error
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
@@ -150,7 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as wrong:
         click.echo(visible(f"error: {wrong.format_message()}"), err=True)
         code = wrong.exit_code
-    except Exception as failure:
+    except BaseException as failure:
+        if not is_judged(failure):
+            raise
         if process.debug:
             traceback.print_exception(failure)
         failure = own_error(lakelog_error_in_text(failure))
@@ -167,12 +169,12 @@ def _make_printable() -> None:
             stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
 
 
-def exit_code(failure: Exception) -> int:
+def exit_code(failure: BaseException) -> int:
     """The exit code of an error: 2 if the caller has to change the request, 1 otherwise."""
     return 2 if isinstance(failure, InvalidRequest | NotFound) else 1
 
 
-def one_line(failure: Exception) -> str:
+def one_line(failure: BaseException) -> str:
     """The text of an error in one line; the first line with its class for errors that are not lakelog's."""
     text = str(failure).strip()
     if isinstance(failure, LakelogError):

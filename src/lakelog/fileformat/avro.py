@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.fileformat.avro_file import Record, read_container, write_records
+from lakelog.fileformat.avro_file import Record, read_parts, read_schema, write_records
 from lakelog.fileformat.avro_rows import avro_records, avro_schema
 from lakelog.fileformat.base import BATCH_ROWS, FileFormat, matching_rows, select_columns, with_types
 from lakelog.io.storage.file_io import FileIO
@@ -41,14 +41,13 @@ Convert = Callable[[Any], Any]
 
 
 class AvroFormat(FileFormat):
-    """Row-oriented, with a whole file in memory. Parquet is much faster; Avro is for short-lived rows."""
+    """Row-oriented, with the bytes of a whole file in memory. Parquet is much faster; Avro is for short-lived rows."""
 
     name = "avro"
     compressions: ClassVar[tuple[str, ...]] = ("zstd", "none", "null")
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
-        schema, _ = read_container(io.read(path))
-        return [f["name"] for f in schema["fields"]]
+        return [f["name"] for f in read_schema(io.read(path))["fields"]]
 
     def read(
         self,
@@ -60,12 +59,12 @@ class AvroFormat(FileFormat):
         fields: Sequence[DataField] | None = None,
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        schema, records = read_container(io.read(path))
-        by_name = {f["name"]: f["type"] for f in schema["fields"]}
+        data = io.read(path)
+        by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
         wanted = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
         read = wanted if wanted and filter is None else list(by_name)
-        slices = (records[start : start + batch_rows] for start in range(0, len(records), batch_rows))
+        slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
         yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, wanted)
 
     def write(
@@ -82,6 +81,11 @@ class AvroFormat(FileFormat):
         data = write_records(avro_schema(schema), records, compression)
         io.write(path, data)
         return len(data)
+
+
+def _slices(records: Iterator[Record], batch_rows: int) -> Iterator[list[Record]]:
+    while rows := list(itertools.islice(records, batch_rows)):
+        yield rows
 
 
 def _batch(records: Sequence[Record], names: Sequence[str], types: Mapping[str, Any]) -> pa.RecordBatch:

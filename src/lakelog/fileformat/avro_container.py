@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,8 @@ _SYNC_SIZE: Final = 16
 _ZSTD_LEVEL: Final = 3
 _METADATA_BYTES: Final = 256 << 20
 _METADATA_RATIO: Final = 32
+_BLOCK_BYTES: Final = 64 << 20
+"""The most that a compressed block unpacks to. A larger one has a row of that size, and is stored as it is."""
 _PART_BYTES: Final = 1 << 20
 
 
@@ -35,6 +38,7 @@ class Container:
 
     def to_bytes(self, codec: str) -> bytes:
         """The file, with blocks compressed by ``zstandard`` or ``deflate``, or uncompressed (``null``)."""
+        codec = "null" if any(len(plain) > _BLOCK_BYTES for _, plain in self.blocks) else codec
         header = {**self.header, CODEC_KEY: codec.encode()}
         parts = [MAGIC, _long(len(header))]
         for key, value in header.items():
@@ -53,9 +57,12 @@ def _compress(plain: bytes, codec: str) -> bytes:
     return zlib.compress(plain, wbits=-15) if codec == "deflate" else bytes(_zstd().compress(plain, asbytes=True))
 
 
-def parse_metadata(data: bytes) -> Container:
-    """Parses a metadata file, with a limit of its uncompressed size. Raises as ``parse_container``."""
-    return parse_container(data, max(_METADATA_BYTES, _METADATA_RATIO * len(data)))
+def parse_metadata(data: bytes, most_of_small: int | None = None) -> Container:
+    """Parses a metadata file, with a limit of its uncompressed size. Raises as ``parse_container``.
+
+    The limit of a small file is ``most_of_small`` bytes, that of a larger one a multiple of its size.
+    """
+    return parse_container(data, max(most_of_small or _METADATA_BYTES, _METADATA_RATIO * len(data)))
 
 
 def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
@@ -63,22 +70,52 @@ def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
 
     Corrupt includes more uncompressed bytes than ``most_bytes``, and more records than bytes.
     """
-    try:
+    header, sync, at = _head(data)
+    return Container(header, sync, tuple(_plain_blocks(data, header, at, most_bytes)))
+
+
+def containers(data: bytes, part_bytes: int) -> Iterator[Container]:
+    """A data file as containers of about as many bytes, one at a time; at least one. Raises as ``parse_container``."""
+    header, sync, at = _head(data)
+    held, size = list[tuple[int, bytes]](), 0
+    for count, plain in _plain_blocks(data, header, at, sys.maxsize):
+        if held and size + len(plain) > part_bytes:
+            yield Container(header, sync, tuple(held))
+            held, size = [], 0
+        held.append((count, plain))
+        size += len(plain)
+    yield Container(header, sync, tuple(held))
+
+
+def _head(data: bytes) -> tuple[dict[str, bytes], bytes, int]:
+    """The header of a file, its sync marker, and where its blocks begin."""
+    with _parsing():
         header, at = _header(data)
         sync = data[at : at + _SYNC_SIZE]
         if len(sync) < _SYNC_SIZE:
             raise Corrupt("not an Avro file: the header is truncated")
+        return header, sync, at + _SYNC_SIZE
+
+
+def _plain_blocks(data: bytes, header: Mapping[str, bytes], at: int, most: int) -> Iterator[tuple[int, bytes]]:
+    """The uncompressed blocks, of at most ``most`` bytes together."""
+    with _parsing():
         codec = header.get(CODEC_KEY, b"null").decode()
-        blocks, left = [], most_bytes
-        for count, block in _blocks(data, at + _SYNC_SIZE, sync):
-            plain = _decompress(block, codec, left)
-            left -= len(plain)
-            if left < 0 or not 0 <= count <= len(plain):
-                raise Corrupt(f"invalid Avro file: {count} records in a block, of {most_bytes - left} bytes or more")
-            blocks.append((count, plain))
+        for count, block in _blocks(data, at, data[at - _SYNC_SIZE : at]):
+            limit = min(most, max(_BLOCK_BYTES, len(block)))  # as it is, a block takes no more
+            plain = _decompress(block, codec, limit)
+            most -= len(plain)
+            if len(plain) > limit or not 0 <= count <= len(plain):
+                raise Corrupt(f"invalid Avro file: {count} records in a block, of {len(plain)} bytes or more")
+            yield count, plain
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    try:
+        yield
     except (IndexError, UnicodeDecodeError, OSError, zlib.error) as why:
         raise Corrupt(f"invalid Avro file: {why!r}") from None
-    return Container(header, sync, tuple(blocks))
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:

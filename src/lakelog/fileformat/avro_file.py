@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, to_parsing_canonical_form
 
 from lakelog.errors import Corrupt
-from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, parse_container, parse_metadata
+from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, containers, parse_container, parse_metadata
 
 Record = dict[str, Any]
 Block = tuple[int, bytes]
@@ -20,6 +20,16 @@ Block = tuple[int, bytes]
 
 _CODECS: Final = {"zstd": "zstandard", "deflate": "deflate", "none": "null", "null": "null"}
 _BLOCK_BYTES: Final = 64 << 10
+_PART_BYTES: Final = 4 << 20
+_LIST_BYTES: Final = 4 << 20
+
+
+def read_list(data: bytes) -> list[Record]:
+    """All records of a file that names others, as ``read_records``.
+
+    A record becomes some kilobytes, so a small file has fewer of them. Each has a name that nothing compresses.
+    """
+    return _records(parse_metadata(data, _LIST_BYTES))[1]
 
 
 def read_records(data: bytes) -> list[Record]:
@@ -36,23 +46,53 @@ def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
     return _records(parse_container(data))
 
 
+def read_schema(data: bytes) -> dict[str, Any]:
+    """The writer's schema of a data file, with its logical types. Raises Corrupt, UnsupportedFeature."""
+    return _schema(next(containers(data, 0)))
+
+
+def read_parts(data: bytes) -> Iterator[Iterator[Record]]:
+    """The records of a data file, in parts of some megabytes, or of one block. Raises as ``read_container``."""
+    for container in containers(data, _PART_BYTES):
+        yield _plain_records(_raw(container, _schema(container)))
+
+
 def _records(container: Container) -> tuple[dict[str, Any], list[Record]]:
+    schema = _schema(container)
+    return schema, read_plain(_raw(container, schema))
+
+
+def _schema(container: Container) -> dict[str, Any]:
     try:
-        schema = json.loads(container.header[SCHEMA_KEY])
+        schema: dict[str, Any] = json.loads(container.header[SCHEMA_KEY])
         check_sizes(schema, set())
-        raw = json.dumps(without_logical_types(schema)).encode()
-    except (ValueError, KeyError, TypeError) as why:
+    except (ValueError, KeyError, TypeError, RecursionError) as why:
         raise Corrupt(f"invalid Avro file: {why!r}") from None
-    return schema, read_plain(replace(container, header={SCHEMA_KEY: raw}).to_bytes("null"))
+    return schema
+
+
+def _raw(container: Container, schema: Mapping[str, Any]) -> bytes:
+    """The container, uncompressed and without logical types."""
+    raw = json.dumps(without_logical_types(schema)).encode()
+    return replace(container, header={SCHEMA_KEY: raw}).to_bytes("null")
 
 
 def read_plain(data: bytes) -> list[Record]:
     """All records of an uncompressed container file, with the logical types of its schema. Raises Corrupt."""
-    try:
-        records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
-    except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
-        raise Corrupt(f"invalid Avro file: {why!r}") from None
-    return records
+    return list(_plain_records(data))
+
+
+def _plain_records(data: bytes) -> Iterator[Record]:
+    records: Iterator[Any] | None = None
+    while True:
+        try:
+            records = records or iter(fastavro.reader(io.BytesIO(data)))
+            record = next(records, None)
+        except (ValueError, KeyError, IndexError, EOFError, TypeError, RecursionError) as why:
+            raise Corrupt(f"invalid Avro file: {why!r}") from None
+        if record is None:
+            return
+        yield record
 
 
 def write_records(

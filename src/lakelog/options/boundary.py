@@ -59,8 +59,8 @@ def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             result = function(*args, **kwargs)
-        except Exception as why:
-            own = own_error(why, function, args, kwargs)
+        except BaseException as why:
+            own = own_error(why, function, args, kwargs) if is_judged(why) else why
             try:
                 if own is why:
                     raise
@@ -75,27 +75,32 @@ def guarded(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return call
 
 
-def _items(items: Generator[Any], translate: Callable[[Exception], Exception]) -> Generator[Any]:
+def _items(items: Generator[Any], translate: Callable[[BaseException], BaseException]) -> Generator[Any]:
     with contextlib.closing(items):
         while True:
             try:
                 item = next(items)
             except StopIteration:
                 return
-            except Exception as why:
-                own = translate(why)
+            except BaseException as why:
+                own = translate(why) if is_judged(why) else why
                 if own is why:
                     raise
                 raise own from why
             yield item
 
 
+def is_judged(why: BaseException) -> bool:
+    """True for an error, and for the panic of a library in Rust, which is none of Python's classes of errors."""
+    return isinstance(why, Exception) or type(why).__module__.partition(".")[0] in _LIBRARIES
+
+
 def own_error(
-    why: Exception,
+    why: BaseException,
     function: Callable[..., Any] | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-) -> Exception:
+) -> BaseException:
     """The error that the user gets: ``why`` itself if it is meant for them, otherwise InvalidRequest or InternalError.
 
     ``function`` is the public one that raised it, with its arguments.

@@ -10,11 +10,18 @@ HIDDEN: Final = "******"
 
 _SOUNDS_SECRET: Final = re.compile(
     r"(?i)secret|passw|passphrase|pwd|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key"
-    r"|auth[-._]?params|authorization|bearer|cookie|signature|connection[-._]?string|jaas|(?:^|[-._])(?:sas|sig)(?:$|[-._])"
+    r"|(?:keystore|customer|kms|master)[-._]?key|key[-._]pem|user[-._]?info|service[-._]?account"
+    r"|auth[-._]?params|authorization|bearer|cookie|signature|connection[-._]?string|jaas"
+    r"|(?:^|[-._])(?:sas|sig)(?:$|[-._])|[-._]auth$"
 )
 USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([\w.\-]{1,100}+)=([^&;#\s'\"`]++)")
 """A parameter of a URL, and its value."""
+_PART: Final = re.compile(
+    r"""(?:(?<=[?&;#\s,({"'])|^)([\w.\-]{1,100}+)(["']?\s*[=:]\s*)('[^']*'|"[^"]*"|[^&;#\s'"`,)}]++)"""
+)
+"""A part of a connection string, of JSON or of a fragment, what is between its name and its value, and the value."""
+_BEARER: Final = re.compile(r"(?i)(?<=\bbearer )\S+")
 
 
 def looks_secret(key: str) -> bool:
@@ -23,8 +30,13 @@ def looks_secret(key: str) -> bool:
 
 
 def without_password(value: str) -> str:
-    """The value, with user and password in URLs hidden, and parameters with the name of a secret."""
-    return _without_parameters(USER_IN_URL.sub(HIDDEN, value), HIDDEN)
+    """The value, with user and password in URLs hidden, and parameters and parts with the name of a secret."""
+
+    def shown(part: re.Match[str]) -> str:
+        return f"{part[1]}{part[2]}{HIDDEN}" if looks_secret(part[1]) else part[0]
+
+    plain = _without_parameters(USER_IN_URL.sub(HIDDEN, _BEARER.sub(HIDDEN, value)), HIDDEN)
+    return _PART.sub(shown, plain)
 
 
 def masked_urls(text: str) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 import zlib
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.fileformat.avro import AvroFormat
 from lakelog.fileformat.avro_container import Container, parse_container
-from lakelog.fileformat.avro_file import read_container, read_records, write_records
+from lakelog.fileformat.avro_file import read_container, read_list, read_parts, read_records, write_records
 from lakelog.io.storage.memory import MemoryFileIO
 
 SCHEMA: dict[str, Any] = {
@@ -122,6 +123,9 @@ def test_metadata_that_becomes_very_large_is_refused(codec: bytes, monkeypatch: 
         return
     with pytest.raises(Corrupt, match="invalid Avro file"):
         read_records(bomb)
+    monkeypatch.setattr("lakelog.fileformat.avro_container._BLOCK_BYTES", 1 << 20)
+    with pytest.raises(Corrupt, match="invalid Avro file"):
+        next(read_parts(bomb))
 
 
 def test_a_few_bytes_do_not_become_any_number_of_records() -> None:
@@ -137,3 +141,22 @@ def test_a_few_bytes_do_not_become_any_number_of_records() -> None:
         header = {"avro.schema": json.dumps(schema).encode()}
         with pytest.raises(Corrupt, match="invalid Avro file"):
             read_records(Container(header, bytes(16), (block,)).to_bytes("null"))
+
+
+def test_a_list_of_files_has_no_more_records_than_its_bytes_can_name() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]}
+    honest = write_records(schema, ({"v": str(uuid.uuid4())} for _ in range(200_000)))
+    assert len(read_list(honest)) == 200_000
+    bomb = write_records(schema, ({"v": "a" * 36} for _ in range(200_000)))
+    assert len(bomb) < len(honest) // 100
+    with pytest.raises(Corrupt, match="bytes or more"):
+        read_list(bomb)
+
+
+def test_a_data_file_is_read_part_by_part() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]}
+    data = write_records(schema, ({"v": "a" * 1_000} for _ in range(100_000)))
+    sizes = [sum(1 for _ in part) for part in read_parts(data)]
+    assert sum(sizes) == 100_000 and max(sizes) < 10_000
+    large = write_records(schema, [{"v": "a" * (70 << 20)}])  # one row: stored as it is, and so it is read
+    assert [len(row["v"]) for part in read_parts(large) for row in part] == [70 << 20]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from polars.exceptions import PanicException
 
 from lakelog import connect, open_table
 from lakelog.errors import InternalError, InvalidRequest, LakelogError
@@ -88,7 +89,8 @@ def test_a_wrong_argument_is_named(lake: Lake, name: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [RecursionError("x"), TypeError("x"), AttributeError("x"), KeyError("x"), MemoryError(), pa.ArrowInvalid("x"),
-     pa.ArrowNotImplementedError("x"), UnicodeDecodeError("utf-8", b"x", 0, 1, "x"), ZeroDivisionError("x")],
+     PanicException("x"), pa.ArrowNotImplementedError("x"), ZeroDivisionError("x"),
+     UnicodeDecodeError("utf-8", b"x", 0, 1, "x")],
     ids=lambda raw: type(raw).__name__,
 )  # fmt: skip
 def test_what_nobody_has_foreseen_asks_for_a_report(lake: Lake, monkeypatch: pytest.MonkeyPatch, raw: Any) -> None:

@@ -316,3 +316,24 @@ def test_the_exact_name_wins_and_two_other_spellings_are_refused() -> None:
     assert row('{"id":1,"other":"V"}') == {"id": 1, "v": None, "_row_kind": "+I"}
     with pytest.raises(Corrupt, match="'Id' and 'ID' of a row are both column 'id'"):
         row('{"Id":1,"ID":2}')
+
+
+TIMES: dict[str, tuple[pa.DataType, str, str | None]] = {
+    "a year of five digits": (pa.timestamp("us"), "12024-01-01T00:00:00", "12024-01-01 00:00:00.000000"),
+    "with an offset": (pa.timestamp("us", "UTC"), "12024-01-01T00:00:00+02:00", "12023-12-31 22:00:00.000000Z"),
+    "beyond nanoseconds": (pa.timestamp("ns"), "12024-01-01 00:00:00", None),
+    "beyond microseconds": (pa.timestamp("us"), "999999-01-01 00:00:00", None),
+    "a moment as a date": (pa.date32(), "2024-01-01T23:00:00-05:00", None),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_a_time_in_text_is_read_exactly_or_refused(name: str) -> None:
+    kind, text, wanted = TIMES[name]
+    value = json.dumps({"before": None, "after": {"t": text}, "op": "c"}).encode()
+    values, schema = pa.array([value], pa.large_binary()), pa.schema([("t", kind)])
+    if wanted is not None:
+        assert FORM.decode(values, schema).column("t").cast(pa.string()).to_pylist() == [wanted]
+        return
+    with pytest.raises((Corrupt, ValueError), match="is out of range|is a moment"):
+        FORM.decode(values, schema)

@@ -9,18 +9,30 @@ from lakelog import connect
 from lakelog.errors import InvalidOption
 from lakelog.paimon.schema.changes import RemoveOption, SetOption
 
+SECRETS = dict.fromkeys(
+    ("s3.secret-key", "fs.s3a.secret.key", "s3.access.key", "properties.sasl.password", "properties.ssl.keystore.key",
+     "s3.sse.customer-key", "basic.auth.user.info", "google.service.account.json", "pulsar.auth"),
+    "hush",
+) | {
+    "dsn": "host=h user=u password = 'hush hush' dbname=d",
+    "endpoint": "https://h/p#access_token=hush",
+    "settings": '{"client_secret": "hush", "n": 5}',
+    "client.header": "Bearer hush",
+    "plugin.params": "token:hush",
+}  # fmt: skip
 
-@pytest.mark.parametrize("key", ["s3.secret-key", "fs.s3a.secret.key", "s3.access.key", "properties.sasl.password"])
+
+@pytest.mark.parametrize("key", SECRETS)
 def test_secrets_in_the_options_of_a_table(tmp_path, key: str) -> None:
     with connect(warehouse=str(tmp_path)) as lake:
         lake.sql("create database d; create table d.t (id int)")
         path = tmp_path / "d.db" / "t" / "schema" / "schema-0"
         schema = orjson.loads(path.read_bytes())
-        schema["options"][key] = "hush"
+        schema["options"][key] = SECRETS[key]
         path.write_bytes(orjson.dumps(schema))
         table = lake.table("d.t")
         shown = [str(lake.table(f"d.t${name}").scan().to_arrow().to_pylist()) for name in ("options", "schemas")]
-        shown.append(str(table.describe(extended=True)))
+        shown += [str(table.describe(extended=True)), str(lake.sql("show create table d.t")[0])]
         for text in shown:
             assert key in text
             assert "hush" not in text

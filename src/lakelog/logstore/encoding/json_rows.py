@@ -23,6 +23,11 @@ _LONG_NUMBER = r"[0-9.]{20,}[eE]|[0-9.][eE][+-]?0*(?:19|[2-9][0-9]|[1-9][0-9]{2,
 _ESCAPED_DIGIT = r"\\u00(?:2[bBdDeE]|3[0-9]|[46]5)"
 _LONG_VALUE = rf'[:\[,]\s*"?[+-]?[0-9.]*(?:{_LONG_NUMBER})|{_ESCAPED_DIGIT}'
 """Numbers that pyarrow's reader may read outside of its table of powers (``paimon/types/text_decimals``)."""
+_PER_SECOND = {"D": 1, "s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY_S = 86_400
+_MOMENT = re.compile(r"[+-]?[0-9]{4,9}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?)?")
+_OFFSET = re.compile(r"([+-])([0-9]{2})(?::?([0-9]{2}))?$")
+"""Of a time of day, which follows its date after ten characters."""
 _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
@@ -165,7 +170,19 @@ def dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def _number(text: str, kind: pa.DataType) -> int:
     """A date or timestamp of any year, as Arrow stores it; Arrow's own parser supports four-digit years only."""
     unit = "D" if pa.types.is_date(kind) else kind.unit
-    return int(np.array(text.removesuffix("Z"), f"datetime64[{unit}]").astype(np.int64))
+    offset, ahead_s = _OFFSET.search(text, 12), 0
+    if offset is not None:
+        if pa.types.is_date(kind):
+            raise ValueError(f"{text!r} is a moment, and not a date")
+        sign, hours, minutes = offset.groups()
+        text, ahead_s = text[: offset.start()], int(f"{sign}1") * (3600 * int(hours) + 60 * int(minutes or 0))
+    text = text.removesuffix("Z")
+    if not _MOMENT.fullmatch(text):
+        raise ValueError(f"{text!r} is not a value of type {kind}")
+    whole_s = int(np.array(text, "datetime64[s]").astype(np.int64))  # numpy's numbers of finer units wrap
+    if abs(whole_s) >= 2**63 // _PER_SECOND[unit] - _DAY_S:
+        raise ValueError(f"{text!r} is out of range of {kind}")
+    return int(np.array(text, f"datetime64[{unit}]").astype(np.int64)) - ahead_s * _PER_SECOND[unit]
 
 
 def times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:

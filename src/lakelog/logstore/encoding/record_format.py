@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import wraps
+from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from polars.exceptions import PanicException, PolarsError
 
+from lakelog.errors import Corrupt, LakelogError
 from lakelog.logstore.base import Records
 from lakelog.options.option import Options
+
+MALFORMED: Final = (
+    Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, ArithmeticError,
+    AttributeError, BufferError, EOFError, RecursionError, SystemError, struct.error,
+)  # fmt: skip
+"""Errors of decoding a malformed value of a producer."""
+_READING: Final = ("row_counts", "split", "decode_keys", "inverse", "images", "asserting")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _raising_corrupt(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    @wraps(method)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(*args, **kwargs)
+        except LakelogError:
+            raise
+        except MALFORMED as why:
+            raise Corrupt(f"a log value is not of its format: {type(why).__name__}: {why}") from why
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -29,7 +55,16 @@ class Messages:
 
 
 class LogFormat(ABC):
-    """A format; stateless. Registered in ``logstore.formats.LOG_FORMATS``."""
+    """A format; stateless. Registered in ``logstore.formats.LOG_FORMATS``.
+
+    What its methods raise for a malformed value becomes Corrupt; for ``decode``, its callers treat ``MALFORMED``.
+    """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name in _READING:
+            if name in vars(cls):
+                setattr(cls, name, _raising_corrupt(vars(cls)[name]))
 
     changes_per_record: ClassVar[int] = 1
     """Maximum changes per record of ``messages``. A log counts, cuts and corrects records, never changes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from lakelog.options.boundary import Public
 from lakelog.service.metrics import EXPORTERS
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from lakelog.service.metrics.otel import OtelExport
 
 
-class Metrics:
+class Metrics(Public):
     """The metrics of this process, of its Spark's Python processes, and of the tables of some lakes."""
 
     def text(self, *lakes: Lake) -> str:

@@ -8,7 +8,7 @@ from lakelog import errors
 from lakelog.errors import LakelogError
 
 
-def lakelog_error_in_text(failure: Exception) -> Exception:
+def lakelog_error_in_text(failure: BaseException) -> BaseException:
     """The lakelog error of a Spark task, which Spark reports only as the last line of a traceback in its text."""
     if isinstance(failure, LakelogError):
         return failure

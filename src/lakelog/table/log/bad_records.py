@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from polars.exceptions import PanicException, PolarsError
 
 from lakelog.errors import Corrupt, InvalidSchema, LakelogError
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
+from lakelog.logstore.encoding.record_format import MALFORMED
 from lakelog.options.log import ON_BAD_RECORD
 from lakelog.options.metrics import BAD_RECORDS
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.read")
-MALFORMED = (
-    Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, ArithmeticError,
-    AttributeError, BufferError, EOFError, RecursionError, SystemError, struct.error,
-)  # fmt: skip
-"""Errors of decoding a malformed value of a producer."""
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.logstore.encoding.record_format import MALFORMED
 from lakelog.logstore.protocol.header import decode_header
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import plain_batch
-from lakelog.table.log.bad_records import MALFORMED
 from lakelog.table.log.key_moves import with_moved_keys
 from lakelog.table.log.record_schemas import RecordSchemas, runs_of
 from lakelog.table.log.scan import LogScan
