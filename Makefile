@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model screenshots bench docs docs-site \
+.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site \
         .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
         test-docs test-lowest test-on-connect test-single
 
@@ -131,6 +131,10 @@ simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS=
 model: export PYTHONPATH := tests
 model: .venv ## histories of tables over the whole surface, against a model of what users were promised (ARGS="--seed 7 --histories 20000")
 	.venv/bin/python -m model $(ARGS)
+
+differential: export PYTHONPATH := tests
+differential: .venv need-java ## conditions and values without Spark, against Spark's answers (ARGS="--seed 7 --seeds 40")
+	.venv/bin/python -m model.differential $(ARGS)
 
 chaos: export PYTHONPATH := tests
 chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append", ARGS="--writers 4")

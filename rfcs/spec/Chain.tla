@@ -22,7 +22,7 @@ VARIABLES links,    \* the files of the chain: a set of [n, w, e, by]
           driver,   \* driver -> [pc, done: the last epoch in its checkpoint, epoch, tip, n, seen]
           sealer,   \* sealer -> [pc, version, chain, links]
           acked,    \* the decisions that a driver has acknowledged
-          before    \* pairs <<x, y>>: x was acknowledged before the driver of y began it
+          before    \* pairs <<x, y>>: x was acknowledged before the driver that decided y began it
 vars == <<links, snapshots, chain, version, driver, sealer, acked, before>>
 
 None == [w |-> "", e |-> 0, by |-> ""]
@@ -56,9 +56,8 @@ Init ==
 Set(d, change) == driver' = [driver EXCEPT ![d] = change]
 Ack(d) ==
     /\ acked' = acked \cup {Own(d)}
-    /\ before' = before \cup {<<x, Own(d)>> : x \in driver[d].seen \ {Own(d)}}
     /\ Set(d, [pc |-> "idle", done |-> driver[d].epoch, epoch |-> 0, tip |-> 0, n |-> 0, seen |-> {}])
-Fenced(d) == Set(d, [driver[d] EXCEPT !.pc = "fenced"]) /\ UNCHANGED <<acked, before>>
+Fenced(d) == Set(d, [driver[d] EXCEPT !.pc = "fenced"]) /\ UNCHANGED acked
 
 (* A driver begins its next epoch, or one again that it has an older checkpoint of. It reads the newest snapshot. *)
 Begin(d) ==
@@ -75,7 +74,7 @@ Begin(d) ==
               ELSE Set(d, [start EXCEPT !.pc = "fenced"])
     /\ UNCHANGED <<links, snapshots, chain, version, sealer, acked, before>>
 
-Repeated(d) == driver[d].pc = "repeated" /\ Ack(d) /\ UNCHANGED <<links, snapshots, chain, version, sealer>>
+Repeated(d) == driver[d].pc = "repeated" /\ Ack(d) /\ UNCHANGED <<links, snapshots, chain, version, sealer, before>>
 
 (* Creates link tip + 1 if it is absent; otherwise reads it. *)
 Create(d) ==
@@ -83,15 +82,17 @@ Create(d) ==
         there == {x \in links : x.n = n}
     IN /\ driver[d].pc = "create" /\ n <= Numbers
        /\ IF there = {}
-          THEN /\ links' = links \cup {[n |-> n, w |-> Writer(d), e |-> driver[d].epoch, by |-> d]}
+          THEN /\ before' = IF \E i \in 1..Len(Table) : Table[i] = Own(d) THEN before
+                            ELSE before \cup {<<x, Own(d)>> : x \in driver[d].seen}
+               /\ links' = links \cup {[n |-> n, w |-> Writer(d), e |-> driver[d].epoch, by |-> d]}
                /\ IF Bug = "no check" THEN Ack(d)
-                  ELSE (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>)
+                  ELSE (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED acked)
           ELSE LET x == CHOOSE x \in there : TRUE
-               IN /\ links' = links
+               IN /\ UNCHANGED <<links, before>>
                   /\ IF x.w # Writer(d) \/ x.e # driver[d].epoch
-                     THEN (Set(d, [driver[d] EXCEPT !.tip = n]) /\ UNCHANGED <<acked, before>>)
+                     THEN (Set(d, [driver[d] EXCEPT !.tip = n]) /\ UNCHANGED acked)
                      ELSE IF x.by = d
-                     THEN (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED <<acked, before>>)
+                     THEN (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED acked)
                      ELSE Fenced(d)
        /\ UNCHANGED <<snapshots, chain, version, sealer>>
 
@@ -105,9 +106,9 @@ Check(d) ==
           ELSE IF driver[d].epoch <= SealedEpoch(Writer(d), snapshots)
           THEN (Fenced(d) /\ links' = (IF n <= chain \/ Bug = "delete a void link" THEN forget ELSE links))
           ELSE IF n <= chain /\ Bug # "keep a used number"
-          THEN (links' = forget /\ Set(d, [driver[d] EXCEPT !.pc = "create", !.tip = chain]) /\ UNCHANGED <<acked, before>>)
+          THEN (links' = forget /\ Set(d, [driver[d] EXCEPT !.pc = "create", !.tip = chain]) /\ UNCHANGED acked)
           ELSE (Ack(d) /\ links' = links)
-       /\ UNCHANGED <<snapshots, chain, version, sealer>>
+       /\ UNCHANGED <<snapshots, chain, version, sealer, before>>
 
 (* A driver dies, and starts again with its checkpoint. *)
 Restart(d) ==

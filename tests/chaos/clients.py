@@ -1,4 +1,5 @@
-"""The processes of a run of many writers: batch writers, streaming writers, readers, tails of the log, a compactor.
+"""The processes of a run of many writers: batch writers, streaming writers, readers, tails of the log, a compactor, and
+one that rolls the table back. Some have a clock that is a month ahead or behind.
 
 usage: python -m chaos.clients ROLE NAME SETTINGS  (SETTINGS is a JSON file; a line on stdin says: come to an end)
 
@@ -17,12 +18,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chaos.journal import DECIDE, FOLDED, SCAN, TAIL, UNION, Journal
 from chaos.registers import Folded, Row, batch_of, found, rows_of
 from lakelog import connect
 from lakelog.errors import Fenced, LakelogError
+from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
 from lakelog.table.commit.replay import should_write_epoch
@@ -30,11 +32,32 @@ from lakelog.table.commit.seal_thread import committer_for, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write import restore
+from lakelog.table.write.table_writer import TableWriter
 from register_history import FAILED, OK, UNKNOWN, Value
 
 _REFUSED = ("none of these rows are in the table", "its rows were aborted")
 """So says an error after which a write is surely not in the table."""
 _STREAM_VALUES, _EPOCH_VALUES, _PROCESS_VALUES = 10**12, 10**3, 10**6
+
+
+_WRONG_CLOCKS: Final = 0.15
+"""Share of the processes whose clock is wrong."""
+_MONTH_NS: Final = 31 * 24 * 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class WrongTime:
+    """The module ``time`` of a machine whose clock is wrong."""
+
+    ahead_ns: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def time_ns(self) -> int:
+        """``time.time_ns``."""
+        return time.time_ns() + self.ahead_ns
 
 
 @dataclass
@@ -48,6 +71,8 @@ class Client:
         directory = Path(self.given["directory"])
         self.number = _next_number(directory / "numbers")
         self.dice = random.Random(f"{self.given['seed']}/{self.name}/{self.number}")
+        if self.dice.random() < _WRONG_CLOCKS:
+            clock.time = WrongTime(self.dice.choice((-_MONTH_NS, _MONTH_NS)))  # type: ignore[assignment]
         self.lake = connect(warehouse=self.given["warehouse"])
         self.table: Table = self.lake.table("db.t")
         self.keyed = bool(self.table.primary_keys)
@@ -210,6 +235,37 @@ def compact(client: Client) -> None:
         client.pause(3)
 
 
+def roll_back(client: Client) -> None:
+    """Rolls a table with a key back to one of its last snapshots, again and again."""
+    rollbacks = 0
+    while not client.told.is_set():
+        client.pause(6)
+        rollbacks += 1
+        who, written = f"{client.journal.name}/{rollbacks}", dict[int, Value]()
+
+        class Noted(TableWriter):
+            """The writer of its rows, which are noted before they are committed."""
+
+            def write(self, rows: Any, *given: Any, **options: Any) -> None:
+                for kind, key, value in rows_of(rows):
+                    if kind != "-U":
+                        written[key] = None if kind == "-D" else value  # noqa: B023
+                super().write(rows, *given, **options)
+
+            def commit(self, *given: Any, **options: Any) -> Any:
+                client.journal.begin(who, written)  # noqa: B023
+                client.journal.say(DECIDE, who)  # noqa: B023
+                return super().commit(*given, **options)
+
+        restore.TableWriter = Noted  # type: ignore[misc]
+        try:
+            ids = client.table.logical.store.snapshots.chain_ids()
+            client.table.rollback_to(client.dice.choice(ids[-12:]))
+            client.journal.say(OK, who)
+        except LakelogError as failure:
+            client.journal.say(UNKNOWN, who, f"{type(failure).__name__}: {failure}"[:500])
+
+
 def last(client: Client) -> None:
     """One more write of one key, by a process that comes when all others have ended."""
     value = client.number * _PROCESS_VALUES
@@ -240,6 +296,7 @@ ROLES: dict[str, Callable[[Client], None]] = {
     "reader": read,
     "tail": tail,
     "compactor": compact,
+    "rollback": roll_back,
     "last": last,
 }
 

@@ -144,6 +144,7 @@ class Crowd:
         settings.write_text(json.dumps(given), encoding="utf-8")
         roles = {f"writer{n}": "writer" for n in range(self.writers)} | {"stream0": "stream", "stream1": "stream"}
         roles |= {"reader": "reader", "eventual": "tail", "transactional": "tail", "compactor": "compactor"}
+        roles |= {} if self.kind == "append" else {"rollback": "rollback"}
         for name, role in roles.items():
             self.jobs[name] = Job(name, ["chaos.clients", role, name, str(settings)], self.directory)
         if self.spark:

@@ -35,6 +35,7 @@ def test_a_topic_is_made_as_the_table_says(kafka) -> None:
     settings = admin.describe_configs([resource])[resource].result(120)
     assert settings["retention.ms"].value == "7200000"
     assert settings["cleanup.policy"].value == "delete"
+    assert settings["message.timestamp.type"].value == "LogAppendTime", "retention goes by the brokers' clock"
     assert len(admin.list_topics(location.topic, timeout=120).topics[location.topic].partitions) == 2
 
 

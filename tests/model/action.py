@@ -20,7 +20,8 @@ class Action:
 
     ``may_refuse``: words of the errors with which it may be refused; a refusal changes nothing. ``forgets``: whether
     snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if writers
-    compact, or in any case.
+    compact, or in any case. ``settles``: None if it is not for a table with an epoch that waits, else whether the epoch
+    has a snapshot afterwards.
     """
 
     covers: ClassVar[Sequence[str]] = ()
@@ -29,6 +30,7 @@ class Action:
     forgets: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     merges: ClassVar[bool] = False
+    settles: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

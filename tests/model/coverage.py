@@ -67,10 +67,7 @@ LEFT_OUT: Final = {
     ),
     **dict.fromkeys(
         [
-            *(
-                f"system table:{name}"
-                for name in ("buckets", "consumers", "file_key_ranges", "files", "log", "manifests")
-            ),
+            *(f"system table:{name}" for name in ("buckets", "consumers", "file_key_ranges", "files", "manifests")),
             *(f"system table:{name}" for name in ("options", "rejected", "runs", "statistics", "table_indexes")),
             *("system table:aggregation_fields", "system table:schemas", "Table.runs", "Table.statistics", "Table.log"),
         ],

@@ -26,8 +26,8 @@ from model.action import ACTIONS, Action
 from model.actions.actors import Follow
 from model.actions.refs import Branch, Rollback
 from model.known import avoided
-from model.readings import READINGS, Reading
-from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, script
+from model.readings import BY_LAKELOG, READINGS, Reading
+from model.script import CLOCK, FAILING, HEADER, HELPERS, MADE, MEANWHILE, OPTIMIZE, STREAM, script
 from model.tables import Table, draw_table, may_hide
 from model.world import NotPossible, Refused, State, World
 
@@ -46,10 +46,12 @@ class History:
 
 @dataclass(frozen=True)
 class Given:
-    """What histories meet: some of the known faults; no action, reading or words of CREATE that are left out."""
+    """What histories meet: some of the known faults; no action, way, reading or words of CREATE that are left out; some
+    actions ten times as often."""
 
     meets: frozenset[str] = frozenset()
     leaves_out: frozenset[str] = frozenset()
+    often: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Runner:
     def begin(self) -> bool:
         """Makes the table; False if CREATE refuses it."""
         self.names: dict[str, Any] = {}
-        helpers = HELPERS + CLOCK + OPTIMIZE + FAILING + MEANWHILE
+        helpers = HELPERS + CLOCK + OPTIMIZE + STREAM + FAILING + MEANWHILE
         exec(HEADER.replace("tempfile.mkdtemp()", repr(self.place)) + helpers, self.names)
         self.names["_now"] = _NOW
         try:
@@ -97,6 +99,8 @@ class Runner:
 
     def step(self, action: Action) -> Failure | None:
         """Runs one step; a failure if it was refused or accepted wrongly."""
+        if self.world.waits and action.settles is None:
+            return None
         outcomes, must_refuse = [], ""
         try:
             outcomes = action.outcomes(self.world)
@@ -107,6 +111,8 @@ class Runner:
         self.done.append(action)
         number = len(self.executed)
         code = action.code.replace("{n}", str(number))
+        if self.world.waits and action.settles:
+            code += "\nt.seal()"
         try:
             exec(code, self.names)
         except LakelogError as why:
@@ -119,11 +125,15 @@ class Runner:
             if (
                 must_refuse
                 or isinstance(why, NotInstalled)
-                or _has(words, _OTHER_BUCKETS)
+                or _has(words, _BY_STATE)
                 or (action.may_refuse and _has(words, action.may_refuse))
             ):
                 self.names["t"] = self.names["lake"].table("db.t")
-                return None
+                if self.world.waits:
+                    exec("t.seal()", self.names)
+                    self.executed[-1] += "\nt.seal()"
+                    self.world.waits = False
+                return self._note(number, "t")
             self.executed[-1] = code
             return self.failure("refused", "", f"refused: {words[:600]}")
         except Exception as why:
@@ -135,6 +145,7 @@ class Runner:
         columns = [c.name for c in self.world.columns]
         did_wait = self.world.seen is not self.world.rows
         after = self.world = self._outcome(outcomes)
+        after.waits &= not action.settles
         is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
         waits = may_hide(after.table) and did_wait and not action.writes
         if action.merges or not (is_lazy or waits):
@@ -187,6 +198,9 @@ class Runner:
     def _outcome(self, outcomes: list[World]) -> World:
         """The state that the step has led to: its rows say which."""
         if len(outcomes) > 1:
+            if may_hide(self.history.table):
+                self.executed[-1] += "\nt.compact()"
+                exec("t.compact()", self.names)
             try:
                 found = self.evaluate("rows(t.scan())")
             except Exception:
@@ -219,6 +233,8 @@ class Runner:
     def readings(self, every: bool) -> Iterator[Reading]:
         """Readings of this state: some, or all kinds."""
         for name, (maker, _) in READINGS.items():
+            if self.world.waits and name not in BY_LAKELOG:
+                continue
             if name not in self.given.leaves_out and (every or name == "scan" or self.rng.random() < 0.3):
                 yield from maker(self.world, self.rng)
         old = list(self.shown) if every else self.rng.sample(list(self.shown), min(1, len(self.shown)))
@@ -253,8 +269,9 @@ class Runner:
 _NOW = time.time_ns
 _READ = 0.4
 """The share of the steps after which a drawn history is read; all kinds of readings follow at its end."""
-_OTHER_BUCKETS = "before you add rows"
-"""A rollback brings the number of buckets of then back: the next write says so, and what to do."""
+_BY_STATE = "before you add rows|that are written at once have a sum that does not fit"
+"""A rollback brings the number of buckets of then back: the next write says so, and what to do. An aggregation takes no
+rows at once whose sum does not fit."""
 
 
 def _has(text: str, words: str) -> bool:
@@ -265,7 +282,7 @@ def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()
     """Draws and runs a history of so many steps."""
     rng = random.Random(seed)
     actions = [kind for kind in ACTIONS if kind.__name__ not in given.leaves_out]
-    weights = [kind.weight for kind in actions]
+    weights = [kind.weight * (10 if kind.__name__ in given.often else 1) for kind in actions]
     while True:
         table = draw_table(rng, log)
         if any(words in table.code for words in given.leaves_out):
@@ -280,6 +297,8 @@ def drawn(seed: int, length: int, log: str | None = None, given: Given = Given()
                 (kind,) = rng.choices(actions, weights)
                 action = kind.draw(rng, runner.world)
                 if action is None or avoided(runner.world, action, given.meets):
+                    continue
+                if given.leaves_out & {getattr(action, "how", ""), getattr(action, "kind", "")}:
                     continue
                 failure = runner.step(action)
                 if failure is None and rng.random() < _READ:

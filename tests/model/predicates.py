@@ -66,7 +66,8 @@ class Condition:
             found = True if True in answers else None if None in answers else False
             return found if found is None or self.op == "in" else not found
         if self.op == "between":
-            low, high = _compared(">=", value, self.values[0]), _compared("<=", value, self.values[1])
+            first, last = (v.rstrip() if self.column.kind == "char(5)" else v for v in self.values)  # as in Spark
+            low, high = _compared(">=", value, first), _compared("<=", value, last)
             return False if False in (low, high) else None if None in (low, high) else True
         if self.op == "like":
             return None if value is None else _is_like(value, self.values[0])

@@ -21,6 +21,8 @@ class Reading:
 
 
 Maker = Callable[[World, random.Random], Iterator[Reading]]
+BY_LAKELOG: Final = ("scan", "count", "filtered", "whole", "union")
+"""Readings of lakelog's own that show committed epochs before they have a snapshot."""
 READINGS: Final[dict[str, tuple[Maker, tuple[str, ...]]]] = {}
 """Name → the maker of readings of this kind, and the entries of registries that they run."""
 
@@ -83,6 +85,8 @@ def fold(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("fold", "Fold(t).catch_up(t)", wanted)
         yield Reading("committed", "Fold(t, **{'log.consistency': 'transactional'}).catch_up(t)", wanted)
         yield Reading("latest-full", "Fold(t, 'latest-full').catch_up(t)", wanted)
+        both = "Fold(t, 'latest-full', **{'log.consistency': 'transactional'}).catch_up(t)"
+        yield Reading("committed latest-full", both, wanted)
 
 
 @reading("Table.tail")
@@ -146,6 +150,33 @@ def stream(world: World, rng: random.Random) -> Iterator[Reading]:
     if not world.table.has_log and world.table.options.get("changelog-producer", "none") == "none":
         first = "next(iter(t.stream_plan()), None)"
         yield Reading("stream", f"({first} is None) == (t.latest_snapshot() is None)", True)
+
+
+@reading("system table:log")
+def reader(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A named reader of the log is known, so that its lag is."""
+    if world.table.has_log:
+        named = "{r['name'] for r in lake.table('db.t$log').scan().to_arrow().to_pylist() if r['kind'] == 'reader'}"
+        tail = "list(t.tail('earliest', stop='latest', options={'consumer-id': 'billing'}))"
+        yield Reading("reader", f"({tail}, {named})[1]", {"billing"})
+
+
+@reading()
+def metadata(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A snapshot does not keep what each writer has left."""
+    if world.newest is not None and world.table.key:  # else the newest 16 replacements are in it
+        path = "f'{t.path}/snapshot/snapshot-{t.latest_snapshot().id}'.removeprefix('file:')"
+        yield Reading("metadata", f"os.path.getsize({path}) < 4000", True)
+
+
+@reading()
+def migrated(world: World, rng: random.Random) -> Iterator[Reading]:
+    """Files as Hive writes them become the same rows."""
+    names = [column.name for column in world.columns if column.kind == "timestamp_ntz"]
+    if names:
+        at = [column.name for column in world.columns].index(names[0])
+        wanted = sorted(((row[at],) for row in world.visible()), key=repr)
+        yield Reading("migrated", f"migrated(t.scan().to_arrow().select({names[:1]!r}))", wanted)
 
 
 @reading("Table.log_records")

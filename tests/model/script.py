@@ -28,6 +28,18 @@ def rows(found):
     columns = [column.to_pylist() for column in found.columns]
     return sorted((tuple(plain(c[at]) for c in columns) for at in range(found.num_rows)), key=repr)
 
+def migrated(table):
+    """The rows, as ``lakelog migrate`` takes them from files of Hive."""
+    import pyarrow.parquet as pq
+    from lakelog.service.migration import SOURCES
+    from lakelog.service.migration.migration import plan_migration, run_migration
+    os.makedirs(f"{place}/files", exist_ok=True)
+    pq.write_table(table, f"{place}/files/a.parquet", use_deprecated_int96_timestamps=True)
+    source = SOURCES.create("parquet", lake, f"{place}/files")
+    run_migration(lake, source, plan_migration(lake, source, "db.migrated"), lambda *words: None)
+    try: return rows(lake.table("db.migrated").scan())
+    finally: lake.drop_table("db.migrated")
+
 class Fold:
     """What a reader of the log has, of the rows that it has seen so far; those that it owes were deleted too early."""
     def __init__(self, t, start="earliest", **options):
@@ -68,6 +80,18 @@ def optimize(t):
     for need in t.health().needs:
         run = run_action(t.logical, need.kind, RunContext(lambda: False))
         assert run.outcome != "failed", f"{need.kind}: {run.detail}"
+'''
+STREAM = '''
+def stream(t, rows):
+    """A streaming job commits an epoch, and leaves its snapshot to others."""
+    from lakelog.table.commit.committer import Committer
+    from lakelog.table.log.register import register_writer
+    from lakelog.table.staging.task_writer import TaskWriter
+    name = f"stream-{time.monotonic_ns()}"
+    register_writer(t.logical, name)
+    task = TaskWriter(t.logical, name, 0, 0)
+    for batch in rows.to_batches(): task.write(batch)
+    Committer(t.logical, name).commit(0, [task.finish()])
 '''
 FAILING = '''
 import contextlib
@@ -139,9 +163,10 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
             body = re.sub(rf"(; |\n){name} = t.latest_snapshot\(\).id", "", body)
     needed = HEADER
     for words, text in (
-        ("rows(|Fold(", HELPERS),
+        ("rows(|Fold(|migrated(", HELPERS),
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
+        ("stream(", STREAM),
         ("failing(", FAILING),
         ("meanwhile(", MEANWHILE),
     ):

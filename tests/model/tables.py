@@ -155,7 +155,7 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
     if has_key:
         options[BUCKET.key] = rng.choice(["1", "1", "2", "4", "-1"])
         if options[BUCKET.key] == "-1":
-            options["dynamic-bucket.target-row-num"] = "5"
+            options |= {"dynamic-bucket.target-row-num": "5", "dynamic-bucket.initial-buckets": rng.choice(["1", "2"])}
         options |= {DELETION_VECTORS.key: "true"} if rng.random() < 0.2 else {}
         options |= _pick(rng, CHANGELOG_PRODUCER, 0.25)
         options |= {"num-sorted-run.compaction-trigger": "3"} if rng.random() < 0.5 else {}
@@ -168,6 +168,8 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
         options |= _pick(rng, DATA_FORMAT, 0.5) | _pick(rng, LOG_CONTENT, 0.3) | _pick(rng, CHANGELOG_MODE, 0.3)
         options[WRITER_TIMEOUT.key] = "10 s"
         options["log-store.retention"] = "400 d"  # longer than any clock is wrong
+        if "bucket-key" in options and rng.random() < 0.5:
+            options["log-store.partitions"] = "3"
     if rng.random() < 0.1:
         options["metadata.iceberg.storage"] = "table-location"
     if options.get(FILE_FORMAT.key) == "orc":  # it refuses times outside of 1677 to 2262, and some fractions

@@ -34,7 +34,8 @@ class State:
 
 @dataclass
 class World:
-    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name."""
+    """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name. ``waits``:
+    an epoch is committed, and has no snapshot yet."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -48,6 +49,7 @@ class World:
     handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     newest: State | None = None
     follows: bool = False
+    waits: bool = False
 
     @staticmethod
     def of(table: Table) -> World:

@@ -29,7 +29,7 @@ from lakelog.table.open import identifier_of
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write.overwrite import rescale
+from lakelog.table.write.rescale import rescale
 
 EPOCHS = [
     [(1, "a", "+I"), (2, "b", "+I"), (3, "c", "+I")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lakelog
 from lakelog import Lake
+from lakelog.table.read.time_travel import SESSION_ZONE, zone_of
 
 
 @pytest.fixture
@@ -59,3 +61,22 @@ def test_the_end_of_the_lake_is_the_end_of_its_statements(spark, tmp_path) -> No
         first.attach()
         assert rows(spark.sql("select * from db.t")) == [(1,)]
     assert "sql" not in vars(spark) and rows(spark.sql("select 2")) == [(2,)]
+
+
+@pytest.mark.parametrize("zone", ["-11:00", "+14:00"])
+def test_a_time_without_a_zone_is_in_that_of_the_session_in_options_and_procedures_too(
+    spark: SparkSession, tmp_path, zone: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set(SESSION_ZONE, zone)
+    with lakelog.attach(session, warehouse=str(tmp_path / "warehouse")) as lake:
+        session.sql("create table db.t (id int, primary key (id)) using lakelog")
+        for number in (1, 2):
+            session.sql(f"insert into db.t values ({number})")
+        first = lake.table("db.t").logical.store.snapshot(1).time_millis
+        then = datetime.fromtimestamp(first / 1000, zone_of(zone)).replace(tzinfo=None).isoformat(sep=" ")
+        read = session.read.format("lakelog").option("scan.timestamp", then).load("db.t")
+        assert rows(read) == rows(session.sql(f"select * from db.t timestamp as of '{then}'")) == [(1,)]
+        assert rows(session.sql(f"call sys.expire_tags(table => 'db.t', older_than => '{then}')")) == []
+        session.sql("call sys.create_tag(table => 'db.t', tag => 'one', snapshot => 1)")
+        assert rows(session.sql(f"call sys.expire_tags(table => 'db.t', older_than => '{then}')")) == []

@@ -8,10 +8,10 @@ alter table db.t
 -->                   ^
 
 --# an unknown clause
-alter table db.t compact
+alter table db.t freeze
 --> UnsupportedStatement:
--->   line 1, column 18: expected ADD COLUMN, DROP COLUMN, RENAME COLUMN, ALTER COLUMN, CHANGE, MODIFY, SET TBLPROPERTIES, UNSET TBLPROPERTIES, SET, RESET or RENAME TO, found 'compact'
--->   alter table db.t compact
+-->   line 1, column 18: expected ADD COLUMN, DROP COLUMN, RENAME COLUMN, ALTER COLUMN, CHANGE, MODIFY, SET TBLPROPERTIES, UNSET TBLPROPERTIES, SET, RESET or RENAME TO, found 'freeze'
+-->   alter table db.t freeze
 -->                    ^
 
 --# no type

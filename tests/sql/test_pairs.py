@@ -203,6 +203,9 @@ class ScribeOfSpark:
     def is_view(self, name: str) -> bool:
         return False
 
+    def view_of(self, name: str) -> None:
+        return None
+
     def run_query(self, plan: QueryPlan) -> object:
         if "SPARK_REFUSES" in plan.text:
             raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")

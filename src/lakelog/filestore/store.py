@@ -193,6 +193,11 @@ class FileStore:
         with self.snapshots.reading(split.snapshot_id, self.name):
             yield from SplitReader(self.files, keeps_kinds).read(split, columns, filter, newest)
 
+    def read_unfolded(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split for a rewrite that changes nothing (``SplitReader.unfolded``)."""
+        with self.snapshots.reading(split.snapshot_id, self.name):
+            yield from SplitReader(self.files).unfolded(split)
+
     def read_table(
         self, splits: Iterable[Split], columns: Sequence[str] | None = None, filter: Predicate | None = None
     ) -> pa.Table:

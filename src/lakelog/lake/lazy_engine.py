@@ -134,6 +134,7 @@ class LazyEngine:
     cache_table = _forwarded("cache_table")
     pass_through = _forwarded("pass_through")
     is_view = _forwarded("is_view")
+    view_of = _forwarded("view_of")
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Releases cached rows; a session that has not started has none."""

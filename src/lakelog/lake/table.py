@@ -45,8 +45,9 @@ from lakelog.table.tail.mirror import MirrorProgress, mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
-from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, overwrite_writer, rescale, truncate
+from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, overwrite_writer, truncate
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected
+from lakelog.table.write.rescale import rescale
 from lakelog.table.write.table_writer import TableWriter
 
 _Expression: TypeAlias = Any

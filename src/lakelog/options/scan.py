@@ -43,8 +43,8 @@ SCAN_TIMESTAMP: Final = Option(
     "scan.timestamp",
     str,
     None,
-    "Time of the read: '2024-01-31 12:00:00' in the time zone of the session (SQL) or of the machine, or with an "
-    "offset. Reads the newest snapshot at or before this time.",
+    "Time of the read: '2024-01-31 12:00:00' in the time zone of the session (SQL, Spark; of an option as of "
+    "connect) or of the machine, or with an offset. Reads the newest snapshot at or before this time.",
     _READ,
 )
 SCAN_TIMESTAMP_MILLIS: Final = Option(

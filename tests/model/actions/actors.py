@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar
 
-from model.action import ACTIONS, Action, NamedRows, drawn_rows, table_code
+from model.action import ACTIONS, Action, NamedRows, drawn_rows, resolved, table_code
 from model.actions.maintenance import Rescale
 from model.tables import Column, may_hide
 from model.world import Refused, World
@@ -37,6 +37,7 @@ class Reopen(Action):
 
     covers = ("Lake.close", "Lake.table_exists", "Lake.list_tables", "Lake.list_databases")
     weight = 0.5
+    settles = False
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -87,6 +88,32 @@ class DroppedWriter(Action):
     def code(self) -> str:
         made = table_code(self.columns, self.rows)
         return f"w = t.writer(); w.write({made}); w.flush(); del w; gc.collect()\nlater(0.1); optimize(t)"
+
+
+@dataclass(frozen=True)
+class Stream(Action):
+    """A streaming job commits an epoch, which lakelog's readers see, and which waits for a snapshot."""
+
+    rows: NamedRows
+    columns: tuple[Column, ...]
+    covers = ("Table.seal",)
+    settles = False
+    weight = 0.7
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        if may_hide(world.table) or world.seen is not world.rows:
+            return None
+        return cls(drawn_rows(rng, world, rng.choice([1, 3])), world.columns)
+
+    @property
+    def code(self) -> str:
+        return f"stream(t, {table_code(self.columns, self.rows)})"
+
+    def apply(self, world: World) -> None:
+        for values in resolved(world, self.rows):
+            world.put(values)
+        world.waits = True
 
 
 @dataclass(frozen=True)
@@ -152,7 +179,10 @@ class Failing(Action):
 
 @dataclass(frozen=True)
 class Meanwhile(Action):
-    """Another action of another process, while a call of the storage waits: one of both was the first."""
+    """Another action of another process, while a call of the storage waits: one of both was the first.
+
+    A statement that changes the rows of a table with a key writes what it has read: it is beside maintenance alone.
+    """
 
     action: Action
     other: Action
@@ -161,12 +191,16 @@ class Meanwhile(Action):
     merges = writes = True
     forgets = True
     OTHERS: ClassVar = ("Branch", "Expire", "Maintain")
+    READING: ClassVar = ("Update", "Delete", "Merge", "Overwrite", "Truncate", "Changes")
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         names = (*Failing.CHANGES, *cls.OTHERS)
         first, second = drawn_whole(rng, world, names), drawn_whole(rng, world, names)
         if first is None or second is None or world.seen is not world.rows or may_hide(world.table):
+            return None
+        kinds = {type(first).__name__, type(second).__name__}
+        if world.table.key and kinds & {*cls.READING} and not kinds & {"Expire", "Maintain"}:
             return None
         return cls(first, second, rng.randrange(1, 60))
 

@@ -55,6 +55,10 @@ class Maintain(Action):
         return self.WAYS[self.way]
 
     @property
+    def settles(self) -> bool | None:  # type: ignore[override]
+        return True if self.way == "seal" else None
+
+    @property
     def merges(self) -> bool:
         return "compact" in self.way or "optimize" in self.way
 

@@ -28,6 +28,7 @@ class Overwrite(Action):
     partition: Any = None
     covers = ("Lake.write", "Table.writer")
     writes = True
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -73,6 +74,7 @@ class Truncate(Action):
     covers = ("statement:TRUNCATE TABLE", "Table.truncate", "Table.drop_partitions")
     weight = 0.7
     may_refuse = "has no partition"
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -104,6 +106,7 @@ class DropPartition(Action):
     covers = ("statement:ALTER TABLE DROP PARTITION", "statement:ALTER TABLE ADD PARTITION")
     weight = 0.5
     may_refuse = "has no partition"
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:

@@ -41,11 +41,9 @@ class Write(Action):
         handle = rng.choice(["t", "t", *world.handles])
         rows = drawn_rows(rng, world, rng.choice([1, 2, 4, 8]), handle)
         how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive"])
-        if (how == "frame" and not all(c.of.is_simple for c in world.columns)) or how == "naive" and handle != "t":
-            how = "write"
-        return cls(
-            rows, world.handles.get(handle, world.columns), how if handle == "t" or how != "write" else "writer", handle
-        )
+        if handle != "t" and how != "commits" or how == "frame" and not all(c.of.is_simple for c in world.columns):
+            how = "writer"
+        return cls(rows, world.handles.get(handle, world.columns), how, handle)
 
     @property
     def code(self) -> str:
@@ -138,6 +136,7 @@ class Update(Action):
     covers = ("statement:UPDATE", "Table.update")
     weight = 2.0
     writes = True
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -181,6 +180,7 @@ class Delete(Action):
     may_refuse = "removes no keys"
     weight = 2.0
     writes = True
+    settles = True
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:

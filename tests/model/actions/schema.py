@@ -26,6 +26,7 @@ class AddColumn(Action):
     kind: str
     first: bool
     covers = ("statement:ALTER TABLE", "Table.alter")
+    may_refuse = "Iceberg metadata"
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
@@ -141,6 +142,39 @@ class ChangeType(Action):
 
 
 @dataclass(frozen=True)
+class SetDefault(Action):
+    """A column has another default, or none: rows that are there stay as they are."""
+
+    name: str
+    kind: str
+    value: object
+    covers = ("statement:ALTER TABLE",)
+    weight = 0.7
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        columns = [
+            c for c in _free(world) if c.of.is_simple and c.kind not in ("binary", "timestamp") and c.is_nullable
+        ]
+        if not columns or world.table.engine != "deduplicate":
+            return None
+        column = rng.choice(columns)
+        values = [value for value in column.of.values if "(" not in column.of.code(value)]
+        return cls(column.name, column.kind, rng.choice([None, *values]))
+
+    @property
+    def code(self) -> str:
+        words = "drop default" if self.value is None else f"set default {KINDS[self.kind].code(self.value)}"
+        return _sql(f"alter table db.t alter column {self.name} {words}")
+
+    def apply(self, world: World) -> None:
+        column = world.column(self.name)
+        if column.kind != self.kind:
+            raise NotPossible("another type")
+        world.columns = tuple(replace(c, default=self.value) if c == column else c for c in world.columns)
+
+
+@dataclass(frozen=True)
 class SetOption(Action):
     """An option that changes no reading."""
 
@@ -202,6 +236,10 @@ class Remark(Action):
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         return cls(rng.choice(cls.TEXTS))
+
+    def apply(self, world: World) -> None:
+        if " id " in self.text and "id" not in world.names.values():
+            raise NotPossible("no such column")
 
     @property
     def code(self) -> str:

@@ -331,7 +331,7 @@ def test_a_newest_snapshot_whose_file_is_gone_is_an_error_and_never_an_older_sta
         table.insert((I, n, "a", 1.0))
     table.store.io.delete("/t/snapshot/snapshot-3")
     for use in (table.read, table.store.latest_snapshot, lambda: table.insert((I, 3, "a", 1.0))):
-        with pytest.raises(Corrupt, match="snapshot 3, and the newest one is 2"):
+        with pytest.raises(Corrupt, match="snapshot 3, and the newest file is of 2"):
             use()
     table.store.io.delete("/t/snapshot/LATEST")
     assert table.store.latest_snapshot().id == 2

@@ -12,6 +12,7 @@ import pytest
 import lakelog
 from lakelog import Lake
 from lakelog.errors import InvalidSchema, NotInstalled
+from lakelog.paimon.types.arrow import arrow_schema
 
 _COLUMNS = (
     "(id bigint not null, name string, n int, x double, price decimal(10, 2), day date, at timestamp_ntz, ok boolean)"
@@ -227,3 +228,17 @@ def test_explain_names_the_command_and_no_parser_warns(lake: Lake, caplog: pytes
     with pytest.raises(NotInstalled):
         lake.sql("explain select id from db.t where id > 1")
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("kind", ["struct<a: int, b: string>", "array<struct<a: int>>", "map<string, int>"])
+def test_rows_with_nested_values_are_merged(lake: Lake, kind: str) -> None:
+    lake.sql(f"create table db.t (id int, v {kind}, primary key (id)) tblproperties ('bucket' = '1')")
+    values = {"s": {"a": 1, "b": "x"}, "a": [{"a": 1}], "m": [("x", 1)]}
+    table, target = lake.table("db.t"), lake.table("db.t").logical.schema
+    for ids in ([1, 2], [2, 3]):
+        given = pa.Table.from_pydict({"id": ids, "v": [values[kind[0]]] * 2}, arrow_schema(target.fields))
+        table.merge(given, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == [1, 2, 3]
+    other = pa.table({"id": pa.array([4], pa.int32()), "v": ["text"]})
+    with pytest.raises(NotInstalled):
+        table.merge(other, "t.id = s.id").when_not_matched_insert_all().execute()

@@ -150,3 +150,44 @@ def test_a_delete_by_vectors_beside_a_rescale_is_a_conflict(tmp_path: Path, monk
     assert rows(lake) == {2: 20}
     table.rescale()
     assert rows(lake) == {2: 20}
+
+
+SUM = "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'"
+BY_TIME = "'merge-engine' = 'aggregation', 'sequence.field' = 'q', 'fields.n.aggregate-function'"
+Rows = list[tuple[int, int, str]]
+LATE: dict[str, tuple[str, str, Rows, Rows, int | None]] = {
+    "a sum that does not fit": ("tinyint", SUM, [(1, 100, "+I"), (2, 100, "+I")], [(3, -90, "+I")], 110),
+    "a sum without NULL": ("tinyint not null", SUM, [(1, 100, "+I"), (2, 100, "+I")], [(3, 100, "-D")], 100),
+    "what comes before the first value": ("int", f"{BY_TIME} = 'first_value'", [(2, 2, "+I"), (9, 9, "+I")],
+                                          [(1, 1, "+I")], 1),
+    "what is between two values": ("int", f"{BY_TIME} = 'first_value'", [(2, 2, "+I"), (9, 9, "+I")],
+                                   [(5, 5, "+I")], 2),
+    "what was taken back": ("int", f"{BY_TIME} = 'last_non_null_value'", [(2, 2, "+I"), (9, 2, "-U")],
+                            [(5, 5, "+I")], None),
+    "a row before a delete": ("int", "'sequence.field' = 'q'", [(2, 2, "+I"), (9, 2, "-D")], [(5, 5, "+I")], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compacts", [False, True], ids=["level 0", "compacted"])
+@pytest.mark.parametrize("name", LATE)
+def test_a_rescale_changes_nothing_for_rows_that_come_later(tmp_path: Path, name: str, compacts: bool) -> None:
+    kind, options, before, after, want = LATE[name]
+    lake = connect(str(tmp_path / "w"))
+    lake.sql("create database db")
+    lake.sql(f"create table db.t (id int, q int, n {kind}, primary key (id)) tblproperties ('bucket' = '1', {options})")
+
+    def add(row: tuple[int, int, str]) -> None:
+        q, n, change = row
+        number = pa.array([n], pa.int8() if kind.startswith("tiny") else pa.int32())
+        with lake.table("db.t").writer() as writer:
+            writer.write(pa.table({"id": pa.array([1], pa.int32()), "q": pa.array([q], pa.int32()), "n": number,
+                                   "_row_kind": [change]}))  # fmt: skip
+
+    for row in before:
+        add(row)
+    if compacts:
+        lake.table("db.t").compact(full=True)
+    alter(lake, bucket="3").rescale()
+    for row in after:
+        add(row)
+    assert lake.table("db.t").scan().to_arrow()["n"].to_pylist() == ([] if "delete" in name else [want])

@@ -28,6 +28,7 @@ def leases() -> Leases:
 def now(monkeypatch) -> list[int]:
     time = [clock.now_ms()]
     monkeypatch.setattr(clock, "now_ms", lambda: time[0])
+    monkeypatch.setattr("lakelog.io.storage.memory.now_ms", lambda: time[0])
     return time
 
 
@@ -101,6 +102,13 @@ def test_what_is_no_lease_is_taken_and_what_is_forgotten_is_deleted(leases, now)
     now[0] += 2 * 24 * 3_600_000
     other = leases.take(b"other", 7)
     assert names(leases) == [other.name]
+
+
+def test_a_machine_whose_clock_is_ahead_deletes_no_lease_of_another_bucket(leases, now, monkeypatch) -> None:
+    held = leases.take(PARTITION, 0)
+    monkeypatch.setattr(clock, "now_ms", lambda: now[0] + 31 * 24 * 3_600_000)
+    other = leases.take(PARTITION, 1)
+    assert names(leases) == sorted([held.name, other.name])
 
 
 def test_a_lease_is_renewed_while_its_owner_works(leases, now, monkeypatch) -> None:

@@ -135,7 +135,7 @@ def test_a_rescale_during_a_seal_loses_nothing(tmp_path: Path, staged: str, monk
         while others:
             new = others.pop()(table, 5)
             with monkeypatch.context() as nothing_waits:
-                nothing_waits.setattr("lakelog.table.write.overwrite.seal_decided", lambda _: None)
+                nothing_waits.setattr("lakelog.table.write.rescale.seal_decided", lambda _: None)
                 new.rescale()
         return found
 

@@ -257,3 +257,29 @@ def test_after_a_lost_answer_the_same_writer_can_be_asked_again(lake, monkeypatc
     assert writer.commit().id == 2
     writer.close()
     assert content(table) == [("a", 1, 5, "new")]
+
+
+@pytest.mark.parametrize("after", [0, 2], ids=["nothing", "rows"])
+@pytest.mark.parametrize("failure", ["none", "refused", "half-way"])
+def test_after_an_abort_only_later_rows_replace_the_target(lake, failure, after, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    def fails(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    table = partitioned(lake)
+    write(table, ("a", 1, 1, "old"))
+    new = [("a", 1, at, "new") for at in range(after)]
+    with table.writer(overwrite=True) as writer:
+        writer.write(rows(("a", 1, 9, "dropped")))
+        if failure == "refused":
+            with pytest.raises(InvalidSchema):
+                writer.write(pa.table({"id": ["a"]}))
+        if failure == "half-way":
+            with monkeypatch.context() as broken, pytest.raises(OSError):
+                broken.setattr(TaskWriter, "write", fails)
+                writer.write(rows(("a", 1, 8, "lost")))
+            with pytest.raises(InvalidRequest, match="earlier call failed"):
+                writer.write(rows(("a", 1, 8, "refused")))
+        writer.abort()
+        if new:
+            writer.write(rows(*new))
+    assert content(table) == (new or [("a", 1, 1, "old")])

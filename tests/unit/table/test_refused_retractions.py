@@ -17,13 +17,14 @@ from lakelog.paimon.types.types import parse_type
 
 NESTED = {"type": "ARRAY", "element": {"type": "ROW", "fields": [{"id": 9, "name": "x", "type": "INT"}]}}
 TYPES = (
-    "INT",
-    "BOOLEAN",
-    "STRING",
-    {"type": "ARRAY", "element": "INT"},
-    {"type": "MAP", "key": "INT", "value": "INT"},
-    NESTED,
+    ("INT", 1),
+    ("BOOLEAN", True),
+    ("STRING", "a"),
+    ({"type": "ARRAY", "element": "INT"}, [1]),
+    ({"type": "MAP", "key": "INT", "value": "INT"}, [(1, 1)]),
+    (NESTED, [{"x": 1}]),
 )
+"""Types of columns, and a value of each."""
 LIMITS = {
     "tinyint": (pa.int8(), 127),
     "smallint": (pa.int16(), 32767),
@@ -50,13 +51,14 @@ def write(table: Table, values: pa.Array, kind: str = "+I") -> None:
         writer.write(pa.table({"id": ids, "v": values, "_row_kind": [kind] * len(values)}))
 
 
+@pytest.mark.parametrize("is_needed", [False, True], ids=["nullable", "not null"])
 @pytest.mark.parametrize("kind", ["-U", "-D"])
 @pytest.mark.parametrize("function", sorted({*AGGREGATES}))
-def test_a_retraction_is_refused_by_the_writer_or_folded(tmp_path, function: str, kind: str) -> None:
-    for logical in TYPES:
+def test_a_retraction_is_refused_by_the_writer_or_folded(tmp_path, function: str, kind: str, is_needed: bool) -> None:
+    for logical, own in TYPES:
         try:
-            fields = new_schema([("v", parse_type(logical), None)], []).fields
-            made = make_aggregate(function, fields[0], {})
+            fields = new_schema([("v", parse_type(logical).with_nullable(not is_needed), None)], []).fields
+            made, value = make_aggregate(function, fields[0], {}), own
             break
         except InvalidOption:
             continue
@@ -65,12 +67,12 @@ def test_a_retraction_is_refused_by_the_writer_or_folded(tmp_path, function: str
         if logical is NESTED
         else {"ARRAY": "array<int>", "MAP": "map<int, int>"}[logical["type"]]
     )
-    values = pa.nulls(1, arrow_schema(fields).field(0).type)
-    table = make(tmp_path, function, text)
+    values = pa.array([value if is_needed else None], arrow_schema(fields).field(0).type)
+    table = make(tmp_path, function, f"{text} not null" if is_needed else text)
     write(table, values)
     if made.retraction_fault is not None:
         with pytest.raises(
-            InvalidSchema, match=rf"'{kind}' for table db.t.* function '{function}' of column 'v'.*'fields.v.ign"
+            InvalidSchema, match=rf"'{kind}' for table db.t.*column 'v'.*'fields.v.ignore-retract' = 'true'"
         ):
             write(table, values, kind)
     else:
@@ -81,9 +83,10 @@ def test_a_retraction_is_refused_by_the_writer_or_folded(tmp_path, function: str
 
 
 @pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize("null", ["", " not null"])
 @pytest.mark.parametrize("compacts", [False, True])
-def test_a_sum_that_does_not_fit_is_null_until_it_fits_again(tmp_path, kind: str, compacts: bool) -> None:
-    table, (arrow, largest) = make(tmp_path, "sum", kind), LIMITS[kind]
+def test_a_sum_that_does_not_fit_is_null_until_it_fits_again(tmp_path, kind: str, compacts: bool, null: str) -> None:
+    table, (arrow, largest) = make(tmp_path, "sum", kind + null), LIMITS[kind]
     least = largest.copy_negate() if isinstance(largest, Decimal) else -largest
 
     def add(value: object) -> object:
@@ -136,3 +139,12 @@ def test_a_compaction_does_not_add_a_value_that_was_taken_back(
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
     table.compact(full=True)
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("null", ["", " not null"])
+def test_the_log_has_a_sum_that_does_not_fit(tmp_path, null: str) -> None:
+    table = make(tmp_path, "sum", f"tinyint{null}", **{"log-store.enabled": "true"})
+    for value in (100, 100, -90):
+        write(table, pa.array([value], pa.int8()))
+    changes = [row for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
+    assert [row["v"] for row in changes if row["_row_kind"] in ("+I", "+U")] == [100, None, 110]

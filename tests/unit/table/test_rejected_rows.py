@@ -123,8 +123,9 @@ def test_a_follower_skips(tmp_path) -> None:
     assert (ids(table), rejected(table)) == ([1], [])
 
 
-def test_a_replay_writes_what_fits_now_and_leaves_the_rest(tmp_path) -> None:
-    table = make(tmp_path, columns="id int, name string, much int not null")
+@pytest.mark.parametrize("content", ["input", "changes"])
+def test_a_replay_writes_what_fits_now_and_leaves_the_rest(tmp_path, content: str) -> None:
+    table = make(tmp_path, f"{LOG}, 'log.content' = '{content}'", "id int, name string, much int not null")
     rows = pa.table(
         {
             "id": pa.array([1, 2, None], pa.int32()),

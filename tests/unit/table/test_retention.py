@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import os
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
 import lakelog
 from lakelog.filestore.commit.request import CommitRequest
+from lakelog.io import clock
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.maintenance import retention
@@ -131,3 +133,47 @@ def test_partitions_are_dropped_after_a_write(tmp_path) -> None:
     assert table.expire_partitions() == [{"day": "2020-01-02"}]
     expire_by_options(table.logical)
     assert table.scan().to_arrow().num_rows == 0
+
+
+MONTH_MS = 31 * 86_400_000
+
+
+def test_a_machine_whose_clock_is_ahead_removes_nothing_that_is_young(tmp_path, monkeypatch) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (id bigint, at bigint, primary key (id)) using lakelog tblproperties "
+        "('bucket' = '1', 'snapshot.num-retained.min' = '1', 'snapshot.time-retained' = '1 h', 'write-only' = 'true', "
+        "'record-level.expire-time' = '1 d', 'record-level.time-field' = 'at')"
+    )
+    table, now_s = lake.table("db.t"), clock.now_ms() // 1000
+    for number in range(3):
+        lake.write(pa.table({"id": [number], "at": [now_s]}), "db.t")
+    table.create_tag("young", retained=timedelta(days=5))
+    store, real = table.logical.store, clock.now_ms
+    store.consumers.record("reader", 3)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(clock, "now_ms", lambda: real() + MONTH_MS)
+        ahead.setattr(clock, "local_now_ms", lambda: real() + MONTH_MS)
+        assert table.expire_snapshots() == []
+        assert (store.tags.expire(), store.consumers.expire(timedelta(days=1))) == ([], [])
+        table.compact(full=True)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
+    store.consumers.delete("reader")
+    assert table.expire_snapshots(older_than=timedelta(0)) == [1, 2, 3]
+
+
+def test_what_a_clock_of_the_future_has_dated_is_not_kept_until_then(tmp_path, monkeypatch) -> None:
+    lake, real = lakelog.connect(warehouse=str(tmp_path)), clock.now_ms
+    options = "'snapshot.num-retained.min' = '1', 'snapshot.time-retained' = '1 h', 'write-only' = 'true'"
+    lake.sql(f"create database db; create table db.t (id bigint) using lakelog tblproperties ({options})")
+    for ahead_ms in (0, MONTH_MS, 0, 0):
+        with monkeypatch.context() as ahead:
+            ahead.setattr(clock, "now_ms", lambda: real() + ahead_ms)  # noqa: B023
+            lake.write(pa.table({"id": [1]}), "db.t")
+    table = lake.table("db.t")
+    assert table.expire_snapshots() == []
+    for number in range(1, 5):
+        path = tmp_path / "db.db" / "t" / "snapshot" / f"snapshot-{number}"
+        os.utime(path, (path.stat().st_mtime - 7_200,) * 2)
+    assert table.expire_snapshots() == [1, 2, 3]

@@ -13,6 +13,7 @@ from lakelog.errors import NotFound
 from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
+from lakelog.io.storage.storage_clock import storage_now_ms
 from lakelog.options.option import Options
 from lakelog.options.retention import FILE_THREADS
 from lakelog.paimon.types.checked_values import read_as
@@ -85,7 +86,11 @@ class Removal:
             deleted += len(unused)
             # a running removal is about to delete the remaining roots
             is_over = not any(self._exists(*root) for root in roots.items())
-            if is_over or clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
+            is_old = not is_over and clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS
+            if is_old:
+                now_ms = storage_now_ms(self.references.io, self.references.paths.root)
+                is_old = now_ms - status.mtime_ms > _FORGOTTEN_MS
+            if is_over or is_old:
                 self.references.io.delete(path)
         return deleted
 

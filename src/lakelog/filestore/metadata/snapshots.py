@@ -49,7 +49,7 @@ class Snapshots:
             return hint
         ids = self.ids()
         if hint is not None and hint > max(ids, default=0):
-            has = f"the newest one is {max(ids)}" if ids else "there is none"
+            has = f"the newest file is of {max(ids)}" if ids else "the table has no snapshot"
             raise Corrupt(
                 f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
                 f"names snapshot {hint}, and {has}. Its file was deleted, or the table was copied during a write: "

@@ -28,7 +28,7 @@ from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge import merge_engine
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, PickingEngine
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, KeepAll, MergeEngine, PickingEngine
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.output import Output, in_age_order
 from lakelog.merge.runs import merge_runs, sort_run
@@ -106,6 +106,22 @@ class SplitReader:
             rows = batch if expression is None else _matching(batch, expression)
             if rows.num_rows:
                 yield rows if rows.schema.names == given else rows.select(given)
+
+    def unfolded(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """All rows of a split that count, by key and age, with all columns and the system columns.
+
+        For statements that write them elsewhere: rows that come later may have to be folded among them.
+        """
+        schema = self.files.paths.schema
+        if not schema.is_keyed:
+            return self._plain(split, schema.field_names, None)
+        every = KeepAll(schema)
+        engine = LowestLevel(every) if isinstance(files_engine_of(schema), LowestLevel) else every
+        chosen = list(reversed(sorted_runs(split.files, KeyRange.of(schema))))
+        batch_rows = merge_batch_rows([run.files for run in chosen])
+        runs = [self._run(split, run.files, schema.field_names, None, True, batch_rows) for run in chosen]
+        levels = [leveled(rows, run.level, engine) for rows, run in zip(runs, chosen, strict=True)]
+        return merge_runs(levels, schema.trimmed_primary_keys, engine)
 
     def _plain(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         for file in split.files:

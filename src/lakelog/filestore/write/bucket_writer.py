@@ -32,7 +32,8 @@ class BucketWriter:
     tables keep their order. Rows without sequence numbers get the next ones, from ``first_sequence``.
 
     With changelog producer ``input`` and ``emits_changelog``, every row is also written to a changelog file, sorted by
-    key, then age. Overwrites write no changelog.
+    key, then age. Overwrites write no changelog. With ``refuses_overflow``, a sum of the rows that does not fit its
+    column raises InvalidSchema.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class BucketWriter:
         first_sequence: int = 0,
         emits_changelog: bool = True,
         names: FileNames | None = None,
+        refuses_overflow: bool = True,
     ) -> None:
         self._schema = paths.schema
         self._files = DataFileWriter(io, paths, partition, bucket, names=names or FileNames())
@@ -54,7 +56,7 @@ class BucketWriter:
         self._kind_field = options.get_typed(ROWKIND_FIELD)
         limit = int(options.need(WRITE_BUFFER_SIZE))
         self._engine = engine_of(self._schema)
-        self._engine.refuses_overflow = True
+        self._engine.refuses_overflow = refuses_overflow
         self._emits_changelog = emits_changelog and self._schema.is_keyed and producer_of(self._schema) == "input"
         self._apart = RowsApart(self._schema)
         if self._engine.folds_apart:

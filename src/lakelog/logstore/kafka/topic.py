@@ -140,7 +140,9 @@ class KafkaTopic:
         if adopt:
             self._check_shape()
             return replace(self.location, log_id=log_id_of(self.location.topic, self._appeared()))
-        location, config = self.location, {"cleanup.policy": "delete"}
+        location = self.location
+        # times of the brokers, because retention goes by them: no writer's wrong clock removes or keeps a record
+        config = {"cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
         if location.retention_ms is not None:
             config["retention.ms"] = str(location.retention_ms)
         topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)

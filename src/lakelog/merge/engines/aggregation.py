@@ -41,8 +41,8 @@ class Aggregation(ColumnEngine):
             raise InvalidOption(
                 f"option '{AGGREGATION_REMOVE_ON_DELETE.key}' = 'true' does not go with '{SEQUENCE_FIELD.key}' = "
                 f"'{', '.join(self.sequence_fields)}' and aggregate function '{summed.name}' of column "
-                f"'{summed.field.name}': a -D may come late, when older and newer values are joined already. Leave out "
-                f"'{SEQUENCE_FIELD.key}', or use last_value or last_non_null_value"
+                f"'{summed.field.name}': a -D may arrive late, when older and newer values are joined already. "
+                f"Leave out '{SEQUENCE_FIELD.key}', or use last_value or last_non_null_value"
             )
 
     def retraction_fault(self, kind: int) -> str | None:

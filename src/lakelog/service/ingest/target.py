@@ -24,7 +24,8 @@ from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
 from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
 from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import IngestStats
-from lakelog.table.write.positioned_writer import PositionedWriter, is_undone, waiting_position
+from lakelog.table.model.waiting_epochs import is_undone
+from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 _KEYS_AT_ONCE: Final = 500
 

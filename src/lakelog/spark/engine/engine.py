@@ -107,6 +107,10 @@ class SparkEngine:
         """True if Spark knows a view of this name."""
         return self.is_spark_relation(name) and self.spark.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
 
+    def view_of(self, name: str) -> tuple[str, Source] | None:
+        """The query of a temporary view over one table, and its read; None on Connect, where nobody knows a query."""
+        return None if is_remote() else self._views.query_of(self.spark, name)
+
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
         frame = self._run_query(plan, is_live=plan.persistent)

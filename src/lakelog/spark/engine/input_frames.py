@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType, TimeType
+from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidSchema, LakelogError
@@ -23,7 +23,7 @@ from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import can_assign, checks_casts, column_of, columns_of, frame_of, quoted, spark_schema
 from lakelog.sql.runtime.query_plan import Source
-from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct, is_time
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
@@ -67,20 +67,19 @@ def align_columns(
     have_types = {name: schema[name].dataType for name in wanted}
     for name in wanted:
         by_name = match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type)
-        if not by_name and not can_assign(have_types[name], types[name].dataType):
+        if not by_name and not can_assign(
+            have_types[name], types[name].dataType, is_time(table.schema.field(name).type)
+        ):
             raise InvalidSchema(
                 f"column '{name}' of table {table.name} is {types[name].dataType.simpleString()}, but the query gives "
                 f"{have_types[name].simpleString()}: cast it in the query"
             )
-    cast = [
-        column_of(name) if isinstance(have_types[name], TimeType) else column_of(name).cast(types[name].dataType)
-        for name in wanted
-    ]
+    cast = [column_of(name).cast(types[name].dataType) for name in wanted]
     checks = not checks_casts(frame.sparkSession)
     texts = [
         name
         for name in wanted
-        if (checks and have_types[name] != types[name].dataType)
+        if (have_types[name] != types[name].dataType and (checks or is_time(table.schema.field(name).type)))
         or (match is not FieldMatch.POSITION and has_struct(table.schema.field(name).type))
     ]
     have = dict(columns_of(named.select(*map(column_of, texts)).schema, allow_null=True)) if texts else {}
@@ -137,6 +136,16 @@ class TempViews:
         found = _CREATED_VIEW.match(text)
         if found is not None:
             self._words[found[1].lower()] = _words(text)
+
+    def query_of(self, spark: SparkSession, name: str) -> tuple[str, Source] | None:
+        """The query of a view over one table, as Spark has it now, and its read; None for any other relation."""
+        kept = spark._jsparkSession.sessionState().catalog().getRawTempView(name.strip("`"))
+        text = kept.get().tableMeta().viewText() if kept.isDefined() else None
+        if text is None or not text.isDefined():
+            return None
+        query = str(text.get())
+        reads = [source for view, source in self._sources.items() if view in _words(query)]
+        return (query, reads[0]) if len(reads) == 1 else None
 
     def renew(self, spark: SparkSession, text: str, frame_of: Callable[[Source], DataFrame]) -> None:
         """Refreshes the views that a text may name to the current rows; drops those whose table was dropped.

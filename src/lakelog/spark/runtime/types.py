@@ -16,7 +16,6 @@ from pyspark.sql.types import (
     ArrayType,
     AtomicType,
     DatetimeType,
-    IntegerType,
     MapType,
     NullType,
     NumericType,
@@ -92,11 +91,12 @@ def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 def columns_of(schema: StructType, allow_null: bool = False) -> list[tuple[str, DataType]]:
     """(name, type) of Spark's columns; all may be NULL. Raises UnsupportedFeature for a type that tables do not have.
 
-    With ``allow_null``, columns and parts of columns that are always NULL count as STRING.
+    With ``allow_null``, columns and parts of columns that are always NULL count as STRING, and times have milliseconds.
     """
     found = to_arrow_schema(schema, timezone="UTC")
     if allow_null:
-        found = pa.schema([field.with_type(_with_text(field.type)) for field in found])
+        times = {field.name: pa.time32("ms") for field in found if pa.types.is_time(field.type)}
+        found = pa.schema([field.with_type(times.get(field.name) or _with_text(field.type)) for field in found])
     fields = fields_from_arrow(found)
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
@@ -191,13 +191,23 @@ def _readable(field: pa.Field) -> pa.Field:
         kind = pa.int32()
     if pa.types.is_union(kind):
         raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
+    if pa.types.is_nested(kind) and _has_time(kind):
+        raise UnsupportedFeature(
+            f"column '{field.name}' has type {kind}: Spark reads a time of day as a column, not as a part of one"
+        )
     return pa.field(field.name, kind, field.nullable)
 
 
-def can_assign(have: SparkType, want: SparkType) -> bool:
+def _has_time(kind: pa.DataType) -> bool:
+    parts = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_time(kind) or any(map(_has_time, parts))
+
+
+def can_assign(have: SparkType, want: SparkType, is_time: bool = False) -> bool:
     """Whether INSERT stores values of a type in a column, as Spark's store assignment; texts are parsed, too.
 
-    It takes no value of another meaning, such as a number for a time. Structs are compared by position.
+    It takes no value of another meaning, such as a number for a time. Structs are compared by position. ``is_time``:
+    the column is one of times of day, which are numbers here.
     """
     if have == want or isinstance(have, NullType):
         return True
@@ -211,7 +221,7 @@ def can_assign(have: SparkType, want: SparkType) -> bool:
     if isinstance(want, StringType) or isinstance(have, StringType):
         return isinstance(have, AtomicType) and isinstance(want, AtomicType)
     if isinstance(have, TimeType):
-        return isinstance(want, IntegerType)
+        return is_time
     return any(isinstance(have, kind) and isinstance(want, kind) for kind in (NumericType, DatetimeType))
 
 

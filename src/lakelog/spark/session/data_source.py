@@ -27,6 +27,7 @@ from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import identifier_of, open_by_name, open_by_path, scan_of
+from lakelog.table.read.time_travel import with_times_in, zone_of
 from lakelog.table.tail.normalizer import normalizes
 
 _OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION, SCHEMA_OPTION)
@@ -46,14 +47,15 @@ class LakelogDataSource(DataSource):
 
     Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
     directory. ``catalog`` or ``warehouse`` sets where ``db.table`` is resolved. Every read and write option of the
-    table (``read.mode``, ``emit.mode``, …) is allowed, too. ``lakelog.connect`` sets ``catalogs`` (configurations by
-    catalog name, with access to the storage), ``first`` and ``counts`` (where the driver collects counts) on a
-    subclass. Storage options are also allowed as options.
+    table (``read.mode``, ``emit.mode``, …) is allowed, too. ``lakelog.connect`` sets on a subclass: ``catalogs``
+    (configurations by catalog name, with access to the storage), ``first``, ``counts`` (where the driver collects
+    counts), ``zone`` (the time zone of the session, for times as text). Storage options are also allowed as options.
     """
 
     catalogs: ClassVar[Mapping[str, CatalogConfig]] = {}
     first: ClassVar[str] = "lakelog"
     counts: ClassVar[str | None] = None
+    zone: ClassVar[str] = ""
 
     @classmethod
     def name(cls) -> str:
@@ -79,7 +81,7 @@ class LakelogDataSource(DataSource):
         config = self._config_of(given, path, identifier)
         own = {k: v for k, v in given.items() if is_storage_option(k)}
         storage = {**({} if config is None else config.storage), **own}
-        hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
+        hints = with_times_in({k: v for k, v in given.items() if k not in _OWN and k not in own}, zone_of(self.zone))
         known = None if config is None or WAREHOUSE in given else config.catalog
         if identifier is None:
             is_known = config is not None and _is_below(path, config.warehouse)

@@ -20,6 +20,7 @@ from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, conn
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.spark.session.jvm import check_java, start_jvm
 from lakelog.table.catalog_config import CatalogConfig
+from lakelog.table.read.time_travel import SESSION_ZONE
 
 STREAM_SETTINGS: Mapping[str, str] = {
     # otherwise a delayed TCP acknowledgement costs every Python task 40 ms
@@ -127,6 +128,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     _take_own_python(spark)
     configs = {name: config.of_tables() for name, config in catalogs.items()}
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
+    members["zone"] = spark.conf.get(SESSION_ZONE) or ""
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     with _active(spark):

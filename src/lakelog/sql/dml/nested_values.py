@@ -12,7 +12,7 @@ from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.sql.syntax.source_text import SourceText
-from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct, is_time
 
 
 def cast_nested(
@@ -24,12 +24,12 @@ def cast_nested(
     match: FieldMatch = FieldMatch.SAME_NAMES,
     kept: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Clause]:
-    """The clauses with new values of nested columns in the table's types, fields of structs by name.
+    """The clauses with new values of nested columns and times in the table's types, fields of structs by name.
 
     ``kept`` names the target in those clauses, by position, that keep the fields which a new value lacks.
     ``relation`` is the FROM of a query in which all values have a meaning; it is only analysed.
     """
-    types = {field.name: field.type for field in schema.fields if has_struct(field.type)}
+    types = {field.name: field.type for field in schema.fields if has_struct(field.type) or is_time(field.type)}
     found = [(at, name, value) for at, c in enumerate(clauses) for name, value in c.values.items() if name in types]
     if not found:
         return list(clauses)
@@ -41,7 +41,7 @@ def cast_nested(
     checks = not session.engine.checks_casts()
     new: list[dict[str, str]] = [dict(c.values) for c in clauses]
     for (at, name, value), kind in zip(found, have, strict=True):
-        if has_struct(kind):
+        if has_struct(kind) or is_time(types[name]):
             now = f"{kept[at]}.{quoted_name(name)}" if at in kept else None
             new[at][name] = cast_text(value, kind, types[name], match, name, table, checks, now)
     return [replace(c, values=values) for c, values in zip(clauses, new, strict=True)]

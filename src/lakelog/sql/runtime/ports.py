@@ -11,7 +11,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import DataType
-from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.struct_casts import FieldMatch
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -38,6 +38,12 @@ class Engine(Protocol):
 
     def is_view(self, name: str) -> bool:
         """Returns whether Spark itself has a view of this (dotted) name."""
+
+    def view_of(self, name: str) -> tuple[str, Source] | None:
+        """The query of a temporary view over one table of the lake, and the read that a name in it refers to.
+
+        None for views of Spark's own tables, of several tables, of frames, and for anything that is no view.
+        """
 
     def run_query(self, plan: QueryPlan) -> object:
         """Creates a temporary view of each source of the plan, runs its text, returns the DataFrame.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -46,13 +46,14 @@ def duration(given: Value) -> timedelta:
     return parse_duration(text(given))
 
 
-def age(given: Value) -> timedelta:
-    """An age: a duration, or a time ``'2024-01-31 12:00:00'`` of this machine's zone."""
+def age(given: Value, zone: tzinfo | None = None) -> timedelta:
+    """An age: a duration, or a time ``'2024-01-31 12:00:00'`` of the session's zone (None: this machine's)."""
     try:
         return parse_duration(text(given))
     except ValueError:
-        past = datetime.fromisoformat(text(given)).timestamp() * 1000
-        return timedelta(milliseconds=max(0.0, clock.now_ms() - past))
+        past = datetime.fromisoformat(text(given))
+        past = past if past.tzinfo else past.replace(tzinfo=zone)
+        return timedelta(milliseconds=max(0.0, clock.now_ms() - past.timestamp() * 1000))
 
 
 def partition_specs(given: Value) -> list[dict[str, str]]:
@@ -146,7 +147,7 @@ class Procedure:
         missing = [p.name for p in self.parameters if p.required and given.get(p.name) is None]
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
-        read = {n: self._read(known[n], v) for n, v in given.items() if v is not None}
+        read = {n: self._read(known[n], v, engine) for n, v in given.items() if v is not None}
         table = table.with_hints(read.pop("options", {}))
         read = {n: v for n, v in read.items() if known[n].read is not ignored}
         more = ({"engine": engine} if self.uses_engine else {}) | ({"alter": alter} if self.alters else {})
@@ -158,8 +159,8 @@ class Procedure:
         names = ", ".join(p.name if p.required else f"[{p.name}]" for p in self.parameters)
         return f"CALL sys.{self.name}(table{', ' if names else ''}{names})"
 
-    def _read(self, parameter: Parameter, given: Value) -> Any:
+    def _read(self, parameter: Parameter, given: Value, engine: Engine) -> Any:
         try:
-            return parameter.read(given)
+            return age(given, engine.zone) if parameter.read is age else parameter.read(given)
         except ValueError as why:
             raise InvalidRequest(f"argument '{parameter.name}' = {given!r} of sys.{self.name}: {why}") from None

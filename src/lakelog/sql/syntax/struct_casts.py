@@ -44,7 +44,7 @@ class _Caster:
         self, value: str, have: DataType, want: DataType, path: str, depth: int = 0, now: str | None = None
     ) -> str:
         """The cast of a value; Spark evaluates ``value`` once. Fields that it lacks are those of ``now``, or NULL."""
-        differs = self.checked and have.with_nullable(True) != want.with_nullable(True)
+        differs = is_time(want) or (self.checked and have.with_nullable(True) != want.with_nullable(True))
         if not differs and not self._reorders(have, want, path):
             return f"CAST(({value}) AS {spark_text(want)})"
         item = f"_lakelog_x{depth}"
@@ -54,6 +54,8 @@ class _Caster:
             key = self.text(f"{item}.key", have.key, want.key, path, depth + 1)
             found = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
             return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
+        if is_time(want):
+            return time_sql(value, have, f"column '{path}' of table {self.table}")
         if not isinstance(have, RowType) or not isinstance(want, RowType) or not self._fits(have, want):
             return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
@@ -129,6 +131,22 @@ def cast_text(
     return _Caster(match, table, checked).text(value, have, want, column, now=now)
 
 
+def time_sql(value: str, have: DataType, what: str) -> str:
+    """A time of day in Spark SQL, where it is the milliseconds of its day: a number is, texts are parsed.
+
+    ``what`` names the column. A time with more digits is an error. Spark evaluates ``value`` once.
+    """
+    if not isinstance(have, AtomicType) or have.root not in ("CHAR", "VARCHAR", "TIME"):
+        return f"CAST(({value}) AS INT)"
+    item, day = "_lakelog_v", "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+    found = f"try_cast(concat('1970-01-01 ', {item}) AS TIMESTAMP_NTZ)"
+    micros = f"timestampdiff(MICROSECOND, {day}, {found})"
+    wrong = f"concat({quoted_text(f'{what} is a time of day in milliseconds, which has no value ')}, {item})"
+    fits = f"{item} RLIKE '^[0-9:.]+$' AND coalesce({micros} % 1000 = 0, false)"
+    one = f"if({item} IS NULL OR ({fits}), CAST({micros} DIV 1000 AS INT), CAST(raise_error({wrong}) AS INT))"
+    return f"element_at(transform(array(CAST(({value}) AS STRING)), {item} -> {one}), 1)"
+
+
 def cast_sql(value: str, kind: str, checked: str | None) -> str:
     """The cast of a value without parts. Spark evaluates ``value`` once.
 
@@ -161,6 +179,11 @@ def _of_spark(kind: DataType) -> DataType:
     if isinstance(kind, RowType):
         return RowType(tuple(replace(f, type=_of_spark(f.type), description=None) for f in kind.fields))
     return kind.with_nullable(True)
+
+
+def is_time(kind: DataType) -> bool:
+    """True if the type is a time of day."""
+    return isinstance(kind, AtomicType) and kind.root == "TIME"
 
 
 def has_struct(kind: DataType) -> bool:

@@ -28,8 +28,8 @@ from lakelog.table.maintenance.compaction_task import leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
 from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.waiting_epochs import undone_writers
 from lakelog.table.rejected.entries import RejectedEntries
-from lakelog.table.write.positioned_writer import undone_writers
 
 _MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""

@@ -16,6 +16,7 @@ from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import CORRECTION, DATA, as_foreign, foreign_records, of_kinds
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import (
     CHANGELOG_MODES,
     CONSISTENCY_GUARANTEE,
@@ -333,6 +334,8 @@ class LogScan:
             # as in files, a column that was made NOT NULL later may have NULL
             here = {field.id for field in written.fields}
             names = [f.name for f in table.select(names) if written.id > table.id and f.id not in here]
+        elif table.is_keyed and engine_class(self.table.options).leaves_null:
+            names = [name for name in names if name in table.primary_keys]
         rows = self._checked(rows.select(self.schema.names), names)
         return pa.Table.from_arrays(rows.columns, schema=self.schema)
 

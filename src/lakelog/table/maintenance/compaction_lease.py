@@ -21,6 +21,7 @@ from lakelog.io import clock
 from lakelog.io.machine import is_running, machine_identity
 from lakelog.io.names import new_uuid, random_fraction
 from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.storage_clock import storage_now_ms
 
 LEASE_MS: Final = 60_000
 """Duration of a lease without renewal."""
@@ -134,13 +135,18 @@ class Leases:
 
     def _turns(self, task: str) -> list[int]:
         """The existing turns of a bucket, in order; deletes files that are long unused."""
-        found = []
+        found, others = [], []
         for status in self.io.list(self.directory):
             other, _, turn = status.name.rpartition(".")
             if other == task and turn.isdigit():
                 found.append(int(turn))
-            elif clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
-                self.io.delete(status.path)
+            else:
+                others.append(status)
+        if any(status.mtime_ms < clock.now_ms() - _FORGOTTEN_MS for status in others):
+            oldest = storage_now_ms(self.io, self.directory.rpartition("/lakelog/")[0]) - _FORGOTTEN_MS
+            for status in others:
+                if status.mtime_ms < oldest:
+                    self.io.delete(status.path)
         return sorted(found)
 
     def _is_active(self, name: str) -> bool:

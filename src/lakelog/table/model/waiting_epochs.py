@@ -11,7 +11,7 @@ from lakelog.errors import NotFound
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, WriterState, newest_state, sealed_before
+from lakelog.table.model.log_state import COPY_AGAIN, LogState, WriterState, newest_state, sealed_before
 
 _WITHOUT_LANES: Final[set[str]] = set()
 """Keyed tables that are known to have no more records of an older version in a lane."""
@@ -73,6 +73,23 @@ def sealed_elsewhere(table: DynamicTable, snapshot: Snapshot | None, record: Epo
         if table.decided.exists(record):
             return None
         raise
+
+
+def is_undone(table: DynamicTable, writer: str) -> bool:
+    """True if a rollback has taken rows of this writer out of the table after it had committed them.
+
+    Its source has no reason to send them again. Raises Unavailable.
+    """
+    found = waiting_epochs(table, writer)
+    known = found.state.writers.get(writer)
+    is_restarted = any(r.writer == writer and r.position == COPY_AGAIN for r in found.waiting)
+    return known is not None and known.undone and not is_restarted
+
+
+def undone_writers(table: DynamicTable) -> tuple[str, ...]:
+    """The writers for which ``is_undone`` is true. Raises Unavailable."""
+    names = [name for name, state in newest_state(table.store)[1].writers.items() if state.undone]
+    return tuple(name for name in sorted(names) if is_undone(table, name))
 
 
 def _read_once(table: DynamicTable, writer: str | None) -> WaitingEpochs:

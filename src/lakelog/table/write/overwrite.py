@@ -11,25 +11,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import ProcessLock
 from lakelog.io.names import new_uuid
-from lakelog.options.boundary import Public
-from lakelog.options.log import EMIT_MODE
-from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.commit.replacement import commit_replacement, find_replacement
 from lakelog.table.commit.seal import level0_files, seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.maintenance.state_changes import file_key, files_of
+from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -38,7 +34,6 @@ from lakelog.table.model.partition_selection import (
     OverwriteTarget,
     existing_partitions,
     overwrite_target,
-    partition_values,
     partitions_meeting,
 )
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
@@ -54,7 +49,7 @@ from lakelog.table.write.replaced_rows import (
     replace_rows,
     replaces_rows,
 )
-from lakelog.table.write.table_writer import batches_of, failed_before, is_refused
+from lakelog.table.write.table_writer import RowWriter
 
 _ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
@@ -252,50 +247,29 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
     return {e.partition for e in table.store.live_entries(snapshot)}
 
 
-class OverwriteWriter(Public):
+class OverwriteWriter(RowWriter):
     """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. A
-    ``write`` that fails is as in ``TableWriter``. Raises UnsupportedFeature on creation as
-    ``check_overwrite``. Several threads may share it.
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Failed
+    calls of ``write`` are as in ``TableWriter``. Without rows the target becomes empty, but after ``abort`` it stays
+    as it is. Raises UnsupportedFeature on creation as ``check_overwrite``. Several threads may share it.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
         check_overwrite(table)
         check_not_given(table)
-        self._table, self._target = table, target
+        super().__init__(table, "overwrite")
+        self._target = target
         self._writer = f"overwrite-{new_uuid()}"
-        self._task = TaskWriter(files_alone(table), self._writer, 0, lane=0, replaces=True)
+        self._task = self._first_task()
         self._result: AttemptResult | None = None
-        self._unknown = False
-        self._open = True
-        self._failure: BaseException | None = None
-        self._lock = ProcessLock(f"this overwrite of table {table.name}")
+        self._unknown = self._is_committed = False
 
     @property
     def counts(self) -> RowCounts:
         """The new rows, once they are committed; the replaced ones are not counted (None)."""
-        done = () if self._open or self._result is None else (self._result,)
+        done = (self._result,) if self._is_committed and self._result is not None else ()
         return WrittenRows.of(done).as_overwrite
-
-    def write(self, rows: Any) -> None:
-        """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
-        with self._lock:
-            self._check_failed()
-            if not self._open or self._result is not None:
-                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
-            before = self._task.written
-            try:
-                for batch in batches_of(rows):
-                    self._task.write(batch)
-            except BaseException as why:
-                if not is_refused(why, self._task, before):
-                    self._failure = why
-                raise
-
-    def _check_failed(self) -> None:
-        if self._failure is not None:
-            raise failed_before(self._table.name, self._failure)
 
     def commit(self) -> Snapshot | None:
         """Replaces the target with the rows so far; None if there is nothing to replace.
@@ -303,25 +277,48 @@ class OverwriteWriter(Public):
         Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
         with self._lock:
-            self._check_failed()
-            if not self._open:
-                raise InvalidRequest(f"this overwrite of table {self._table.name} is complete: open a new writer")
             if self._result is None:
+                self._check_open()
+                if self._task is None:  # aborted
+                    return None
                 self._result = self._task.finish()
+            elif self._is_closed:
+                self._check_open()
             try:
                 made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
             except CommitUnknown:
                 self._unknown = True
                 raise
-            self._open = False
+            self._is_committed = self._is_closed = True
             expire_best_effort(self._table)
             return made
+
+    def abort(self) -> None:
+        """Drops the rows so far, also after a failure. Rows that come next replace the target; without any it stays.
+
+        Raises InvalidRequest after a commit that may have replaced it.
+        """
+        with self._lock:
+            if self._result is not None:
+                raise InvalidRequest(f"{self._name} is complete: open a new writer")
+            if self._task is not None:
+                self._task.close()
+            self._task, self._failure = None, None
 
     def close(self) -> None:
         """Drops uncommitted rows; the writer is then closed."""
         with self._lock:
-            self._open, self._failure = False, None
-            self._task.close()
+            self._is_closed, self._failure = True, None
+            if self._task is not None:
+                self._task.close()
+
+    def _first_task(self) -> TaskWriter:
+        return TaskWriter(files_alone(self._table), self._writer, 0, lane=0, replaces=True)
+
+    def _check_open(self) -> None:
+        if self._is_closed or self._result is not None:
+            raise InvalidRequest(f"{self._name} is complete: open a new writer")
+        super()._check_open()
 
     def __enter__(self) -> Self:
         return self
@@ -330,7 +327,7 @@ class OverwriteWriter(Public):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None and self._open:
+            if kind is None and not self._is_closed:
                 self.commit()
         except CommitUnknown:
             # unknown outcome: stays open, so that ``commit`` can be called again
@@ -344,46 +341,3 @@ class OverwriteWriter(Public):
 def overwrite_writer(table: DynamicTable, overwrite: Literal[True] | Mapping[str, object]) -> OverwriteWriter:
     """A writer that replaces the partitions with these values, or, with True, those of ``overwrite_target``."""
     return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
-
-
-def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
-    """Rewrites partitions whose files have another number of buckets; None if there are none.
-
-    ``values`` are those of some partition columns. Every replaced file must still exist at the commit. Raises
-    CommitConflict if others wrote to the partitions in the meantime: nothing has changed, retry.
-    """
-    if table.schema.num_buckets < 1:
-        raise UnsupportedFeature(f"table {table.name} has no fixed number of buckets: there is nothing to rescale")
-    if not table.publishes:
-        table = table.with_hints({EMIT_MODE.key: "file"})  # no row changes, so the log stays as it is
-    seal_decided(table)
-    chosen = OverwriteTarget(partition_values(table.schema, values or {}, table.name))
-    latest = table.store.latest_snapshot()
-    live = table.store.live_entries(latest)
-    wanted = table.schema.num_buckets
-    old = frozenset(
-        e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)
-    )
-    if latest is None or not old:
-        return None
-    writer = f"rescale-{new_uuid()}"
-    hints = {OVERWRITE_DATA_FILES.key: "[]"}  # the rows were in the table before
-    task = TaskWriter(table.with_hints(hints), writer, 0, lane=0, replaces=True)
-    read = table.all_rows
-    for split in read.store.plan(snapshot_id=latest, partitions=old):
-        for batch in read.store.read_split(split):
-            task.write(batch)
-    made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
-    files = tuple(map(table.store.merged_files, made.files))
-    seen = {file_key(split) for split in files_of(read, latest, old)}
-
-    def properties(newest: Snapshot | None) -> Mapping[str, str]:
-        if {file_key(split) for split in files_of(read, newest, old)} != seen:
-            raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
-        return carried_state(table.store, newest)
-
-    snapshot = table.store.commit(
-        CommitRequest(writer, 0, OVERWRITE, files, prepare=properties, first_try=True, overwrite=Overwrite(old))
-    )
-    publish_best_effort(table)
-    return snapshot

@@ -16,7 +16,6 @@ from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import COPY_AGAIN, newest_state
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.staging.task_writer import TaskWriter
@@ -26,23 +25,6 @@ from lakelog.table.write.table_writer import failed_before
 def waiting_position(table: DynamicTable, writer: str) -> str:
     """The position that is committed with the newest epoch of a writer, "" without one. Raises Unavailable."""
     return _position(waiting_epochs(table, writer), writer)
-
-
-def is_undone(table: DynamicTable, writer: str) -> bool:
-    """True if a rollback has taken rows of this writer out of the table after it had committed them.
-
-    Its source has no reason to send them again. Raises Unavailable.
-    """
-    found = waiting_epochs(table, writer)
-    known = found.state.writers.get(writer)
-    is_restarted = any(r.writer == writer and r.position == COPY_AGAIN for r in found.waiting)
-    return known is not None and known.undone and not is_restarted
-
-
-def undone_writers(table: DynamicTable) -> tuple[str, ...]:
-    """The writers for which ``is_undone`` is true. Raises Unavailable."""
-    names = [name for name, state in newest_state(table.store)[1].writers.items() if state.undone]
-    return tuple(name for name in sorted(names) if is_undone(table, name))
 
 
 def _position(found: WaitingEpochs, writer: str) -> str:

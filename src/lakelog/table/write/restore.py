@@ -57,6 +57,8 @@ def roll_back(
         target = snapshot_at_time(store, timestamp_ms or 0)
     if target != store.latest_snapshot():
         _restore(table, f"rollback-{new_uuid()}", target, files_only)
+    else:
+        store.check_identity()
     return target
 
 

@@ -33,38 +33,15 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.lingering_task import LingeringTask
 
 
-class TableWriter(Public):
-    """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
+class RowWriter(Public):
+    """A writer of Arrow rows that several threads may share: what a failed call means for the rows before it."""
 
-    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
-    the block commits nothing, and rows in the log are taken back. A call whose rows do not fit writes none of them, and
-    the block may go on. If a call fails half-way and the block goes on, its end raises InvalidRequest: the rows since
-    the last commit are not in the table. ``abort`` drops them. With
-    ``may_reject`` bad rows are treated by ``on-bad-record``; without it they fail the write. A writer that is dropped
-    without ``close`` gives its lease up, and another process takes its rows back.
-    """
-
-    def __init__(self, table: DynamicTable, may_reject: bool = False) -> None:
-        if not may_reject:
-            check_not_given(table)
-        self._table, self._may_reject = table, may_reject
-        self._writer = new_uuid()
-        self._epoch = 0
+    def __init__(self, table: DynamicTable, name: str) -> None:
+        self._table, self._name = table, f"this {name} of table {table.name}"
         self._task: TaskWriter | LingeringTask | None = None
-        self._linger_s = table.options.need(LINGER).total_seconds() if table.emits_log else 0.0
-        self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
-        is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
-        self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._failure: BaseException | None = None
-        self._is_closed = self._may_be_decided = False
-        self._lock = ProcessLock(f"this writer of table {table.name}")
-        self._counts = row_counts()
-        weakref.finalize(self, abandon_lease, table, self._writer).atexit = False
-
-    @property
-    def counts(self) -> RowCounts:
-        """The rows that this writer has committed, by their row kinds."""
-        return self._counts
+        self._is_closed = False
+        self._lock = ProcessLock(self._name)
 
     def write(self, rows: Any) -> None:
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
@@ -79,17 +56,56 @@ class TableWriter(Public):
             before = 0 if self._task is None else self._task.written
             try:
                 if self._task is None:
-                    if self._committer is not None and self._table.emits_log:
-                        take_over_best_effort(self._table)
-                        self._committer.origin = register_writer(self._table, self._writer, BATCH)
-                        begin_use(self._table, self._writer)  # until close, regardless of the time between writes
-                    self._task = self._new_task()
+                    self._task = self._first_task()
                 for batch in batches_of(rows):
                     self._task.write(batch)
             except BaseException as why:
                 if not is_refused(why, self._task, before):
                     self._failure = why
                 raise
+
+    def _first_task(self) -> TaskWriter | LingeringTask:
+        """The task of the first rows since a commit."""
+        raise NotImplementedError
+
+    def _check_open(self) -> None:
+        """Raises InvalidRequest for a writer that is closed, or has failed and was not aborted."""
+        if self._is_closed:
+            raise InvalidRequest(f"{self._name} is closed: open a new one")
+        if self._failure is not None:
+            raise failed_before(self._table.name, self._failure)
+
+
+class TableWriter(RowWriter):
+    """Writes and commits Arrow rows; use it as a context manager. Several threads may share it.
+
+    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
+    the block commits nothing, and rows in the log are taken back. A call whose rows do not fit writes none of them, and
+    the block may go on. If a call fails half-way and the block goes on, its end raises InvalidRequest: the rows since
+    the last commit are not in the table. ``abort`` drops them. With
+    ``may_reject`` bad rows are treated by ``on-bad-record``; without it they fail the write. A writer that is dropped
+    without ``close`` gives its lease up, and another process takes its rows back.
+    """
+
+    def __init__(self, table: DynamicTable, may_reject: bool = False) -> None:
+        if not may_reject:
+            check_not_given(table)
+        super().__init__(table, "writer")
+        self._may_reject = may_reject
+        self._writer = new_uuid()
+        self._epoch = 0
+        self._linger_s = table.options.need(LINGER).total_seconds() if table.emits_log else 0.0
+        self._thread = ThreadPoolExecutor(1, "lakelog-linger") if self._linger_s else None
+        is_epoch = table.emits_log or (may_reject and table.options.need(ON_BAD_RECORD) == KEEP)
+        self._committer = Committer(table, self._writer, once=True) if is_epoch else None
+        self._may_be_decided = False
+        self._counts = row_counts()
+        weakref.finalize(self, abandon_lease, table, self._writer).atexit = False
+
+    @property
+    def counts(self) -> RowCounts:
+        """The rows that this writer has committed, by their row kinds."""
+        return self._counts
 
     def flush(self) -> None:
         """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable.
@@ -175,7 +191,11 @@ class TableWriter(Public):
         if not self._has_rows():
             self._table.registered.forget(self._writer)
 
-    def _new_task(self) -> TaskWriter | LingeringTask:
+    def _first_task(self) -> TaskWriter | LingeringTask:
+        if self._committer is not None and self._table.emits_log:
+            take_over_best_effort(self._table)
+            self._committer.origin = register_writer(self._table, self._writer, BATCH)
+            begin_use(self._table, self._writer)  # until close, regardless of the time between writes
         make = partial(TaskWriter, self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
         return make() if self._thread is None else LingeringTask(self._thread, make, self._linger_s)
 
@@ -185,13 +205,6 @@ class TableWriter(Public):
     def _has_rows(self) -> bool:
         """True if a decided epoch waits for its snapshot; one that was taken back does not."""
         return any(record.attempts for record in self._table.decided.of(self._writer))
-
-    def _check_open(self) -> None:
-        """Raises InvalidRequest for a writer that is closed, or has failed and was not aborted."""
-        if self._is_closed:
-            raise InvalidRequest(f"this writer of table {self._table.name} is closed: open a new one")
-        if self._failure is not None:
-            raise failed_before(self._table.name, self._failure)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ from lakelog.paimon.schema.changes import SchemaChange, SetOption
 from lakelog.sql.runtime.procedure import Parameter, Procedure, number, partition_specs
 from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.write.overwrite import rescale
+from lakelog.table.write.rescale import rescale
 
 
 def _run(

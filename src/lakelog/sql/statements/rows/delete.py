@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
+from lakelog.sql.dml.views import viewed_table
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
@@ -38,6 +39,8 @@ class Delete(ParsedStatement):
 
         Raises NotFound, UnsupportedFeature.
         """
+        if (view := viewed_table(session, self.table)) is not None:
+            return replace(self, table=view.table, condition=view.narrowed(self.condition)).run(session)
         found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)

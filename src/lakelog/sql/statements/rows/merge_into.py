@@ -13,6 +13,7 @@ from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
+from lakelog.sql.dml.views import viewed_table
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import (
@@ -87,6 +88,8 @@ class MergeInto(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        if (view := viewed_table(session, self.table, whole=True)) is not None:
+            return replace(self, table=view.table).run(session)
         found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.sql.dml.assignments import Path, own_values, read_assignments
 from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
+from lakelog.sql.dml.views import viewed_table
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
@@ -41,6 +42,8 @@ class Update(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        if (view := viewed_table(session, self.table)) is not None:
+            return replace(self, table=view.table, condition=view.narrowed(self.condition)).run(session)
         found = session.changed_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
