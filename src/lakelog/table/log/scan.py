@@ -111,7 +111,7 @@ class LogScan:
         """The name of a start: the argument, or the option (None)."""
         if isinstance(start, Mapping):
             return "specific-offsets"
-        return start or self.table.options.need(STARTUP_MODE)
+        return self.table.options.need(STARTUP_MODE) if start is None else start
 
     def start_offsets(self, start: str | Mapping[int, int] | None = None) -> dict[int, int]:
         """The start of a new reader: ``latest``, ``earliest``, a map bucket → offset, or from the options (None)."""
