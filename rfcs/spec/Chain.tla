@@ -76,25 +76,26 @@ Begin(d) ==
 
 Repeated(d) == driver[d].pc = "repeated" /\ Ack(d) /\ UNCHANGED <<links, snapshots, chain, version, sealer, before>>
 
-(* Creates link tip + 1 if it is absent; otherwise reads it. *)
+(* Creates link tip + 1 if it is absent. *)
 Create(d) ==
     LET n == driver[d].tip + 1
-        there == {x \in links : x.n = n}
-    IN /\ driver[d].pc = "create" /\ n <= Numbers
-       /\ IF there = {}
-          THEN /\ before' = IF \E i \in 1..Len(Table) : Table[i] = Own(d) THEN before
-                            ELSE before \cup {<<x, Own(d)>> : x \in driver[d].seen}
-               /\ links' = links \cup {[n |-> n, w |-> Writer(d), e |-> driver[d].epoch, by |-> d]}
-               /\ IF Bug = "no check" THEN Ack(d)
-                  ELSE (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED acked)
-          ELSE LET x == CHOOSE x \in there : TRUE
-               IN /\ UNCHANGED <<links, before>>
-                  /\ IF x.w # Writer(d) \/ x.e # driver[d].epoch
-                     THEN (Set(d, [driver[d] EXCEPT !.tip = n]) /\ UNCHANGED acked)
-                     ELSE IF x.by = d
-                     THEN (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED acked)
-                     ELSE Fenced(d)
+    IN /\ driver[d].pc = "create" /\ n <= Numbers /\ ~\E x \in links : x.n = n
+       /\ links' = links \cup {[n |-> n, w |-> Writer(d), e |-> driver[d].epoch, by |-> d]}
+       /\ before' = (IF \E i \in 1..Len(Table) : Table[i] = Own(d) THEN before
+                     ELSE before \cup {<<x, Own(d)>> : x \in driver[d].seen})
+       /\ IF Bug = "no check" THEN Ack(d)
+          ELSE (Set(d, [driver[d] EXCEPT !.pc = "check", !.n = n]) /\ UNCHANGED acked)
        /\ UNCHANGED <<snapshots, chain, version, sealer>>
+
+(* Reads the link that is there: the decision about its own epoch, or the new tip. *)
+Meet(d) ==
+    /\ driver[d].pc = "create"
+    /\ \E x \in links :
+        /\ x.n = driver[d].tip + 1
+        /\ IF x.w # Writer(d) \/ x.e # driver[d].epoch THEN Set(d, [driver[d] EXCEPT !.tip = x.n])
+           ELSE IF x.by = d THEN Set(d, [driver[d] EXCEPT !.pc = "check", !.n = x.n])
+           ELSE Set(d, [driver[d] EXCEPT !.pc = "fenced"])
+    /\ UNCHANGED <<links, snapshots, chain, version, sealer, acked, before>>
 
 (* Reads the newest snapshot after the create. The link is void if its epoch or its number is already sealed. *)
 Check(d) ==
@@ -149,7 +150,7 @@ Forget ==
     /\ UNCHANGED <<snapshots, chain, version, driver, sealer, acked, before>>
 
 Next ==
-    \/ \E d \in Drivers : Begin(d) \/ Repeated(d) \/ Create(d) \/ Check(d) \/ Restart(d)
+    \/ \E d \in Drivers : Begin(d) \/ Repeated(d) \/ Create(d) \/ Meet(d) \/ Check(d) \/ Restart(d)
     \/ \E s \in Sealers : SealRead(s) \/ SealCommit(s)
     \/ Forget
 

@@ -50,16 +50,15 @@ def find_late_rows(table: DynamicTable) -> None:
     """Searches the log of a table at rest for late rows, and registers their writers as dead.
 
     Called by maintenance, before it takes over from dead writers. It reads a bucket only if the bucket has more entries
-    than the newest snapshot expects, and each record once per process. While a writer is active, its own healing finds
-    the late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
+    than the newest snapshot expects, and each record once per process, but again while a dead writer or an epoch waits:
+    a record that arrives during a take-over or a seal is late only after it. While a writer is active, its own healing finds the
+    late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
     """
-    if (
-        table.log is None
-        or table.publishes
-        or any(r.is_open and r.lease.is_alive for r in table.registered.all().values())
-    ):
+    open_writers = [r for r in table.registered.all().values() if r.is_open]
+    if table.log is None or table.publishes or any(r.lease.is_alive for r in open_writers):
         return
-    reader, state = reader_for(table.log), waiting_epochs(table).state
+    reader, epochs = reader_for(table.log), waiting_epochs(table)
+    state = epochs.state
     firsts, ends = reader.first_offsets(), reader.end_offsets()
     for bucket, end in ends.items():
         sealed, key = state.offsets.get(bucket, 0), (table.identity.key, bucket)
@@ -74,7 +73,22 @@ def find_late_rows(table: DynamicTable) -> None:
                     "bucket %d of the log of %s: late rows not found: %s", bucket, table.name, why, extra=about
                 )
                 continue
-        _READ[key] = end
+        if not open_writers and not epochs.waiting:
+            _READ[key] = end
+
+
+def find_rows_after(table: DynamicTable, offsets: Mapping[int, int]) -> None:
+    """Searches the records from these offsets on for late rows.
+
+    Called after a writer was forgotten, with the ends of its take-over: other processes took a row that arrived since
+    for one of an open writer, and do not search it again (RFC 22). Raises Unavailable.
+    """
+    if table.log is not None:
+        reader = reader_for(table.log)
+        ends = reader.end_offsets(list(offsets))
+        for bucket, start in offsets.items():
+            for records in reader.chunks(bucket, start, ends[bucket]):
+                register_late_writers(table, bucket, records)
 
 
 def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:

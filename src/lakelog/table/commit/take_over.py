@@ -17,7 +17,7 @@ from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.late_rows import find_late_rows
+from lakelog.table.commit.late_rows import find_late_rows, find_rows_after
 from lakelog.table.commit.proposal import settle
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -73,6 +73,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         if found.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
                 table.registered.forget(writer)
+                find_rows_after(table, offsets)
         else:
             table.registered.write_lease(writer, replace(found.lease, settled=offsets))
         yield writer
