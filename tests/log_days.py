@@ -17,7 +17,7 @@ from lakelog.logstore.files import reader as segments_reader
 
 DAY = 86_400_000
 
-_CLIENTS = (batches, batches_reader, segments, chain, segments_reader)
+_CLIENTS = (batches_reader, segments, chain, segments_reader)
 _CREATE, _LIST = LocalFileIO.create, LocalFileIO.list
 
 

@@ -87,17 +87,21 @@ def check_formats(schema: TableSchema) -> None:
     """
     options = Options(schema.options)
     changelog = options.get_typed(CHANGELOG_FILE_FORMAT), options.get_typed(CHANGELOG_FILE_COMPRESSION)
-    levels = {-1, *levels_of(FILE_FORMAT_PER_LEVEL, options), *levels_of(FILE_COMPRESSION_PER_LEVEL, options)}
-    styles = {(style.format, style.compression) for level in levels for style in [data_style(options, level)]}
+    levels = {*levels_of(FILE_FORMAT_PER_LEVEL, options), *levels_of(FILE_COMPRESSION_PER_LEVEL, options)}
+    styles = {level: data_style(options, level) for level in (-1, *sorted(levels))}
+    keys = {style.format: FILE_FORMAT_PER_LEVEL.key for style in styles.values()}
+    keys |= {styles[-1].format: FILE_FORMAT.key}
+    pairs = {(keys[style.format], style.format, style.compression) for style in styles.values()}
     if any(changelog):
-        styles |= {(changelog[0] or word, changelog[1] or compression) for word, compression in styles}
+        key = CHANGELOG_FILE_FORMAT.key
+        pairs |= {(key, changelog[0] or word, changelog[1] or compression) for _, word, compression in pairs}
     variant = next((f.name for f in arrow_schema(schema.fields) if has_variant(f.type)), None)
-    for word, compression in sorted(styles):
+    for key, word, compression in sorted(pairs):
         format = FILE_FORMATS.create(word)
         format.check_compression(compression)
         if variant is not None and not format.holds_variant:
             raise UnsupportedFeature(
-                f"column '{variant}' has type VARIANT, which the file format '{word}' does not support: use "
+                f"column '{variant}' has type VARIANT, which '{key}' = '{word}' does not support: use "
                 f"'{FILE_FORMAT.default}'"
             )
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import NotFound
-from lakelog.io.clock import now_ms
 from lakelog.io.storage.storage_clock import touched_ms
 from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Records
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
 from lakelog.logstore.embedded.layout import date_future, newest_ms, trim
+from lakelog.logstore.record_batch.batch import RecordBatch
 from lakelog.logstore.record_batch.encoder import encode
 
 _TRIM_EVERY = 256
 """Appends between two checks for expired records."""
-
-_Batches = list[tuple[int, bytes]]
-"""The number of records and the bytes of each batch."""
 
 
 class _Appended(PendingAppend):
@@ -47,8 +45,7 @@ class EmbeddedAppender(LogAppender):
         return self.append_all([(bucket, records)])[0]
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
-        now = now_ms()
-        encoded = [(bucket, [(b.count, b.to_bytes()) for b in encode(records, now)]) for bucket, records in parts]
+        encoded = [(bucket, encode(records, 0)) for bucket, records in parts]
         with translated_errors(self._location):
             self._database.execute("begin immediate")
             try:
@@ -67,19 +64,20 @@ class EmbeddedAppender(LogAppender):
             self._file.check_end(bucket, appended.end)
         return [*made]
 
-    def _insert(self, bucket: int, batches: _Batches, dated: int) -> _Appended:
+    def _insert(self, bucket: int, batches: Sequence[RecordBatch], dated: int) -> _Appended:
         found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
         if found is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
         first: int = found[0]
         self._file.check_end(bucket, first, is_committed=False)
         end = first
-        for count, data in batches:
+        for batch in batches:
+            data = replace(batch, base_timestamp=dated, max_timestamp=dated).to_bytes()
             self._database.execute(
                 "insert into batches (bucket, first, count, ts, data) values (?, ?, ?, ?, ?)",
-                (bucket, end, count, dated, data),
+                (bucket, end, batch.count, dated, data),
             )
-            end += count
+            end += batch.count
         if end > first:
             self._database.execute("update ends set next = ? where bucket = ?", (end, bucket))
         return _Appended(first, end - first)

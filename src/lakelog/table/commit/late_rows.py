@@ -51,8 +51,8 @@ def find_late_rows(table: DynamicTable) -> None:
 
     Called by maintenance, before it takes over from dead writers. It reads a bucket only if the bucket has more entries
     than the newest snapshot expects, and each record once per process, but again while a dead writer or an epoch waits:
-    a record that arrives during a take-over or a seal is late only after it. While a writer is active, its own healing finds the
-    late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
+    a record that arrives during a take-over or a seal is late only after it. While a writer is active, its own healing
+    finds the late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
     """
     open_writers = [r for r in table.registered.all().values() if r.is_open]
     if table.log is None or table.publishes or any(r.lease.is_alive for r in open_writers):

@@ -194,7 +194,7 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     if own:
         table.registered.lower(writer, firsts)
     else:
-        table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
+        table.registered.register(writer, firsts, Lease(BATCH, 0))
     keep_lease(table, writer, BATCH)
     repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     for bucket, first in firsts.items():

@@ -80,9 +80,9 @@ def _make_bomb(file: Path) -> None:
 
 
 def _make_avro_bomb(file: Path) -> None:
-    """Replaces a file by one whose only block has 50 million records of NULLs, 100 MB, which are GB as objects."""
+    """Replaces a file by one whose two blocks have 25 million records of NULLs each, 50 MB, which are GB as objects."""
     container = parse_container(file.read_bytes())
-    file.write_bytes(replace(container, blocks=((50_000_000, bytes(100 * _MB)),)).to_bytes("zstandard"))
+    file.write_bytes(replace(container, blocks=((25_000_000, bytes(50 * _MB)),) * 2).to_bytes("zstandard"))
     assert file.stat().st_size < 100_000
 
 
