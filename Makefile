@@ -99,6 +99,10 @@ test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .
 	$(PYTEST) $(CHAOS) -m pulsar
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
+spec: .venv ## the specification of the commit protocol: no violation, every planted bug found (needs Rust's cargo)
+	test -x .venv-spec/bin/tla || cargo install tla-checker --version 0.24.11 --locked --root .venv-spec
+	.venv/bin/python scripts/check_spec.py --checker .venv-spec/bin/tla $(ARGS)
+
 affected: .venv need-java ## what the change of the working tree touches: checks, and tests of a few minutes (ARGS="--base REV")
 	.venv/bin/python scripts/ci.py affected $(ARGS)
 

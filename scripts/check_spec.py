@@ -20,14 +20,14 @@ from rich.table import Table
 
 SPEC: Final = Path(__file__).parent.parent / "rfcs" / "spec"
 CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Chain": {"Drivers": '{"a1","a2","b1"}', "Sealers": '{"s","t"}', "Last": "2", "Numbers": "3"},
+    "Chain": {"Drivers": '{"a1","a2"}', "Sealers": '{"s","t"}', "Last": "2", "Numbers": "3"},
     "Lease": {"Writers": '{"v"}', "Helpers": '{"h","i"}', "Records": "5"},
-    "Publish": {"Publishers": '{"p","q"}', "Versions": "2", "Attempts": "3", "Records": "8"},
+    "Publish": {"Publishers": '{"p","q"}', "Versions": "1", "Attempts": "2", "Records": "6"},
 }
 """Module → the bounds of its model."""
 NO_BUG: Final = "none"
 _BUG: Final = re.compile(r'Bug (?:=|#) "([^"]+)"')
-_EXPLORED: Final = re.compile(r"States explored: (\d+)")
+_EXPLORED: Final = re.compile(r"(?:States explored|Reachable states): (\d+)")
 
 
 def planted_bugs(module: str) -> list[str]:

@@ -49,9 +49,9 @@ Arrive(w) ==
 (* Before the decision: a writer that was taken over takes its row back itself. *)
 CheckRegistered(w) ==
     /\ writer[w] = "written"
-    /\ IF w \in registered \/ Bug = "no look at the registration"
+    /\ IF w \in registered
        THEN writer' = [writer EXCEPT ![w] = "checked"] /\ UNCHANGED log
-       ELSE IF Count(w) > 0 /\ Bug # "refused rows stay" THEN Correct(w, 0 - 1) /\ UNCHANGED writer
+       ELSE IF Count(w) > 0 THEN Correct(w, 0 - 1) /\ UNCHANGED writer
        ELSE writer' = [writer EXCEPT ![w] = "fenced"] /\ UNCHANGED log
     /\ UNCHANGED <<registered, expired, decided, sealed, sent, plan, helper, searched>>
 Decide(w) ==
@@ -62,7 +62,7 @@ HealOwn(w) ==
     /\ writer[w] = "decided"
     /\ IF plan[w] # 0
        THEN Correct(w, plan[w]) /\ plan' = [plan EXCEPT ![w] = 0] /\ UNCHANGED writer
-       ELSE IF Sign(w, 1) = 0 \/ Bug = "no healing after the decision"
+       ELSE IF Sign(w, 1) = 0
        THEN writer' = [writer EXCEPT ![w] = "acked"] /\ UNCHANGED <<log, plan>>
        ELSE plan' = [plan EXCEPT ![w] = Sign(w, 1)] /\ UNCHANGED <<log, writer>>
     /\ UNCHANGED <<registered, expired, decided, sealed, sent, helper, searched>>
@@ -91,7 +91,7 @@ HelperEnd(h) ==
     LET w == helper[h].w
     IN /\ ~Idle(h) /\ (helper[h].sign = 0 \/ Bug = "forget before the corrections")
        /\ sealed' = IF helper[h].ready THEN sealed \cup {w} ELSE sealed
-       /\ IF w \in registered /\ (w \in expired \/ Bug = "forget a renewed lease")
+       /\ IF w \in registered /\ w \in expired
           THEN registered' = registered \ {w} /\ expired' = expired \ {w}
           ELSE UNCHANGED <<registered, expired>>
        /\ searched' = (IF helper[h].seen < searched /\ Bug # "no search after the end" THEN helper[h].seen ELSE searched)

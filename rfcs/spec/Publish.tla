@@ -62,7 +62,7 @@ Plan(p) ==
     IN /\ me.pc = "plan"
        /\ IF Base(me.link) = version
           THEN /\ publisher' = [publisher EXCEPT ![p] = Idle]
-               /\ clean' = (Len(links) = me.link /\ Len(log) = Len(me.seen) \/ clean)
+               /\ clean' = (clean \/ (Len(links) = me.link /\ Len(log) = Len(me.seen)))
                /\ UNCHANGED next
           ELSE /\ next <= Attempts
                /\ publisher' = [publisher EXCEPT ![p] = [me EXCEPT !.pc = "append", !.attempt = next, !.to = version, !.part = 1]]
@@ -89,8 +89,7 @@ Link(p) ==
           THEN links' = Append(links, [attempt |-> me.attempt, from |-> Base(me.link), to |-> me.to])
           ELSE links' = links
        /\ clean' = FALSE
-       /\ publisher' = [publisher EXCEPT ![p] =
-              IF Bug = "no second round" THEN Idle ELSE Idle]
+       /\ publisher' = [publisher EXCEPT ![p] = Idle]
        /\ UNCHANGED <<version, log, next>>
 
 Die(p) == publisher[p].pc # "idle" /\ publisher' = [publisher EXCEPT ![p] = Idle] /\ UNCHANGED <<version, links, log, next, clean>>

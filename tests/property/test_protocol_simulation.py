@@ -109,6 +109,11 @@ def logs_of(outcome: Outcome) -> list[list[list[Record]]]:
     return [table.log.buckets for table in outcome.world.tables]
 
 
+@pytest.mark.parametrize("seed", [3_510_376, 4_000_987])
+def test_schedules_that_were_wrong_hold(seed: int) -> None:
+    assert run_part(range(seed, seed + 1), None).wrong == ()
+
+
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     first, again = simulate(123), simulate(123)
     assert (logs_of(first), first.steps) == (logs_of(again), again.steps)

@@ -104,8 +104,8 @@ def test_an_avro_block_of_millions_of_records_takes_little_memory(dashboard: Run
         answer = client.get("/api/v1/tables/d.avro/rows")
         is_over.set()
         watching.result()
-    assert answer.status_code == 503, answer.text
-    assert answer.json()["error"].startswith("this preview ")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["rows"][0] == [None, None]
     assert 0 < max(peaks.values()) < 1_000 * _MB, f"{max(peaks.values()) / _MB:.0f} MB"
 
 
