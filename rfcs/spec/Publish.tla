@@ -53,21 +53,22 @@ Heal(p) ==
                IN /\ Len(log) < Records
                   /\ log' = Append(log, [attempt |-> 0, ref |-> i, value |-> sign])
                   /\ clean' = FALSE
-                  /\ publisher' = [publisher EXCEPT ![p] = IF Bug = "heal once" THEN [me EXCEPT !.pc = "plan"] ELSE Idle]
+                  /\ publisher' = [publisher EXCEPT ![p] = IF Bug = "heal once" THEN [me EXCEPT !.pc = "plan", !.seen = log'] ELSE Idle]
        /\ UNCHANGED <<version, links, next>>
 
-(* Compares the newest snapshot with the one of the link. *)
+(* The newest snapshot is the one of the link: the run ends. *)
+Finish(p) ==
+    /\ publisher[p].pc = "plan" /\ Base(publisher[p].link) = version
+    /\ publisher' = [publisher EXCEPT ![p] = Idle]
+    /\ clean' = IF Len(links) = publisher[p].link /\ Len(log) = Len(publisher[p].seen) THEN TRUE ELSE clean
+    /\ UNCHANGED <<version, links, log, next>>
+
+(* It is another one: a new attempt. *)
 Plan(p) ==
-    LET me == publisher[p]
-    IN /\ me.pc = "plan"
-       /\ IF Base(me.link) = version
-          THEN /\ publisher' = [publisher EXCEPT ![p] = Idle]
-               /\ clean' = (clean \/ (Len(links) = me.link /\ Len(log) = Len(me.seen)))
-               /\ UNCHANGED next
-          ELSE /\ next <= Attempts
-               /\ publisher' = [publisher EXCEPT ![p] = [me EXCEPT !.pc = "append", !.attempt = next, !.to = version, !.part = 1]]
-               /\ next' = next + 1 /\ UNCHANGED clean
-       /\ UNCHANGED <<version, links, log>>
+    /\ publisher[p].pc = "plan" /\ Base(publisher[p].link) # version /\ next <= Attempts
+    /\ publisher' = [publisher EXCEPT ![p] = [@ EXCEPT !.pc = "append", !.attempt = next, !.to = version, !.part = 1]]
+    /\ next' = next + 1
+    /\ UNCHANGED <<version, links, log, clean>>
 
 AppendPart(p) ==
     LET me == publisher[p]
@@ -94,7 +95,7 @@ Link(p) ==
 
 Die(p) == publisher[p].pc # "idle" /\ publisher' = [publisher EXCEPT ![p] = Idle] /\ UNCHANGED <<version, links, log, next, clean>>
 
-Next == Commit \/ \E p \in Publishers : Read(p) \/ Heal(p) \/ Plan(p) \/ AppendPart(p) \/ Link(p) \/ Die(p)
+Next == Commit \/ \E p \in Publishers : Read(p) \/ Heal(p) \/ Finish(p) \/ Plan(p) \/ AppendPart(p) \/ Link(p) \/ Die(p)
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
