@@ -97,6 +97,7 @@ test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon .venv-pyiceberg .
 	$(MAKE) --keep-going test test-more
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
+	$(MAKE) spec
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
 spec: .venv ## the specification of the commit protocol: no violation, every planted bug found (needs Rust's cargo)
