@@ -108,7 +108,7 @@ affected: .venv need-java ## what the change of the working tree touches: checks
 	.venv/bin/python scripts/ci.py affected $(ARGS)
 
 test-browser: ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
-	$(PYTEST) $(call draw,--files 1/2) tests/browser $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--files 1/2) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
 	.venv/bin/python scripts/screenshots.py $(ARGS)
