@@ -162,7 +162,8 @@ def test_a_service_that_is_terminated_ends_with_0(tmp_path: Path, name: str) -> 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_another_command_that_is_ended_cleans_up_and_says_so(monkeypatch, number: signal.Signals, code: int) -> None:
-    before, cleaned = signal.getsignal(signal.SIGTERM), []
+    before, cleaned = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}, []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell of a job in the background ignores it
 
     def work(**_: object) -> None:
         try:
@@ -175,5 +176,6 @@ def test_another_command_that_is_ended_cleans_up_and_says_so(monkeypatch, number
         with pytest.raises(SystemExit) as ended:
             main.main([])
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for name, handler in before.items():
+            signal.signal(name, handler)
     assert (ended.value.code, cleaned) == (code, [True])
