@@ -211,8 +211,7 @@ def test_a_process_that_resumes_after_another_one_took_over_has_replaced_all_or_
             allowed, outcome = [OLD, after], type(failure).__name__
         outcomes[outcome] += 1
         check_rest(table, allowed)
-    assert outcomes["done"]
-    assert outcomes["Fenced"] or not depth.is_whole
+    assert {"done", "Fenced"} <= outcomes.keys() or not depth.is_whole
 
 
 def test_a_writer_of_another_table_of_this_name_moves_no_offsets(tmp_path: Path) -> None:
