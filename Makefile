@@ -39,7 +39,7 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 2/5) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 3/10) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
