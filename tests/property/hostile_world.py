@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog import connect
-from lakelog.fileformat.avro_file import read_container, write_records
+from lakelog.fileformat.avro_file import read_records, write_records
 from lakelog.paimon.metadata.manifest_avro import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.registrations import Registrations
@@ -251,7 +251,7 @@ def _json_fields(name: Path, kind: str, path: Path) -> Iterator[Field]:
 
 def _avro_fields(name: Path, kind: str, path: Path) -> Iterator[Field]:
     schema = next(schema for prefix, schema in _AVRO if path.name.startswith(prefix))
-    _, records = read_container(path.read_bytes())
+    records = read_records(path.read_bytes())
     for leaf in _leaves(records):
         key = str(leaf[-1]) if not isinstance(leaf[-1], int) else str(leaf[-2])
         old: Any = records

@@ -29,7 +29,7 @@ def read_list(data: bytes) -> list[Record]:
 
     A record becomes some kilobytes, so a small file has fewer of them. Each has a name that nothing compresses.
     """
-    return _records(parse_metadata(data, _LIST_BYTES))[1]
+    return _records(parse_metadata(data, _LIST_BYTES))
 
 
 def read_records(data: bytes) -> list[Record]:
@@ -38,12 +38,7 @@ def read_records(data: bytes) -> list[Record]:
     Values are raw: a timestamp, date or time is the number in the file, a decimal its bytes. Creation times are used
     as numbers, and a year may exceed Python's range. Raises Corrupt, UnsupportedFeature.
     """
-    return _records(parse_metadata(data))[1]
-
-
-def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
-    """The writer's schema, with its logical types, and all records. Raises Corrupt, UnsupportedFeature."""
-    return _records(parse_container(data))
+    return _records(parse_metadata(data))
 
 
 def read_schema(data: bytes) -> dict[str, Any]:
@@ -52,14 +47,13 @@ def read_schema(data: bytes) -> dict[str, Any]:
 
 
 def read_parts(data: bytes) -> Iterator[Iterator[Record]]:
-    """The records of a data file, in parts of some megabytes, or of one block. Raises as ``read_container``."""
+    """The records of a data file, in parts of some megabytes, or of one block. Raises as ``read_schema``."""
     for container in containers(data, _PART_BYTES):
         yield _plain_records(_raw(container, _schema(container)))
 
 
-def _records(container: Container) -> tuple[dict[str, Any], list[Record]]:
-    schema = _schema(container)
-    return schema, read_plain(_raw(container, schema))
+def _records(container: Container) -> list[Record]:
+    return read_plain(_raw(container, _schema(container)))
 
 
 def _schema(container: Container) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pyarrow import orc
 
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.fileformat import FILE_FORMATS
-from lakelog.fileformat.avro_file import read_container
+from lakelog.fileformat.avro_file import read_records, read_schema
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.types.arrow import arrow_schema, file_schema
@@ -104,7 +104,8 @@ def test_orc_has_the_field_ids_as_attributes() -> None:
 def test_avro_has_the_schema_that_other_readers_know() -> None:
     io = MemoryFileIO(new_uuid())
     FILE_FORMATS.create("avro").write(io, "/t/a", table().to_batches(), file_schema(FIELDS))
-    schema, records = read_container(io.read("/t/a"))
+    data = io.read("/t/a")
+    schema, records = read_schema(data), read_records(data)
     kinds = {f["name"]: f["type"] for f in schema["fields"]}
     assert schema["name"].rpartition(".")[2] == "record" and len(records) == 3
     assert kinds["i"] == "int" and kinds["t"] == ["null", "int"]

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.fileformat.avro_file import read_container, read_records, write_records
+from lakelog.fileformat.avro_file import read_records, read_schema, write_records
 from lakelog.paimon.metadata.data_file import EMPTY_ROW, DataFileMeta
 from lakelog.paimon.metadata.manifest import (
     ADD,
@@ -47,7 +47,8 @@ def test_manifests_of_paimon_come_back_from_our_values_and_bytes(table: Path) ->
     manifests = sorted(table.glob("manifest/manifest-[0-9a-f]*"))
     assert manifests
     for path in manifests:
-        schema, records = read_container(path.read_bytes())
+        data = path.read_bytes()
+        schema, records = read_schema(data), read_records(data)
         assert with_full_names(schema) == with_full_names(MANIFEST_SCHEMA)
         entries = [entry_from_record(r) for r in records]
         assert [entry_to_record(e) for e in entries] == records
@@ -57,7 +58,8 @@ def test_manifests_of_paimon_come_back_from_our_values_and_bytes(table: Path) ->
 @pytest.mark.parametrize("table", NEW_TABLES, ids=lambda p: p.name)
 def test_manifest_lists_of_paimon_come_back_from_our_values_and_bytes(table: Path) -> None:
     for path in table.glob("manifest/manifest-list-*"):
-        schema, records = read_container(path.read_bytes())
+        data = path.read_bytes()
+        schema, records = read_schema(data), read_records(data)
         assert with_full_names(schema) == with_full_names(MANIFEST_LIST_SCHEMA)
         metas = [file_meta_from_record(r) for r in records]
         assert [file_meta_to_record(m) for m in metas] == records

@@ -150,7 +150,7 @@ class Tags:
             return tag.ends < now
         if older_than is None:
             return False
-        made = tag.created or datetime.fromtimestamp(tag.snapshot.time_millis / 1000)
+        made = tag.created or clock.local_time(tag.snapshot.time_millis)
         return made < older_than
 
     def _files(self, root: GcRoot) -> set[str]:

@@ -108,7 +108,7 @@ class SparkEngine:
         return self.is_spark_relation(name) and self.spark.catalog.getTable(name).tableType in ("TEMPORARY", "VIEW")
 
     def view_of(self, name: str) -> tuple[str, Source] | None:
-        """The query of a temporary view over one table, and its read; None on Connect, where nobody knows a query."""
+        """The query of a temporary view over one table, and its read; None on Connect, whose client has no queries."""
         return None if is_remote() else self._views.query_of(self.spark, name)
 
     def run_query(self, plan: QueryPlan) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -33,8 +34,8 @@ from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.lingering_task import LingeringTask
 
 
-class RowWriter(Public):
-    """A writer of Arrow rows that several threads may share: what a failed call means for the rows before it."""
+class RowWriter(Public, ABC):
+    """A writer of Arrow rows for several threads. It knows which rows remain after a failed call."""
 
     def __init__(self, table: DynamicTable, name: str) -> None:
         self._table, self._name = table, f"this {name} of table {table.name}"
@@ -47,9 +48,9 @@ class RowWriter(Public):
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. With ``log-store.linger``, rows wait for
-        others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable. If no row of
-        a call that raises InvalidSchema was written, the writer goes on without them; after any other error it accepts
-        no more rows before ``abort``.
+        others in memory, and a later call raises the error of a write. Raises InvalidSchema, Unavailable. A call
+        that raises InvalidSchema before it wrote a row leaves the writer usable. After any other error, the writer
+        accepts no rows until ``abort``.
         """
         with self._lock:
             self._check_open()
@@ -64,9 +65,9 @@ class RowWriter(Public):
                     self._failure = why
                 raise
 
+    @abstractmethod
     def _first_task(self) -> TaskWriter | LingeringTask:
         """The task of the first rows since a commit."""
-        raise NotImplementedError
 
     def _check_open(self) -> None:
         """Raises InvalidRequest for a writer that is closed, or has failed and was not aborted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, older_than: timedelta | None = None) -> pa.Table:
-    limit = None if older_than is None else datetime.fromtimestamp(clock.now_ms() / 1000) - older_than
+    limit = None if older_than is None else clock.local_time(clock.now_ms()) - older_than
     expired = table.store.tags.expire(older_than=limit)
     return pa.table({"expired_tags": pa.array([tag.name for tag in expired], pa.string())})
 
