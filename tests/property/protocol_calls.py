@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -25,7 +26,6 @@ from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, late_rows, replay, seal_turn, take_over
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.replacement import find_replacement
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
@@ -34,10 +34,12 @@ from lakelog.table.log import lease_keeper, record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance import compaction_lease
 from lakelog.table.maintenance.retention import expire_snapshots
 from lakelog.table.model import waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.model.registrations import BATCH, REPLACEMENT
 from lakelog.table.read.file_scan import Scan
@@ -111,6 +113,10 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield late_rows, "_FOUND_LATE", {}
     yield late_rows, "_ORIGINS", {}
     yield seal_turn, "_CLOSED", deque()
+    yield compaction_lease, "os", numbers
+    yield compaction_lease, "is_running", scheduler.is_running
+    yield compaction_lease, "LEASE_MS", int(scheduler.lease_s * 1000)
+    yield compaction_lease.Leases, "renewing", lambda leases, lease: contextlib.nullcontext()
     yield bucket_count, "_CHANGED", {}
     yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
@@ -188,11 +194,6 @@ def rewritten(table: DynamicTable, user: str, rows: Sequence[pa.RecordBatch]) ->
 def commit_rewrite(table: DynamicTable, user: str, results: Sequence[AttemptResult], names: Sequence[str]) -> None:
     """Replaces the data files."""
     replace_files.commit_rewrite(table, user, results, names)
-
-
-def was_replaced(table: DynamicTable, user: str) -> bool:
-    """Asks whether a statement with an unknown outcome has replaced its files; if not, it never will."""
-    return find_replacement(table, user)
 
 
 def open_overwrite(table: DynamicTable) -> OverwriteWriter:
@@ -331,12 +332,13 @@ def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
     """
     found = waiting_epochs.waiting_epochs(table)
     left = {(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)}
-    return sorted(left | {(r.writer, r.epoch) for r in table.decided.all() if r.proposed})
+    return sorted(left)
 
 
 def replacements_left(table: DynamicTable) -> list[str]:
-    """The registered replacements that may have rows in the log to take back; none in an idle table."""
-    return sorted(name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open)
+    """The snapshots whose changes the log lacks, and the writers of such changes; none in an idle table."""
+    open_writers = {name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open}
+    return sorted(open_writers | newest_state(table.store)[1].missing.keys())
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

@@ -28,7 +28,7 @@ from lakelog.table.log import lease_keeper
 from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
-from lakelog.table.model.registrations import Registrations
+from lakelog.table.model.registrations import BATCH, Lease, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
 from log_tables import files, make, rows, silence
@@ -192,6 +192,20 @@ def test_a_suspended_read_returns_a_row_once(table) -> None:
         found = waiting_epochs(table.logical)
     assert found.waiting == ()
     check(table, 1, 2, 3)
+
+
+def test_a_task_that_was_suspended_in_its_registration_takes_no_sealed_row_back(table) -> None:
+    """It registers the closed writer again, with the end of the log of before all its rows."""
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    for id in (3, 4):
+        write(table, id)
+    name = writer._writer
+    assert name not in newest_state(table.logical.store)[1].writers
+    table.logical.registered.register(name, {0: 0}, Lease(BATCH, 0))
+    take_over_now(table.logical)
+    assert not table.logical.registered.all()
+    assert +net(table) == Counter(row[0] for row in files(table))
 
 
 @pytest.mark.parametrize("consistency", ["eventual", "transactional"])

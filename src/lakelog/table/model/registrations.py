@@ -21,7 +21,8 @@ from lakelog.paimon.types.checked_values import metadata_json, offsets_of, read_
 BATCH: Final = "batch"
 STREAM: Final = "stream"
 REPLACEMENT: Final = "replace-"
-"""Prefix of the writers that propose their epoch (RFC 21). Each writes once."""
+"""Prefix of the writers of the changes, for the log, of statements that replace files (RFC 21). Each writes once."""
+_CHANGES: Final = "changes"
 _ORIGIN = "origin"
 _LEASE = "lease"
 _SKEW: Final = 3
@@ -152,8 +153,8 @@ class Registrations:
     def remains(self, before_ms: int) -> list[str]:
         """Leftovers of processes that died while they registered, or renewed a lease of a forgotten writer.
 
-        These are directories without a registration or records, whose files are older than a time (ms since 1970). The
-        record of a proposed epoch may come after its writer has ended, and then decides nothing.
+        These are directories without a registration or records, whose files are older than a time (ms since 1970). A
+        decision about missing changes may come after others have appended them, and then decides nothing.
         """
         out = []
         for writer in self.writers():
@@ -164,6 +165,10 @@ class Registrations:
             if is_idle and all(s.mtime_ms < before_ms for s in found):
                 out.append(writer)
         return out
+
+    def changes_path(self, writer: str) -> str:
+        """The file that decides which attempt of a writer of missing changes counts (RFC 21)."""
+        return f"{self._root}/{writer}/{_CHANGES}"
 
     def is_registered(self, writer: str) -> bool:
         """True if the writer has registered and is not forgotten."""
