@@ -21,7 +21,7 @@ from lakelog.table.maintenance.retention import (
 )
 from lakelog.table.maintenance.run_history import Run, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.system.history.history import snapshot_log
+from lakelog.table.system.history import snapshot_log
 from lakelog.table.write.partition_expiry import expire_partitions
 from lakelog.table.write.restore import fast_forward, roll_back
 

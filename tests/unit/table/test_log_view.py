@@ -32,7 +32,7 @@ def test_buckets_writers_and_readers(tmp_path, monkeypatch) -> None:
     writer = table.writer()
     writer.write(rows(5, 6, 7, 8))
     writer.flush()
-    monkeypatch.setattr("lakelog.table.system.activity.log.now_ms", lambda: 10**15)
+    monkeypatch.setattr("lakelog.table.system.activity.now_ms", lambda: 10**15)
     NamedReaders(table.logical.io, table.path).record("mirror", {0: 1, 1: 2})
     found = view("db.t", tmp_path)
     (at_work,) = [r for r in found if r["kind"] == "writer"]
