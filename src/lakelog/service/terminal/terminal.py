@@ -226,7 +226,7 @@ class Terminal:
         reason = self._reasons.get(execution.id)
         if reason is None or data.get("state") != CANCELLED:
             return data
-        return {**data, "state": FAILED, "error": reason.to_dict()}
+        return {**data, "state": FAILED, "error": reason.to_values()}
 
     def _on_worker_end(self, worker: WorkerProcess) -> None:
         """Handles the end of the process: its statements have failed, waiting ones run in a new process."""

@@ -62,7 +62,7 @@ class WorkerProcess:
         self._pipe = Pipe(_opened(self._process.stdout), _opened(self._process.stdin))
         for name, work in (("stderr", self._drain), ("stdout", self._listen)):
             threading.Thread(target=work, name=f"terminal {self.pid} {name}", daemon=True).start()
-        self.send({"op": "open", "config": config.to_dict(), "directory": self.directory})
+        self.send({"op": "open", "config": config.to_values(), "directory": self.directory})
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Sends the worker a message; does nothing if it has ended."""

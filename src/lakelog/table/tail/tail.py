@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import Corrupt, InvalidRequest
 from lakelog.io.metrics import METER, log_errors
 from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
 from lakelog.options.scan import CONSUMER_ID
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.base import ArrowRows
@@ -26,7 +27,7 @@ _COLUMNS = "columns"
 
 
 @dataclass(frozen=True)
-class PartialProgress:
+class PartialProgress(JsonRecord):
     """The progress of a reader inside a part.
 
     In the log the part is the visible rows of the records up to ``end`` of a bucket. The reader has emitted the rows at
@@ -52,10 +53,9 @@ class TailPosition:
         """JSON, in the form of a stream's offsets; for ``scan`` or an equivalent one."""
         out = scan.position_json(self.log)
         if self.partial is not None:
-            partial = self.partial
-            out[_PARTIAL] = {"rows": partial.rows, "bucket": partial.bucket, "end": partial.end, "first": partial.first}
+            out[_PARTIAL] = self.partial.to_values()
         if self.origin is not None:
-            out |= {_STATE: self.origin.to_json(), _COLUMNS: _columns(scan)}
+            out |= {_STATE: self.origin.to_values(), _COLUMNS: _columns(scan)}
         return orjson.dumps(out).decode()
 
     @staticmethod
@@ -72,14 +72,12 @@ class TailPosition:
                 raise _other_changes(scan, value)
             return TailPosition(
                 log,
-                None
-                if partial is None
-                else PartialProgress(*(int(partial[name]) for name in ("rows", "bucket", "end", "first"))),
-                None if origin is None else StreamOrigin.from_json(origin),
+                None if partial is None else PartialProgress.from_values(partial),
+                None if origin is None else StreamOrigin.from_values(origin),
             )
         except InvalidRequest:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as why:
+        except (Corrupt, ValueError, KeyError, TypeError, AttributeError) as why:
             raise InvalidRequest(f"'{text[:80]}' is not a tail position: {why}") from why
 
 

@@ -36,7 +36,7 @@ class Worker:
         opening = next(self._messages)
         self._directory: str = opening["directory"]
         self._runner = Runner(
-            TerminalConfig.from_dict(opening["config"]), self._directory, self._send, _exit_without_jvm
+            TerminalConfig.from_values(opening["config"]), self._directory, self._send, _exit_without_jvm
         )
 
     def serve(self) -> None:
