@@ -29,7 +29,7 @@ from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, Metada
 
 
 class Consumers(MetadataTable):
-    """``$consumers``: the positions of the table's named readers."""
+    """The positions of the table's named readers."""
 
     COLUMNS: ClassVar[Columns] = (("consumer_id", needed(TEXT)), ("next_snapshot_id", needed(LONG)))
 
@@ -42,7 +42,7 @@ BUCKET, WRITER, READER = "bucket", "writer", "reader"
 
 
 class Log(MetadataTable):
-    """``$log``: one row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
+    """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
 
     The ``position`` of a bucket is the end offset of its records in the newest snapshot; that of a reader is its next
     offset. ``lag`` of a bucket is the number of rows that wait for the files, that of a reader of the changes after its
@@ -132,7 +132,7 @@ _REJECTED_COLUMNS: Columns = (
 
 
 class Rejected(TableScan):
-    """``$rejected``: one row per rejected row or log record, with its bytes, place, reason and time, oldest first."""
+    """One row per rejected row or log record, with its bytes, place, reason and time, oldest first."""
 
     @property
     def row_schema(self) -> TableSchema:
@@ -168,7 +168,7 @@ def _unreadable(why: str, time_ms: int, writer: str, epoch: int) -> pa.RecordBat
 
 
 class MaintenanceRuns(MetadataTable):
-    """``$runs``: one row per maintenance run, newest first; see ``lakelog.table.maintenance.run_history.Run``."""
+    """One row per maintenance run, newest first; see ``lakelog.table.maintenance.run_history.Run``."""
 
     COLUMNS: ClassVar[Columns] = (
         ("kind", needed(TEXT)),

@@ -61,7 +61,7 @@ def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) ->
 
 
 class Files(MetadataTable):
-    """``$files``: one row per live data file, with its keys and statistics."""
+    """One row per live data file, with its keys and statistics."""
 
     COLUMNS: ClassVar[Columns] = (
         ("partition", TEXT),
@@ -171,7 +171,7 @@ def _format(name: str) -> str:
 
 
 class Buckets(MetadataTable):
-    """``$buckets``: rows, files and bytes of each bucket that has files."""
+    """Rows, files and bytes of each bucket that has files."""
 
     COLUMNS: ClassVar[Columns] = (
         ("partition", TEXT),
@@ -192,7 +192,7 @@ class Buckets(MetadataTable):
 
 
 class FileKeyRanges(MetadataTable):
-    """``$file_key_ranges``: one row per live data file, with its smallest and largest key."""
+    """One row per live data file, with its smallest and largest key."""
 
     COLUMNS: ClassVar[Columns] = (
         ("partition", TEXT),
@@ -215,7 +215,7 @@ class FileKeyRanges(MetadataTable):
 
 
 class ManifestFiles(MetadataTable):
-    """``$manifests``: one row per manifest: of the base list, the delta list, the changelog list."""
+    """One row per manifest: of the base list, the delta list, the changelog list."""
 
     COLUMNS: ClassVar[Columns] = (
         ("file_name", needed(TEXT)),
@@ -252,7 +252,7 @@ class ManifestFiles(MetadataTable):
 
 
 class Partitions(MetadataTable):
-    """``$partitions``: rows, files and bytes of each partition that has files."""
+    """Rows, files and bytes of each partition that has files."""
 
     COLUMNS: ClassVar[Columns] = (
         ("partition", TEXT),
@@ -277,7 +277,7 @@ class Partitions(MetadataTable):
 
 
 class TableStatistics(MetadataTable):
-    """``$statistics``: the result of ANALYZE as one row; none if the schema has changed since."""
+    """The result of ANALYZE as one row; none if the schema has changed since."""
 
     COLUMNS: ClassVar[Columns] = (
         ("snapshot_id", needed(LONG)),
@@ -301,7 +301,7 @@ class TableStatistics(MetadataTable):
 
 
 class TableIndexes(MetadataTable):
-    """``$table_indexes``: one row per index file: deletion vectors, hashes of keys."""
+    """One row per index file: deletion vectors, hashes of keys."""
 
     COLUMNS: ClassVar[Columns] = (
         ("partition", TEXT),

@@ -17,7 +17,7 @@ from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTab
 
 
 class AllSnapshots(MetadataTable):
-    """``$snapshots``: one row per snapshot, oldest first."""
+    """One row per snapshot, oldest first."""
 
     COLUMNS: ClassVar[Columns] = (
         ("snapshot_id", needed(LONG)),
@@ -92,7 +92,7 @@ def snapshot_log(table: DynamicTable, limit: int | None = None, before: int | No
 
 
 class Branches(MetadataTable):
-    """``$branches``: one row per branch; its time is the last change of the branch's directory."""
+    """One row per branch; its time is the last change of the branch's directory."""
 
     COLUMNS: ClassVar[Columns] = (("branch_name", needed(TEXT)), ("create_time", needed(TIME)))
 
@@ -105,7 +105,7 @@ _YES: Final = AtomicType("BOOLEAN")
 
 
 class IcebergSnapshots(MetadataTable):
-    """``$iceberg``: one row per Iceberg snapshot, oldest first; none without Iceberg metadata."""
+    """One row per Iceberg snapshot, oldest first; none without Iceberg metadata."""
 
     COLUMNS: ClassVar[Columns] = (
         ("snapshot_id", needed(LONG)),
@@ -159,7 +159,7 @@ NANOS: Final = AtomicType("TIMESTAMP", precision=9)
 
 
 class AllTags(MetadataTable):
-    """``$tags``: one row per tag, by name."""
+    """One row per tag, by name."""
 
     COLUMNS: ClassVar[Columns] = (
         ("tag_name", needed(TEXT)),

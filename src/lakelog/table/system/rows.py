@@ -28,7 +28,7 @@ ROWKIND: Final = DataField(2147483643, "rowkind", STRING.with_nullable(False))
 
 
 class AuditLog(TableScan):
-    """``$audit_log``: the rows with their kinds; with ``incremental-between`` the changes.
+    """The rows with their kinds; with ``incremental-between`` the changes.
 
     A deleted key is listed while the delete is in a file."""
 
@@ -66,7 +66,7 @@ class AuditLog(TableScan):
 
 
 class Binlog(TableScan):
-    """``$binlog``: the rows of ``$audit_log`` with each value in a list; an update has the old and the new value."""
+    """The rows of ``$audit_log`` with each value in a list; an update has the old and the new value."""
 
     @property
     def row_schema(self) -> TableSchema:
@@ -126,7 +126,7 @@ def packed(rows: pa.Table, packs: bool) -> pa.Table:
 
 
 class ReadOptimized(TableScan):
-    """``$ro``: rows of the highest level; all rows of a table without a primary key."""
+    """Rows of the highest level; all rows of a table without a primary key."""
 
     @property
     def row_schema(self) -> TableSchema:

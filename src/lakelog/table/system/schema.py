@@ -14,7 +14,7 @@ from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTab
 
 
 class AggregationFields(MetadataTable):
-    """``$aggregation_fields``: one row per column, with the keys and values of its options ``fields.<column>.…``."""
+    """One row per column, with the keys and values of its options ``fields.<column>.…``."""
 
     COLUMNS: ClassVar[Columns] = (
         ("field_name", needed(TEXT)),
@@ -39,7 +39,7 @@ class AggregationFields(MetadataTable):
 
 
 class TableOptions(MetadataTable):
-    """``$options``: one row per explicit option; secrets are masked."""
+    """One row per explicit option; secrets are masked."""
 
     COLUMNS: ClassVar[Columns] = (("key", needed(TEXT)), ("value", needed(TEXT)))
 
@@ -49,7 +49,7 @@ class TableOptions(MetadataTable):
 
 
 class AllSchemas(MetadataTable):
-    """``$schemas``: one row per schema, oldest first. Columns, keys and options are JSON; secrets are masked."""
+    """One row per schema, oldest first. Columns, keys and options are JSON; secrets are masked."""
 
     COLUMNS: ClassVar[Columns] = (
         ("schema_id", needed(LONG)),
