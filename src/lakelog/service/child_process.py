@@ -109,7 +109,6 @@ class Pipe:
             yield orjson.loads(line)
 
     def close(self) -> None:
-        """Closes the sending direction."""
         with self._lock:
             try:
                 self._outgoing.close()

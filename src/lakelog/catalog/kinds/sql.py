@@ -189,7 +189,6 @@ class NameRows:
             return sorted(found)
 
     def has(self, table: Identifier) -> bool:
-        """Returns whether a table exists."""
         with self._connection() as connection:
             return connection.execute(self._at(sa.select(_NAMES.c.table_name), table)).first() is not None
 

@@ -27,7 +27,6 @@ class ManifestCache:
 
     @property
     def size(self) -> int:
-        """Total bytes of the values."""
         return int(self._held.currsize)
 
     def get(self, key: CacheKey) -> Any | None:
@@ -46,7 +45,6 @@ class ManifestCache:
                 self._held[key] = (value, nbytes)
 
     def clear(self) -> None:
-        """Removes all values."""
         with self._lock:
             self._held.clear()
 

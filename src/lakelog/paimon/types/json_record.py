@@ -40,7 +40,6 @@ class JsonRecord:
         cls._of_paimon = of_paimon
 
     def to_values(self) -> dict[str, Any]:
-        """Values for JSON."""
         out: dict[str, Any] = {}
         for field in self._fields():
             value = getattr(self, field.name)
@@ -49,7 +48,6 @@ class JsonRecord:
         return out
 
     def to_json(self) -> bytes:
-        """The JSON object."""
         return orjson.dumps(self.to_values(), option=orjson.OPT_INDENT_2 if self._of_paimon else None)
 
     @classmethod

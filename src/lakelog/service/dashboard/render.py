@@ -30,7 +30,6 @@ class Equivalents:
 
     @property
     def shell(self) -> str:
-        """The command line."""
         return shlex.join(self.command)
 
 

@@ -117,7 +117,6 @@ class Execution:
         return self._now.statement_s
 
     def snapshot(self) -> ExecutionState:
-        """The current state."""
         with self._lock:
             now = self._now
             return ExecutionState(

@@ -127,7 +127,6 @@ class Terminal:
             return tuple(self._known[number] for number in sorted(self._known, reverse=True))
 
     def streams(self) -> tuple[StreamState, ...]:
-        """The running streaming statements."""
         found = []
         for execution in self.executions():
             states = () if execution.is_over else execution.snapshot().statements
@@ -146,7 +145,6 @@ class Terminal:
                 self._worker.send({"op": "stop", "execution": execution, "statement": statement})
 
     def state(self) -> TerminalState:
-        """The state of the terminal."""
         with self._lock:
             worker, current = self._worker, self._current
             process = "none" if worker is None else "idle" if current is None else "busy"

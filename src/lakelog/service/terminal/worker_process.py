@@ -63,7 +63,6 @@ class WorkerProcess:
 
     @property
     def last_output(self) -> str:
-        """The end of its stderr."""
         return "\n".join(self._last_output)
 
     def stop(self) -> None:

@@ -24,7 +24,6 @@ Value = str | int | bool | None
 
 
 def text(given: Value) -> str:
-    """A text argument."""
     if not isinstance(given, str):
         raise ValueError("write a text in quotes")
     return given
@@ -38,7 +37,6 @@ def number(given: Value) -> int:
 
 
 def flag(given: Value) -> bool:
-    """A boolean argument."""
     if str(given).lower() not in ("true", "false"):
         raise ValueError("write true or false")
     return str(given).lower() == "true"

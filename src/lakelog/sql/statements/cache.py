@@ -62,7 +62,6 @@ class ClearCache(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ClearCache:
-        """Reads the statement."""
         cursor.expect_words("CLEAR", "CACHE")
         cursor.expect_end()
         return cls(cursor.source)
@@ -81,7 +80,6 @@ class RefreshTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> RefreshTable:
-        """Reads the statement."""
         cursor.expect_words("REFRESH", "TABLE")
         name = cursor.name()
         cursor.expect_end()
@@ -103,7 +101,6 @@ class UncacheTable(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> UncacheTable:
-        """Reads the statement."""
         cursor.expect_words("UNCACHE", "TABLE")
         if_exists = cursor.accept_words("IF", "EXISTS")
         name = cursor.name(most=9)

@@ -81,7 +81,6 @@ class DropDatabase(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DropDatabase:
-        """Reads the statement."""
         cursor.expect_words("DROP")
         cursor.take()
         if_exists = cursor.accept_words("IF", "EXISTS")
@@ -112,7 +111,6 @@ class DescribeDatabase(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DescribeDatabase:
-        """Reads the statement."""
         cursor.take()
         cursor.take()
         if cursor.peek(1) is not None:
@@ -142,7 +140,6 @@ class ShowDatabases(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowDatabases:
-        """Reads the statement."""
         cursor.expect_words("SHOW")
         cursor.take()
         catalog, pattern = None, None
@@ -268,7 +265,6 @@ class DropCatalog(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DropCatalog:
-        """Reads the statement."""
         cursor.expect_words("DROP", "CATALOG")
         if_exists = cursor.accept_words("IF", "EXISTS")
         name = cursor.name_part("a catalog name")
@@ -290,7 +286,6 @@ class ShowCatalogs(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowCatalogs:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "CATALOGS")
         cursor.expect_end()
         return cls(cursor.source)

@@ -33,7 +33,6 @@ class AnalyzeTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> AnalyzeTable:
-        """Reads the statement."""
         cursor.expect_words("ANALYZE", "TABLE")
         name = cursor.name()
         cursor.expect_words("COMPUTE", "STATISTICS")
@@ -160,7 +159,6 @@ class CompactTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CompactTable:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         partition = read_partition(cursor, must_have_values=True)
@@ -190,7 +188,6 @@ class Optimize(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Optimize:
-        """Reads the statement."""
         cursor.expect_words("OPTIMIZE")
         name = cursor.name()
         where = read_fragment(cursor, "a condition", "ZORDER") if cursor.accept_words("WHERE") else None
@@ -226,7 +223,6 @@ class Vacuum(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Vacuum:
-        """Reads the statement."""
         cursor.expect_words("VACUUM")
         name = cursor.name()
         hours = None

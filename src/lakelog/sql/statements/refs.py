@@ -31,7 +31,6 @@ class AlterTableBranch(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> AlterTableBranch:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         start_token = cursor.take()
@@ -88,7 +87,6 @@ class AlterTableTag(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> AlterTableTag:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         verb = cursor.take().text.upper()
@@ -140,7 +138,6 @@ class Restore(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Restore:
-        """Reads the statement."""
         cursor.expect_words("RESTORE")
         cursor.accept_words("TABLE")
         name = cursor.name()
@@ -172,7 +169,6 @@ class ShowTags(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTags:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "TAGS")
         if cursor.peek(1) is not None and not cursor.accept_words("IN"):
             cursor.accept_words("FROM")

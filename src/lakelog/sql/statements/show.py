@@ -101,7 +101,6 @@ class DescribeDetail(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DescribeDetail:
-        """Reads the statement."""
         cursor.take()
         cursor.expect_words("DETAIL")
         name = cursor.name()
@@ -140,7 +139,6 @@ class DescribeHistory(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DescribeHistory:
-        """Reads the statement."""
         cursor.take()
         cursor.expect_words("HISTORY")
         name = cursor.name()
@@ -161,7 +159,6 @@ class ShowColumns(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowColumns:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "COLUMNS")
         if not cursor.accept_words("IN"):
             cursor.expect_words("FROM")
@@ -236,7 +233,6 @@ class ShowPartitions(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowPartitions:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "PARTITIONS")
         name = cursor.name()
         chosen = read_partition(cursor, must_have_values=True)
@@ -267,7 +263,6 @@ class ShowTableExtended(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTableExtended | None:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "TABLE", "EXTENDED")
         database = None
         if cursor.accept_words("IN") or cursor.accept_words("FROM"):
@@ -302,7 +297,6 @@ class ShowTables(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTables:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "TABLES")
         database, pattern = None, None
         if cursor.accept_words("IN") or cursor.accept_words("FROM"):
@@ -333,7 +327,6 @@ class ShowTblproperties(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTblproperties:
-        """Reads the statement."""
         cursor.expect_words("SHOW", "TBLPROPERTIES")
         name, key = cursor.name(), None
         if cursor.accept_symbol("("):

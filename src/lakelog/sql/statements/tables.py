@@ -197,7 +197,6 @@ class AlterTable(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> AlterTable:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         if_exists = cursor.accept_words("IF", "EXISTS")
         name = cursor.name(most=9)
@@ -264,7 +263,6 @@ class DropTable(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DropTable:
-        """Reads the statement."""
         cursor.expect_words("DROP", "TABLE")
         if_exists = cursor.accept_words("IF", "EXISTS")
         name = cursor.name()
@@ -297,7 +295,6 @@ class CommentOn(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> CommentOn:
-        """Reads the statement."""
         cursor.expect_words("COMMENT", "ON", "TABLE")
         name = cursor.name()
         cursor.expect_words("IS")
@@ -321,7 +318,6 @@ class AddPartition(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> AddPartition:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         cursor.expect_words("ADD")
@@ -358,7 +354,6 @@ class DropPartition(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DropPartition:
-        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         options = read_options(cursor)

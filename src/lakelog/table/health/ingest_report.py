@@ -28,7 +28,6 @@ class IngestReport:
 
     @property
     def path(self) -> str:
-        """Its file."""
         return f"{self.table_path}/lakelog/ingest.json"
 
     def write(self, stats: IngestStats) -> None:

@@ -260,7 +260,6 @@ class TableStats:
 
     @property
     def files(self) -> int:
-        """Number of data files."""
         return sum(b.files for b in self.buckets)
 
     @property

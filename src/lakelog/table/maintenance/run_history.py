@@ -103,7 +103,6 @@ class Runs:
 
     @property
     def directory(self) -> str:
-        """The directory of their files."""
         return f"{self.table_path}/lakelog/runs"
 
     def record(self, run: Run) -> None:

@@ -210,7 +210,6 @@ def file_to_json(file: DataFileMeta) -> dict[str, Any]:
 
 
 def file_from_json(json: dict[str, Any]) -> DataFileMeta:
-    """The reverse of ``file_to_json``."""
     values = {k: _unpack(v) for k, v in json.items()}
     for key in ("key_stats", "value_stats"):
         values[key] = SimpleStats(**{k: _unpack(v) for k, v in json[key].items()})

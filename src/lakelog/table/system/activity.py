@@ -34,7 +34,6 @@ class Consumers(MetadataTable):
     COLUMNS: ClassVar[Columns] = (("consumer_id", needed(TEXT)), ("next_snapshot_id", needed(LONG)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The consumers."""
         return ((c.name, c.next_snapshot) for c in self.table.store.consumers.list())
 
 
@@ -187,7 +186,6 @@ class MaintenanceRuns(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The runs."""
         for run in Runs(self.table.io, self.table.path).list():
             what = (run.kind, run.outcome, local_time(run.started_ms), run.seconds, run.reason, run.detail)
             counts = (run.files_before, run.files_after, run.bytes_before, run.bytes_after)

@@ -87,7 +87,6 @@ class Files(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The files."""
         store = self.table.store
         for entry in live_entries(self):
             file = entry.file
@@ -183,7 +182,6 @@ class Buckets(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The buckets."""
         store = self.table.store
         counts = count_files(store, self.snapshot(), by_bucket=True)
         named = {(partition_text(p, store.schema), bucket): c for (p, bucket), c in counts.items()}
@@ -209,7 +207,6 @@ class FileKeyRanges(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The files."""
         store = self.table.store
         return ((*key_columns(store, entry), entry.file.first_row_id) for entry in live_entries(self))
 
@@ -230,7 +227,6 @@ class ManifestFiles(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The manifests."""
         store, snapshot = self.table.store, self.snapshot()
         if snapshot is None:
             return
@@ -267,7 +263,6 @@ class Partitions(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The partitions."""
         store = self.table.store
         default = Options(store.schema.options).need(PARTITION_DEFAULT_NAME)
         counts = count_files(store, self.snapshot(), by_bucket=False)
@@ -288,7 +283,6 @@ class TableStatistics(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The statistics."""
         store, snapshot = self.table.store, self.snapshot()
         if snapshot is None or snapshot.statistics is None:
             return
@@ -326,7 +320,6 @@ class TableIndexes(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The index files."""
         store = self.table.store
         for entry in IndexManifests(store.manifests).entries(self.snapshot()):
             vectors = entry.deletion_vectors

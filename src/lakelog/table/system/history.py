@@ -37,7 +37,6 @@ class AllSnapshots(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The snapshots."""
         return self.rows_of(sorted(self.table.store.snapshots.ids()))
 
     def rows_of(self, ids: Iterable[int]) -> Iterator[tuple[Any, ...]]:
@@ -97,7 +96,6 @@ class Branches(MetadataTable):
     COLUMNS: ClassVar[Columns] = (("branch_name", needed(TEXT)), ("create_time", needed(TIME)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The branches."""
         return ((name, local_time(millis)) for name, millis in self.table.store.references.branches().items())
 
 
@@ -172,7 +170,6 @@ class AllTags(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The tags."""
         for tag in sorted(self.table.store.tags.list(), key=lambda tag: tag.name):
             s = tag.snapshot
             retained = None if tag.retained is None else duration_text(tag.retained)

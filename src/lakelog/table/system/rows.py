@@ -53,7 +53,6 @@ class AuditLog(TableScan):
         return self.source.where(without_kind(self.filter, ROWKIND.name)).plan()
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
         return rows_of(self, lambda columns, own: self._kinds(split, columns, own), ROWKIND.name)
 
     def _kinds(self, split: Any, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
@@ -90,7 +89,6 @@ class Binlog(TableScan):
         return splits
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
         used = {ROWKIND.name, *self.schema.names, *(self.filter.columns if self.filter else ())}
         names = [n for n in self.row_schema.field_names if n in used]
         packs = isinstance(split, ChangeSplit)
@@ -149,5 +147,4 @@ class ReadOptimized(TableScan):
         return list(self._store.plan(self._travelled, self.filter, lowest_level=lowest))
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
         yield from self._store.read_split(split, self.columns, self.filter)

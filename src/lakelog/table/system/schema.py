@@ -25,7 +25,6 @@ class AggregationFields(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The columns."""
         given: dict[str, list[tuple[str, str]]] = {}
         for key, value in self.table.schema.options.items():
             parts = key.split(".")
@@ -44,7 +43,6 @@ class TableOptions(MetadataTable):
     COLUMNS: ClassVar[Columns] = (("key", needed(TEXT)), ("value", needed(TEXT)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The options."""
         return ((key, shown_value(key, value)) for key, value in self.table.schema.options.items())
 
 
@@ -62,7 +60,6 @@ class AllSchemas(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The schemas."""
         for schema in sorted(self.table.store.schemas.newest_first(), key=lambda schema: schema.id):
             yield (
                 schema.id,

@@ -81,7 +81,6 @@ class Normalizer:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the key."""
         return tuple(self.scan.table.schema.primary_keys)
 
     @cached_property

@@ -295,7 +295,6 @@ class ObservedEngine(LazyEngine):
 
     @property
     def started(self) -> Any:
-        """The real engine."""
         if self.is_started:
             return super().started
         with self._around():
