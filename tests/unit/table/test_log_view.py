@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
-from lakelog.cli.tables.log import log
+from lakelog.cli.tables import log
 from lakelog.errors import InvalidRequest
 from lakelog.table.log.register import NamedReaders
 from log_tables import make, rows

@@ -1,4 +1,4 @@
-"""Aggregate functions that keep one row's value: the oldest or the newest, including or ignoring NULL."""
+"""Aggregate functions whose result is one of the values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,41 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.aggregate import SelectingAggregate
+from lakelog.merge.aggregate import Aggregate, SelectingAggregate, counted
 from lakelog.merge.base import Indices
+from lakelog.merge.numbers import total_order_numbers
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
+
+_ORDERED = (
+    "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR", "BINARY", "VARBINARY",
+    "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ",
+)  # fmt: skip
+
+
+class Max(SelectingAggregate):
+    """The largest value: NaN above all numbers, -0.0 below 0.0, text by its bytes."""
+
+    roots: ClassVar[tuple[str, ...] | None] = _ORDERED
+    retracts: ClassVar[bool] = False
+    is_order_free: ClassVar[bool] = True
+    _best: ClassVar[np.ufunc] = np.maximum
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
+        out = np.full(len(steps.starts), -1, dtype=np.int64)
+        if not len(at):
+            return out
+        numbers = total_order_numbers(column.take(pa.array(steps.rows[at])))
+        best = np.repeat(self._best.reduceat(numbers, starts), np.diff(starts, append=len(at)))
+        hits = np.flatnonzero(numbers == best)
+        out[has_any] = at[hits[np.searchsorted(hits, starts)]]
+        return out
+
+
+class Min(Max):
+    """The smallest value."""
+
+    _best: ClassVar[np.ufunc] = np.minimum
 
 
 class FirstNonNullValue(SelectingAggregate):
@@ -99,3 +131,39 @@ class LastNonNullValue(SelectingAggregate):
         # an older value counts only if there is no newer one
         later = np.arange(len(ops)) > np.repeat(last, steps.sizes)
         return np.where(has_value, last, steps.first(reversed_ & later))
+
+
+class PrimaryKey(SelectingAggregate):
+    """Also used for columns that simply follow the newest row."""
+
+    retracts_in_parts: ClassVar[bool] = True
+    is_of_newest: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops = steps.ops
+        return steps.last((ops == ADD) | (ops == SET) | (ops == RETRACT))
+
+
+class BoolAnd(Aggregate):
+    """True if all values are true."""
+
+    roots: ClassVar[tuple[str, ...] | None] = ("BOOLEAN",)
+    retracts: ClassVar[bool] = False
+    counts_once: ClassVar[bool] = True
+    is_order_free: ClassVar[bool] = True
+    _joined: ClassVar[np.ufunc] = np.logical_and
+
+    def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
+        out = np.zeros(len(has_any), dtype=np.bool_)
+        if len(at):
+            values = column.take(pa.array(steps.rows[at])).to_numpy(zero_copy_only=False)
+            out[has_any] = self._joined.reduceat(values, starts)
+        return pa.array(out, mask=~has_any)
+
+
+class BoolOr(BoolAnd):
+    """True if any value is true."""
+
+    _joined: ClassVar[np.ufunc] = np.logical_or
