@@ -15,10 +15,7 @@ from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
 from lakelog.table.health.health import TableHealth, table_health
-from lakelog.table.maintenance.retention import (
-    expire_snapshots,
-    remove_orphan_files,
-)
+from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import Run, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.system.history import snapshot_log

@@ -17,7 +17,7 @@ import pytest
 
 from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.identity import identity as local_user
 from lakelog.service.dashboard.security.login.users import Users
 from lakelog.service.dashboard.security.middleware import timeouts
 from lakelog.service.dashboard.security.middleware.limits import Limits

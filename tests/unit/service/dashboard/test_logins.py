@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
-from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.identity import identity as local_user
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.throttle import Throttle, limited_address
 from lakelog.service.dashboard.security.login.users import Users
