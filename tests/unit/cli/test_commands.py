@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql.types import StructType
 
+from lakelog.cli import tables as describe_module
+from lakelog.cli import tables as tables_module
 from lakelog.cli.rows import sql as sql_module
-from lakelog.cli.rows import tail as tail_module
-from lakelog.cli.tables import describe as describe_module
-from lakelog.cli.tables import tables as tables_module
+from lakelog.cli.rows import streams as tail_module
 
 
 class Frame:
