@@ -16,6 +16,7 @@ from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
 from lakelog.filestore.skipping.predicate import In
+from lakelog.io import lease
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -30,12 +31,12 @@ from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
-from lakelog.table.log import lease_keeper, record_schemas
+from lakelog.table.log import record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.retention import expire_snapshots
-from lakelog.table.model import waiting_epochs
+from lakelog.table.model import registrations, waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import overwrite_target
@@ -100,12 +101,12 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield committer, "threading", threading
     yield replay, "os", _OwnWorkers(scheduler)
     yield identity, "os", numbers
-    yield lease_keeper, "os", numbers
-    yield lease_keeper, "threading", threading
-    yield lease_keeper, "_LOCK", threading.Lock()
-    yield lease_keeper, "_WAKE", threading.Event()
-    yield lease_keeper, "_RENEWED", {}
-    yield lease_keeper, "_THREADS", {}
+    yield lease, "os", numbers
+    yield lease, "threading", threading
+    keeper = lease.LeaseKeeper()
+    keeper._lock, keeper._wake = threading.Lock(), threading.Event()
+    yield lease, "KEEPER", keeper
+    yield registrations, "KEEPER", keeper
     yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
     yield late_rows, "_FOUND_LATE", {}

@@ -12,7 +12,7 @@ import orjson
 from protocol_bugs import planted
 
 from lakelog.errors import CommitUnknown
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import Moment, now_ms
 from lakelog.logstore.files import chain
 from lakelog.logstore.files.appender import FilesAppender
 from lakelog.logstore.files.chain import Floor, SegmentChain
@@ -88,7 +88,7 @@ def _look_once(segments: SegmentChain, *how: Any, **more: Any) -> int:
 def _as_of_the_answer(segments: SegmentChain) -> Floor:
     """Takes a floor for as recent as its answer, which may have come late."""
     found = _floor(segments)
-    segments._floor_read = monotonic_s(), now_ms()
+    segments._floor_read = Moment.now()
     return found
 
 

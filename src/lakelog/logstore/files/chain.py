@@ -21,7 +21,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import Moment, monotonic_s, now_ms
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.storage_clock import storage_now_ms
@@ -105,7 +105,7 @@ class SegmentChain:
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
-        self._ahead, self._floor_read = -1, (float("-inf"), 0)
+        self._ahead, self._floor_read = -1, Moment.never()
         self._is_unsure = False
         """True if footers were read after the floor, so that one may be of a number that was created again."""
         self._confirmed_s = self._deleted_s = float("-inf")
@@ -115,7 +115,7 @@ class SegmentChain:
     @property
     def floor(self) -> Floor:
         """The floor, with one request if it has not moved since the last call. Raises Unavailable."""
-        begun = monotonic_s(), now_ms()
+        begun = Moment.now()
         while True:
             path = self._floor_path(self._floor.number)
             try:
@@ -167,7 +167,7 @@ class SegmentChain:
         Called after the known segments were read. Those below the floor do not count: a suspended writer may have
         created their numbers again.
         """
-        floor = (self._floor if self._knows_floor(1000 * _TRUSTED_S) and not is_gone else self.floor).number
+        floor = (self._floor if self._floor_read.is_within(1000 * _TRUSTED_S) and not is_gone else self.floor).number
         if self._ahead >= floor:
             self._newest = max(self._newest, self._ahead)
         self._ahead, self._confirmed_s = -1, monotonic_s()
@@ -179,7 +179,7 @@ class SegmentChain:
             before, newest = self._floor.number, self._found_from(max(self._newest, self._floor.number - 1))
             self._confirmed_s = monotonic_s()
             is_new, self._newest = newest != self._newest, newest
-            if not is_new and self._knows_floor(DELETE_AFTER_MS / 2):  # else the next ones may be deleted
+            if not is_new and self._floor_read.is_within(DELETE_AFTER_MS / 2):  # else the next ones may be deleted
                 return newest
             if is_new:
                 with suppress(NotFound, Corrupt):  # for those who need it; read before the floor, which so covers it
@@ -187,11 +187,6 @@ class SegmentChain:
             # a suspended writer may have created a segment below the floor again
             if newest >= self.floor.number or (not is_new and self._floor.number == before):
                 return newest
-
-    def _knows_floor(self, within_ms: float) -> bool:
-        """True if no segment above the known floor can be deleted by now. One of the clocks may have stood still."""
-        since_s, since_ms = self._floor_read
-        return monotonic_s() - since_s < within_ms / 1000 and 0 <= now_ms() - since_ms < within_ms
 
     @property
     def is_recent(self) -> bool:
@@ -273,7 +268,7 @@ class SegmentChain:
         while True:
             before = self._floor.number
             found = self.held(work)
-            is_sure = not self._is_unsure or self._knows_floor(1000 * _TRUSTED_S)
+            is_sure = not self._is_unsure or self._floor_read.is_within(1000 * _TRUSTED_S)
             if (self._floor if is_sure else self.floor).number == before:
                 return found
 

@@ -24,7 +24,6 @@ from lakelog.table.commit.log_repair import take_back_late, was_forgotten, write
 from lakelog.table.commit.proposal import settle
 from lakelog.table.commit.seal import append_markers, sealed_state
 from lakelog.table.commit.take_over import take_over_best_effort
-from lakelog.table.log.lease_keeper import begin_use, drop_lease, end_use
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.state_changes import exchanged_rows, file_key
 from lakelog.table.model.attempt import AttemptResult
@@ -189,8 +188,7 @@ class _Replacement:
         if not self._is_registered:
             take_over_best_effort(self._table)
             self._is_registered = True
-            self._committer.origin = register_writer(self._table, self._writer, BATCH)
-            begin_use(self._table, self._writer)
+            self._committer.origin = register_writer(self._table, self._writer, BATCH, in_use=True)
 
     def _committed(self, request: CommitRequest, replaced: FilesAt, seen: object) -> Snapshot:
         """Steps 2 to 4. Raises _FilesChanged if the files to replace are others than ``seen``."""
@@ -261,8 +259,7 @@ class _Replacement:
 
     def _release(self) -> None:
         self._is_registered = False
-        end_use(self._table, self._writer)
-        drop_lease(self._table, self._writer)
+        self._table.registered.drop(self._writer)
 
 
 def _only_in(files: _Files, others: _Files) -> list[Split]:

@@ -13,7 +13,7 @@ import orjson
 
 from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.machine import has_ended
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.health.stats import IngestStats
 
@@ -49,6 +49,6 @@ class IngestReport:
             found = IngestStats(**{key: one for key, one in value.items() if key in known})
         except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
             return None  # or of a later version
-        is_dead = found.machine == machine_identity() and not is_running(found.process)
+        is_dead = has_ended(found.machine, found.process)
         is_silent = now_ms() - found.reported_ms > SILENT_MS
         return replace(found, is_gone=found.is_open and (is_dead or is_silent))

@@ -128,14 +128,14 @@ def _view(
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
     up_to = up_to or table.registered.origin(writer)
-    settled_by_lease = {} if own else found.lease.settled or {}  # rows of epochs without a snapshot are stored below it
+    settled_by_lease = {} if own else found.settled or {}  # rows of epochs without a snapshot are stored below it
     up_to = {bucket: max(offset, settled_by_lease.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
     decided = max([sealed, *(r.epoch for r in own)])
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
     is_batch = found.is_batch or (known is not None and known.once)
-    alive = found.lease.is_alive
+    alive = found.is_alive
     is_dead = writer != FOLLOWER and not alive and found.is_open
     return WriterProgress(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 

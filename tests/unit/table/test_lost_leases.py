@@ -8,38 +8,11 @@ import pytest
 
 from debezium_consumer import folded
 from lakelog.errors import Fenced
-from lakelog.lake.table import Table
 from lakelog.table.commit import take_over as module
 from lakelog.table.commit.take_over import dead_writers, take_over
-from lakelog.table.log.lease_keeper import drop_lease
 from log_tables import JSON, files, make, rows
 
 TIMEOUT_MS = 1000
-PATIENCE_S = 30.0
-
-
-def wait_for_renewal(table: Table, writer: str, until_ms: int) -> None:
-    """Waits until the lease of a writer is good at a moment."""
-    ended = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.05)):
-        lease = table.logical.registered.lease(writer)
-        if lease is not None and lease.until_ms >= until_ms:
-            return
-        ended.wait(0.05)
-    raise AssertionError(f"the lease of {writer} was not renewed")
-
-
-@pytest.mark.slow
-def test_a_batch_writer_that_stays_open_for_long_is_alive(tmp_path: Path) -> None:
-    table = make(tmp_path, f", 'log.writer-timeout' = '{TIMEOUT_MS} ms'")
-    with table.writer() as writer:
-        writer.write(rows(1, name="slow"))
-        (name,) = table.logical.registered.writers()
-        first = table.logical.registered.lease(name)
-        assert first is not None
-        wait_for_renewal(table, name, first.until_ms + 4 * TIMEOUT_MS)
-        writer.write(rows(2, name="slow"))
-    assert files(table) == [(1, "slow"), (2, "slow")]
 
 
 def test_rows_that_a_writer_appends_after_it_was_taken_for_dead_are_taken_back(tmp_path: Path) -> None:
@@ -47,7 +20,7 @@ def test_rows_that_a_writer_appends_after_it_was_taken_for_dead_are_taken_back(t
     writer = table.writer()
     writer.write(rows(1, name="late"))
     (name,) = table.logical.registered.writers()
-    drop_lease(table.logical, name)  # as if the process had been stopped just before its next append
+    table.logical.registered.drop(name)  # as if the process had been stopped just before its next append
     while not list(take_over(table.logical)):
         threading.Event().wait(0.05)
     writer.write(rows(2, name="late"))
@@ -66,7 +39,7 @@ def test_two_that_take_over_from_one_writer_leave_nothing(tmp_path: Path, monkey
     writer = table.writer()
     writer.write(rows(1, name="late"))
     (name,) = table.logical.registered.writers()
-    drop_lease(table.logical, name)
+    table.logical.registered.drop(name)
     while not (dead := dead_writers(table.logical)):
         threading.Event().wait(0.05)
     assert list(take_over(table.logical)) == [name]
