@@ -68,7 +68,7 @@ def _delete_first(segments: SegmentChain, cutoff_ms: int, floors: Mapping[int, i
     for expired in range(floor.number, number):
         segments._io.delete(segments.path(expired))
     with suppress(CommitUnknown):
-        segments._io.create(segments._floor_path(floor.number), moved)
+        segments._io.create(segments._floors.path(floor.number), moved)
 
 
 def _never_look(segments: SegmentChain, *how: Any, **more: Any) -> int:
