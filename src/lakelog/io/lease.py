@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import orjson
 
-from lakelog.errors import CommitUnknown, LakelogError, NotFound
+from lakelog.errors import CommitUnknown, LakelogError, NotFound, Unavailable
 from lakelog.io.clock import Moment, monotonic_s, now_ms, sleep
 from lakelog.io.machine import has_ended, machine_identity
 from lakelog.io.names import new_uuid, random_fraction
@@ -68,8 +68,12 @@ class Lease:
 
     def is_over(self, written_ms: int, clock: StorageClock) -> bool:
         """True if it has ended, for a file of this time. Asks the storage for its time only if the lease seems old."""
-        is_dead = has_ended(self.facts.get("machine"), self.facts.get("process"))
-        return not self.duration_ms or is_dead or clock.is_older(written_ms, self.duration_ms)
+        if not self.duration_ms or has_ended(self.facts.get("machine"), self.facts.get("process")):
+            return True
+        try:
+            return clock.is_older(written_ms, self.duration_ms)
+        except Unavailable:  # who only reads a table may not write its files
+            return now_ms() - written_ms >= self.duration_ms
 
 
 class KeptLease:
@@ -198,10 +202,13 @@ class Leases:
 
     def take(self, task: str) -> Lease | None:
         """Takes the lease of a task, by its name (without a dot); None while another process has it."""
-        files = self._files(task)
-        turn, newest = max(files.items(), default=(-1, None))
-        if newest is not None and self._held(newest) is not None:
+        of_task = self._files()
+        files = of_task.pop(task, {})
+        turn = max(files, default=-1)
+        if files and self._held(files[turn]) is not None:
             return None
+        others = (file for other in of_task.values() for file in other.values())
+        unused = [file for file in others if self._clock.is_older(file.mtime_ms, _FORGOTTEN_MS)]
         facts = {"owner": new_uuid(), "machine": machine_identity(), "process": os.getpid()}
         lease = Lease(f"{self.directory}/{task}.{turn + 1}", DURATION_MS, facts)
         try:
@@ -209,7 +216,7 @@ class Leases:
                 return None
         except CommitUnknown:  # if it exists, it will end
             return None
-        for file in files.values():
+        for file in (*files.values(), *unused):
             self.io.delete(file.path)
         return lease
 
@@ -249,27 +256,19 @@ class Leases:
 
     def held(self) -> dict[str, Lease]:
         """The tasks that a process does now, and their leases. Costs a listing, and a read for each."""
-        newest: dict[str, tuple[int, FileStatus]] = {}
-        for file in self.io.list(self.directory):
-            task, _, turn = file.name.rpartition(".")
-            if turn.isdigit():
-                newest[task] = max((int(turn), file), newest.get(task, (-1, file)), key=lambda found: found[0])
-        leases = ((task, self._held(file)) for task, (_, file) in sorted(newest.items()))
-        return {task: lease for task, lease in leases if lease is not None}
+        leases = {task: self._held(files[max(files)]) for task, files in sorted(self._files().items())}
+        return {task: lease for task, lease in leases.items() if lease is not None}
 
     @cached_property
     def _clock(self) -> StorageClock:
         return StorageClock(self.io, self.directory.rpartition("/lakelog/")[0])
 
-    def _files(self, task: str) -> dict[int, FileStatus]:
-        """Turn → file of a task; deletes files of others that are long unused."""
-        files = {}
+    def _files(self) -> dict[str, dict[int, FileStatus]]:
+        """Task → turn → file."""
+        files: dict[str, dict[int, FileStatus]] = {}
         for file in self.io.list(self.directory):
-            other, _, turn = file.name.rpartition(".")
-            if other == task and turn.isdigit():
-                files[int(turn)] = file
-            elif self._clock.is_older(file.mtime_ms, _FORGOTTEN_MS):
-                self.io.delete(file.path)
+            task, _, turn = file.name.rpartition(".")
+            files.setdefault(task, {})[int(turn) if turn.isdigit() else -1] = file
         return files
 
     def _held(self, file: FileStatus) -> Lease | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
@@ -19,7 +18,6 @@ from lakelog import connect
 from lakelog.errors import Fenced, Unavailable
 from lakelog.io import clock
 from lakelog.io.clock import Moment
-from lakelog.io.lease import KeptLease
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
@@ -148,28 +146,38 @@ def test_one_that_is_alive_is_left_alone_however_old(tmp_path: Path) -> None:
     assert files(table) == folded(table) == [(1, "a")]
 
 
-def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: Path, monkeypatch) -> None:
-    table = make(tmp_path, ", 'log.writer-timeout' = '1 s'")
-    renewed, renew = threading.Semaphore(0), KeptLease.renew
-
-    def told(kept: KeptLease) -> bool:
-        if f"/{name}/" in kept.lease.path:
-            renewed.release()
-        return renew(kept)
-
+def test_a_lease_is_kept_while_a_writer_is_open_and_writes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path)
     writer, name = begun(table, 1)
-    monkeypatch.setattr(KeptLease, "renew", told)
     kept = table.logical.registered.kept(name)
     assert kept is not None
     kept.used_s = 0.0  # an hour without a row
-    for _ in range(2):
-        assert renewed.acquire(timeout=120)
+    assert not kept.is_unused()
     writer.commit()
-    for _ in range(2):
-        assert renewed.acquire(timeout=120), "between two commits, too"
+    assert not kept.is_unused(), "between two commits, too"
     writer.close()
-    assert table.logical.registered.kept(name) is None
+    assert kept.is_lost and table.logical.registered.writers() == []
+
+
+def test_two_that_take_over_from_one_writer_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    _, name = begun(table, 1)
+    silence(table, name)
+    dead = dead_writers(table.logical)
+    assert list(take_over(table.logical)) == [name]
+    monkeypatch.setattr("lakelog.table.commit.take_over.dead_writers", lambda _: dead)  # that one has checked before
+    assert list(take_over(table.logical)) == []
     assert table.logical.registered.writers() == []
+
+
+def test_files_of_a_process_that_died_during_registration_are_cleaned(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    staged = Path(table.path) / "lakelog" / "staged"
+    for name in ("lease", ".origin.4478dcc6.tmp"):
+        (staged / name.strip(".")).mkdir(parents=True)
+        (staged / name.strip(".") / name).write_bytes(b"{}")
+        os.utime(staged / name.strip(".") / name, (1, 1))
+    assert list(take_over(table.logical)) == [] == list(staged.iterdir())
 
 
 def test_a_writer_with_a_process_mark_instead_of_a_lease_is_dead(tmp_path: Path) -> None:

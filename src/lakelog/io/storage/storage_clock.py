@@ -32,17 +32,13 @@ class StorageClock:
     def is_older(self, written_ms: int, than_ms: float) -> bool:
         """True if a file of this time is older than a number of milliseconds.
 
-        The clock of this machine only decides whether to ask. It counts where nothing can be written.
+        The clock of this machine only decides whether to ask. Raises Unavailable.
         """
         return not 0 <= now_ms() - written_ms < than_ms and self._now_ms() - written_ms >= than_ms
 
     def _now_ms(self) -> float:
         if monotonic_s() - self._asked_s > _TRUSTED_S:
-            try:
-                present_ms = storage_now_ms(self._io, self._root)
-            except Unavailable:
-                return now_ms()
-            self._asked_s = monotonic_s()
+            present_ms, self._asked_s = storage_now_ms(self._io, self._root), monotonic_s()
             self._lead_ms = present_ms - 1000 * self._asked_s
         return self._lead_ms + 1000 * monotonic_s()
 
