@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -17,6 +16,7 @@ from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
 from lakelog.filestore.skipping.predicate import In
+from lakelog.io import lease
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -30,13 +30,12 @@ from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
-from lakelog.table.log import lease_keeper, record_schemas
+from lakelog.table.log import record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
-from lakelog.table.maintenance import compaction_lease
 from lakelog.table.maintenance.retention import expire_snapshots
-from lakelog.table.model import waiting_epochs
+from lakelog.table.model import registrations, waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
@@ -102,21 +101,19 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield committer, "threading", threading
     yield replay, "os", _OwnWorkers(scheduler)
     yield identity, "os", numbers
-    yield lease_keeper, "os", numbers
-    yield lease_keeper, "threading", threading
-    yield lease_keeper, "_LOCK", threading.Lock()
-    yield lease_keeper, "_WAKE", threading.Event()
-    yield lease_keeper, "_RENEWED", {}
-    yield lease_keeper, "_THREADS", {}
+    yield lease, "os", numbers
+    yield lease, "threading", threading
+    yield lease, "DURATION_MS", int(scheduler.lease_s * 1000)
+    yield lease, "has_ended", lambda machine, process: process is not None and not scheduler.is_running(process)
+    keeper = lease.LeaseKeeper()
+    keeper._lock, keeper._wake = threading.Lock(), threading.Event()
+    yield lease, "KEEPER", keeper
+    yield registrations, "KEEPER", keeper
     yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
     yield late_rows, "_FOUND_LATE", {}
     yield late_rows, "_ORIGINS", {}
     yield seal_turn, "_CLOSED", deque()
-    yield compaction_lease, "os", numbers
-    yield compaction_lease, "is_running", scheduler.is_running
-    yield compaction_lease, "LEASE_MS", int(scheduler.lease_s * 1000)
-    yield compaction_lease.Leases, "renewing", lambda leases, lease: contextlib.nullcontext()
     yield bucket_count, "_CHANGED", {}
     yield record_schemas, "_FIRST", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()

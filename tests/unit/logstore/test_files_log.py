@@ -151,7 +151,7 @@ def test_a_reader_looks_at_the_floor_again_after_it_was_suspended(
     for position, passed_s in enumerate((0, 0, 3, 3, -60 if clock == "now_ms" else 9)):
         append(writer, [b"a"])
         by, now = (passed_s, monotonic_s) if clock == "monotonic_s" else (passed_s * 1000, now_ms)
-        monkeypatch.setattr(chain, clock, lambda by=by, now=now: now() + by)
+        monkeypatch.setattr(f"lakelog.io.clock.{clock}", lambda by=by, now=now: now() + by)
         plan.calls.clear()
         reader.wait({0: position}, 1)
         assert reader.read(0, position).num_rows == 1

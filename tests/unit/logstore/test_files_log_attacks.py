@@ -266,15 +266,6 @@ def test_a_hint_after_the_end_loses_no_append(location: LogLocation) -> None:
     assert everything(FilesReader(location)) == [b"a", b"b"]
 
 
-def test_a_foreign_name_among_the_segments_does_not_end_an_expiry(location: LogLocation) -> None:
-    writer = SYSTEM.appender(location)
-    for value in (b"a", b"b"):
-        append(writer, [value])
-    storage(location).write(f"{SegmentChain(location).path(0).rpartition('/')[0]}/²", b"")
-    expire(location)
-    assert everything(FilesReader(location)) == [b"b"]
-
-
 @pytest.mark.parametrize("buckets", ["1e308", "[]", "-1"])
 def test_a_damaged_identity_is_an_error(location: LogLocation, buckets: str) -> None:
     text = f'{{"layout": 1, "log_id": "{location.log_id}", "buckets": {buckets}}}'

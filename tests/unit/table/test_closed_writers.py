@@ -6,6 +6,7 @@ What it was needed for still holds: a process that was suspended does nothing tw
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,11 +25,10 @@ from lakelog.table.commit import seal
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import dead_writers, take_over_now
-from lakelog.table.log import lease_keeper
 from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
-from lakelog.table.model.registrations import BATCH, Lease, Registrations
+from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
 from lakelog.table.write import table_writer
@@ -203,7 +203,7 @@ def test_a_task_that_was_suspended_in_its_registration_takes_no_sealed_row_back(
         write(table, id)
     name = writer._writer
     assert name not in newest_state(table.logical.store)[1].writers
-    table.logical.registered.register(name, {0: 0}, Lease(BATCH, 0))
+    table.logical.registered.register(name, {0: 0}, BATCH)
     take_over_now(table.logical)
     assert not table.logical.registered.all()
     assert +net(table) == Counter(row[0] for row in files(table))
@@ -248,7 +248,7 @@ def test_a_suspended_writer_whose_epoch_others_have_sealed(table, suspended) -> 
     writer.flush()
 
     def others() -> None:
-        lease_keeper.drop_lease(table.logical, writer._writer)
+        table.logical.registered.drop(writer._writer)
         silence(table, writer._writer)
         take_over_now(table.logical)
         write(table, 2)
@@ -274,13 +274,15 @@ def abort(writer: Any) -> None:
     committer.commit(0, [])
 
 
-def test_a_lease_of_a_clock_far_ahead_ends_with_its_writer(table) -> None:
+def test_a_lease_of_a_clock_far_ahead_lasts_as_long_as_any(table) -> None:
     with ahead(31):
         writer = table.writer()
         writer.write(rows(1))
         writer.flush()
         (name,) = table.logical.registered.writers()
-        lease_keeper.drop_lease(table.logical, name)
+        table.logical.registered.drop(name)
+    assert list(dead_writers(table.logical)) == []
+    os.utime(table.logical.registered.lease_path(name), (1, 1))
     assert list(dead_writers(table.logical)) == [name]
     take_over_now(table.logical)
     write(table, 2)

@@ -22,7 +22,7 @@ from lakelog.table.commit.missing_changes import _MissingChanges
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import newest_state
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH
 from log_tables import silence
 
 
@@ -249,7 +249,7 @@ def test_a_proposal_of_an_earlier_version_is_taken_back(tmp_path: Path) -> None:
     _, table = make(tmp_path)
     logical, writer = table.logical, "replace-old-12345678"
     task = missing_changes.TaskWriter(logical, writer, 0, lane=0, stages=False)
-    logical.registered.register(writer, {0: 0, 1: 0}, Lease(BATCH, 0))
+    logical.registered.register(writer, {0: 0, 1: 0}, BATCH)
     task.write(arrow([(7, "a")]).to_batches()[0])
     logical.decided.decide(EpochRecord(writer, 0, 0, (task.finish(),), {0: 0, 1: 0}, once=True, proposed=True))
     take_over_all(table)

@@ -14,6 +14,7 @@ from typing import Final
 from lakelog.errors import Fenced, NotFound, Unavailable
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
+from lakelog.io.lease import Leases
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
@@ -21,15 +22,13 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.commit.committer import Committer, count_epoch
 from lakelog.table.commit.late_rows import find_late_rows
 from lakelog.table.commit.sealed_state import sealed_state
-from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_writer
-from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, MarkerCounts, newest_state, state_at
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging.task_writer import TaskWriter
 
 _WAIT_S: Final = 10.0
@@ -48,7 +47,7 @@ def append_missing(table: DynamicTable, writer: str, number: int) -> None:
     table = table.whole.with_hints({EMIT_MODE.key: "file,log"}).with_newest_schema()
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/publish")
     busy = Unavailable(f"the log of table {table.name} is being written by another process, which appends the changes")
-    with leases.exclusive("log", _WAIT_S, busy):
+    with leases.holding("log", _WAIT_S, busy):
         if newest_state(table.store)[1].missing.get(writer) == number:
             _MissingChanges(table, writer, number).run()
 
@@ -74,7 +73,7 @@ class _MissingChanges:
             else:
                 self._commit(lambda state: replace(state, ahead=state.offsets))
         finally:
-            drop_lease(self._table, self._writer)
+            self._table.registered.drop(self._writer)
         self._table.registered.forget(self._writer)
 
     def _is_missing(self) -> bool:
@@ -123,7 +122,7 @@ class _MissingChanges:
     def _take_back(self) -> None:
         """Takes the rows of this process back: others have appended the changes while it was suspended."""
         if self._origin:
-            self._table.registered.register(self._writer, self._origin, Lease(BATCH, 0))
+            self._table.registered.register(self._writer, self._origin, BATCH)
             Committer(self._table, self._writer, once=True, helps=True).take_back()
 
     def _seal(self, record: EpochRecord) -> None:

@@ -51,7 +51,7 @@ def commit_replacement(table: DynamicTable, request: CommitRequest) -> Snapshot:
 
 
 def append_missing_changes(table: DynamicTable) -> None:
-    """Appends the changes that snapshots owe the log. Called by commits and by maintenance. Raises Unavailable."""
+    """Appends the changes of snapshots that the log lacks. Called by commits and by maintenance. Raises Unavailable."""
     if table.log is None or table.publishes:
         return
     missing = newest_state(table.store)[1].missing

@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, OffsetExpired
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -39,7 +38,7 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
     if table.log is None:
         return {}
     found = table.registered.all().items()
-    return {name: r for name, r in found if name != FOLLOWER and not r.lease.is_alive and r.is_open}
+    return {name: r for name, r in found if name != FOLLOWER and not r.is_alive and r.is_open}
 
 
 def take_over(table: DynamicTable) -> Iterator[str]:
@@ -68,8 +67,8 @@ def take_over(table: DynamicTable) -> Iterator[str]:
             state = newest_state(table.store)[1]
             table.decided.forget([r for r in epochs if r.proposed and not state.holds(r)])  # of a version before RFC 21
         table.check_identity()  # the writer may be one of the next table of this name, and the log that of the former
-        lease = table.registered.lease(writer)
-        if lease is not None and lease.is_alive:
+        now = table.registered.find(writer)
+        if now is not None and now.is_alive:
             continue  # the writer has resumed
         if writer.startswith(REPLAY_OF_ROWS):
             end_writer(table, writer)  # it could still decide, and another replay take the same rows
@@ -78,9 +77,9 @@ def take_over(table: DynamicTable) -> Iterator[str]:
                 table.registered.forget(writer)
                 find_rows_after(table, offsets)
         else:
-            table.registered.write_lease(writer, replace(found.lease, settled=offsets))
+            table.registered.write_lease(writer, found.kind, settled=offsets)
         yield writer
-    for writer in table.registered.remains(now_ms() - table.lease_ms):
+    for writer in table.registered.remains(table.lease_ms):
         table.registered.forget(writer)
 
 
@@ -93,7 +92,7 @@ def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
     records = (*found.waiting, *found.sealed)
     if not records:
         return []
-    alive = {name for name, r in table.registered.all().items() if r.lease.is_alive}
+    alive = {name for name, r in table.registered.all().items() if r.is_alive}
     return seal_staged(table) if any(r.writer not in alive for r in records) else []
 
 
