@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.io.arrow_messages import STAGED_ROWS, check_plain
 from lakelog.logstore.encoding.record_format import MALFORMED
 from lakelog.logstore.protocol.header import decode_header
 from lakelog.options.log import DATA_FORMAT
@@ -260,7 +261,9 @@ def _to_ipc(batch: pa.RecordBatch) -> bytes:
 
 def _from_ipc(data: bytes) -> pa.RecordBatch:
     """The row in an Arrow IPC stream. Raises Corrupt, or what Arrow raises for other bytes."""
+    STAGED_ROWS.check(data)
     with pa.ipc.open_stream(data) as reader:
+        check_plain(reader.schema)
         batch = reader.read_next_batch()
     batch.validate(full=True)
     if batch.num_rows != 1:
