@@ -100,7 +100,7 @@ def read_errors(path: str, format_name: str) -> Iterator[None]:
         yield
     except (pa.ArrowNotImplementedError, pa.ArrowMemoryError) as why:
         raise UnsupportedFeature(f"'{path}' cannot be read as {format_name}: {why}") from None
-    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowIndexError, pa.ArrowTypeError, UnicodeDecodeError) as why:
+    except (pa.ArrowException, UnicodeDecodeError) as why:
         raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
     except OSError as why:
         if why.errno is None:

@@ -102,7 +102,7 @@ def read_footer(source: pa.NativeFile) -> OrcFooter:
         codec,
         block,
         tuple(OrcType(_first(one, 1), tuple(_numbers(one.get(2, ())))) for one in types),
-        tuple(bytes(name).decode("utf-8", "replace") for name in (types[0].get(3, ()) if types else ())),
+        tuple(_text(name) for name in (types[0].get(3, ()) if types else ())),
         tuple(Stripe(*(_first(one, field) for field in range(1, 6))) for one in stripes),
     )
 
@@ -169,8 +169,10 @@ def _lz4_count(data: bytes, at: int, count: int) -> tuple[int, int]:
     return count, at
 
 
-def message(data: bytes) -> Message:
+def message(data: bytes | int) -> Message:
     """The fields of a protobuf message. Raises Corrupt."""
+    if isinstance(data, int):
+        raise Corrupt("it has a number in place of a message")
     out: Message = {}
     at = 0
     try:
@@ -214,6 +216,10 @@ def _first(one: Message, field: int) -> int:
     return value
 
 
+def _text(name: Any) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+
+
 def _numbers(values: Any) -> Iterator[int]:
     """Numbers, each one value or packed as bytes."""
     for value in values:
@@ -222,5 +228,8 @@ def _numbers(values: Any) -> Iterator[int]:
             continue
         at = 0
         while at < len(value):
-            number, at = varint(value, at)
+            try:
+                number, at = varint(value, at)
+            except IndexError:
+                raise Corrupt("a list of numbers of it is cut") from None
             yield number

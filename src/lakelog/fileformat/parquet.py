@@ -27,7 +27,8 @@ from lakelog.fileformat.base import (
     select_columns,
     with_types,
 )
-from lakelog.fileformat.parquet_groups import check_written, group_bounds, leaves_of, plain_parts
+from lakelog.fileformat.parquet_groups import check_written, group_bounds, plain_parts
+from lakelog.fileformat.parquet_thrift import FLOATS, RowGroup, read_footer
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.arrow import FIELD_ID
 from lakelog.paimon.types.null_rows import cast_rows
@@ -60,7 +61,7 @@ class ParquetFormat(FileFormat):
     compressions: ClassVar[tuple[str, ...]] = ("zstd", "none", "snappy", "gzip", "lz4", "brotli")
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
-        with _opened(io, path) as (_, file):
+        with _opened(io, path) as (_, _, file):
             return list(file.schema_arrow.names)
 
     def read(
@@ -73,12 +74,12 @@ class ParquetFormat(FileFormat):
         fields: Sequence[DataField] | None = None,
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        with _opened(io, path) as (source, file):
+        with _opened(io, path) as (source, groups, file):
             known = file.schema_arrow.names
             wanted = select_columns(path, known, columns)
-            rows = _Rows(path, source, file, batch_rows)
+            rows = _Rows(path, source, groups, file, batch_rows)
             if filter is None:
-                found = rows.scan(wanted, range(file.num_row_groups))
+                found = rows.scan(wanted, range(len(groups)))
             else:
                 found = _filtered(rows, wanted, filter, filter_columns or known)
             for batch in limited(path, source.size(), found):
@@ -110,14 +111,16 @@ class ParquetFormat(FileFormat):
 
 def has_field_ids(io: FileIO, path: str) -> bool:
     """True if each column of a Parquet file has a field id. Raises NotFound, Corrupt, Unavailable."""
-    with _opened(io, path) as (_, file):
+    with _opened(io, path) as (_, _, file):
         return all(field.metadata and FIELD_ID in field.metadata for field in file.schema_arrow)
 
 
 @contextlib.contextmanager
-def _opened(io: FileIO, path: str) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+def _opened(io: FileIO, path: str) -> Iterator[tuple[pa.NativeFile, tuple[RowGroup, ...], pq.ParquetFile]]:
     with io.open_input(path) as source, read_errors(path, "Parquet"):
-        yield source, _parquet_file(source)
+        with corrupt_file(path):
+            groups = read_footer(source)
+        yield source, groups, _parquet_file(source)
 
 
 def _parquet_file(source: pa.NativeFile, **given: Any) -> pq.ParquetFile:
@@ -130,18 +133,18 @@ class _Rows:
 
     path: str
     source: pa.NativeFile
+    groups: tuple[RowGroup, ...]
     file: pq.ParquetFile
     batch_rows: int
 
     def scan(self, columns: list[str], groups: Iterable[int], most_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows of some groups, in batches of bounded memory. Raises Corrupt."""
         # asked for all groups at once, the file's reader would hold what it has read of each to the end
-        leaves = leaves_of(self.file.metadata, columns)
         schema = pa.schema([self.file.schema_arrow.field(name) for name in columns])
         file, held = self.file, tuple[str, ...]()
         for group in groups:
             with corrupt_file(self.path):
-                bounds = group_bounds(self.source, self.file.metadata, group, leaves)
+                bounds = group_bounds(self.source, self.groups[group], columns)
             if bounds.dictionaries != held:
                 held = bounds.dictionaries
                 file = _parquet_file(self.source, metadata=self.file.metadata, read_dictionary=list(held))
@@ -156,9 +159,9 @@ def _filtered(
     """Filters row groups by their statistics first, then rows; decodes a group up to its last matching row."""
     fragment = _DATASET_FORMAT.make_fragment(rows.source)
     asked = {group.id for group in fragment.subset(filter).row_groups}
-    file = rows.file
-    groups = [g for g in range(file.num_row_groups) if g in asked or _may_hide_nan(file, g, filter_columns)]
-    for group in groups:
+    for group, about in enumerate(rows.groups):
+        if group not in asked and not _may_hide_nan(about, filter_columns):
+            continue
         mask = _matches(rows.scan(list(filter_columns), [group]), filter)
         found = np.flatnonzero(mask)
         if not len(found):
@@ -176,18 +179,16 @@ def _filtered(
                 break
 
 
-def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> bool:
+def _may_hide_nan(group: RowGroup, columns: Sequence[str]) -> bool:
     """Returns whether Arrow treats a float column of a group as constant although it may also contain NaN.
 
     Statistics do not include NaN.
     """
-    meta = file.metadata.row_group(group)
-    for chunk in map(meta.column, range(meta.num_columns)):
-        if chunk.physical_type in ("FLOAT", "DOUBLE") and chunk.path_in_schema in columns:
-            bounds = chunk.statistics
-            if bounds is not None and bounds.has_min_max and bounds.min == bounds.max:
-                return True
-    return False
+    return any(
+        chunk.leaf.path in columns and len({*chunk.float_bounds()}) == 1
+        for chunk in group.chunks
+        if chunk.leaf.kind in FLOATS
+    )
 
 
 def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.NDArray[np.bool_]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.fileformat.parquet_pages import Page, pages_of
+from lakelog.fileformat.parquet_thrift import BYTE_ARRAY, FIXED, Chunk, Page, RowGroup, pages_of
 
 _BATCH_BYTES: Final = 64 << 20
 _PAGES_BYTES: Final = 128 << 20
@@ -26,11 +26,8 @@ _DICTIONARIES: Final = (2, 8)
 _LENGTHS_FIRST: Final = (6, 7)
 """DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY: the lengths of all values of a page are unpacked first."""
 _PREFIXES: Final = 7
-_NUMBERS: Final = {name: number for number, name in enumerate(
-    ("PLAIN", "", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
-     "DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT")
-)}  # fmt: skip
-_WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}
+_WIDTHS: Final = {0: 1, 1: 4, 4: 4, BYTE_ARRAY: 4}
+"""Bytes of a value by its physical type; of a text, those beside its characters."""
 _LEVELS: Final = 4
 """Bytes of the two levels of a value in a list."""
 
@@ -54,11 +51,10 @@ class _Column:
     dictionary: str | None = None
 
 
-def leaves_of(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[int]:
-    """The numbers of the Parquet columns that hold the columns of a file."""
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+def chunks_of(group: RowGroup, columns: Sequence[str]) -> list[Chunk]:
+    """The Parquet columns that hold the columns of a file."""
     wanted = set(columns)
-    return [i for i, path in enumerate(paths) if path in wanted or any(at in wanted for at in _prefixes(path))]
+    return [c for c in group.chunks if c.leaf.path in wanted or any(at in wanted for at in _prefixes(c.leaf.path))]
 
 
 def _prefixes(path: str) -> Iterator[str]:
@@ -66,26 +62,20 @@ def _prefixes(path: str) -> Iterator[str]:
     return (".".join(parts[:end]) for end in range(1, len(parts)))
 
 
-def group_bounds(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, leaves: Sequence[int]) -> GroupBounds:
-    """The bounds of a group, of which some Parquet columns are read.
+def group_bounds(source: pa.NativeFile, group: RowGroup, columns: Sequence[str]) -> GroupBounds:
+    """The bounds of a group, of which some columns are read.
 
     They follow from the headers of its pages; in a large file over a network from its footer, which may lie. Raises
     Corrupt for a group that unpacks to more than there should be memory for.
     """
-    about = metadata.row_group(group)
     is_checked = not isinstance(source, pa.PythonFile) or source.size() <= _CHECKED_BYTES
-    costs = [
-        _cost(metadata.schema.column(leaf), about.column(leaf), source if is_checked else None, about.num_rows)
-        for leaf in leaves
-    ]
+    costs = [_cost(chunk, source if is_checked else None) for chunk in chunks_of(group, columns)]
     packed = sum(cost.packed for cost in costs)
-    for what, size, most in (
-        ("pages", sum(cost.page for cost in costs), _PAGES_BYTES),
-        ("lists", lists := sum(cost.lists for cost in costs), _LISTS_BYTES),
-    ):
+    lists = sum(cost.lists for cost in costs)
+    for what, size, most in (("pages", sum(cost.page for cost in costs), _PAGES_BYTES), ("lists", lists, _LISTS_BYTES)):
         if size > max(most, _RATIO * packed):
-            raise Corrupt(f"the {what} of row group {group} unpack to {size:.0f} bytes, from {packed}")
-    row = sum(cost.row for cost in costs) + lists / max(1, about.num_rows)
+            raise Corrupt(f"the {what} of a row group unpack to {size:.0f} bytes, from {packed}")
+    row = sum(cost.row for cost in costs) + lists / max(1, group.rows)
     rows = max(1, int(_BATCH_BYTES / max(1.0, row)))
     return GroupBounds(1 << rows.bit_length() - 1, tuple(cost.dictionary for cost in costs if cost.dictionary))
 
@@ -104,38 +94,28 @@ def check_written(metadata: pq.FileMetaData) -> None:
             )
 
 
-def _cost(about: Any, chunk: Any, source: pa.NativeFile | None, rows: int) -> _Column:
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    packed = chunk.total_compressed_size
-    if min(start, packed, chunk.num_values, rows) < 0:
-        raise Corrupt(f"column '{about.path}' has a negative size or place")
-    encodings = [_NUMBERS.get(name, 0) for name in chunk.encodings]
+def _cost(chunk: Chunk, source: pa.NativeFile | None) -> _Column:
+    leaf, packed = chunk.leaf, chunk.packed
     if source is None:
-        worst = max(encodings, default=0, key=lambda one: (one == _PREFIXES, one in _DICTIONARIES))
-        pages = [Page(packed, chunk.total_uncompressed_size, chunk.num_values, worst, False)]
+        worst = max(chunk.encodings, default=0, key=lambda one: (one == _PREFIXES, one in _DICTIONARIES))
+        pages = [Page(packed, chunk.unpacked, chunk.values, worst, False)]
     else:
-        pages = list(pages_of(source, start, start + packed, chunk.num_values))
+        pages = list(pages_of(source, chunk.start, chunk.start + packed, chunk.values))
     data = [page for page in pages if not page.is_dictionary]
     for page in data:
         if page.encoding in _LENGTHS_FIRST and page.values > max(_PAGE_VALUES, page.packed):
-            raise Corrupt(f"a page of column '{about.path}' has {page.values} values, from {page.packed} bytes")
-    is_text = about.physical_type == "BYTE_ARRAY"
-    width = about.length if about.physical_type == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(about.physical_type, 8)
+            raise Corrupt(f"a page of column '{leaf.path}' has {page.values} values, from {page.packed} bytes")
+    is_text = leaf.kind == BYTE_ARRAY
+    width = leaf.length if leaf.kind == FIXED else _WIDTHS.get(leaf.kind, 8)
     plain = [page for page in data if is_text and page.encoding not in _DICTIONARIES and page.values]
-    is_dictionary = is_text and len(plain) < len(data)
-    cost = _Column(
-        packed,
-        0 if source is None else max((page.unpacked for page in pages), default=0),
-        dictionary=about.path if is_dictionary else None,
-    )
-    if about.max_repetition_level:
+    dictionary = leaf.path if is_text and len(plain) < len(data) else None
+    most = 0 if source is None else max((page.unpacked for page in pages), default=0)
+    if leaf.repetition:
         values = sum(page.values for page in data)
         lists = values * (width + _LEVELS) + sum(page.unpacked for page in plain)
-        return _Column(cost.packed, cost.page, 0.0, lists, cost.dictionary)
+        return _Column(packed, most, 0.0, lists, dictionary)
     widest = max((p.unpacked if p.encoding == _PREFIXES else p.unpacked / p.values for p in plain), default=0.0)
-    return _Column(cost.packed, cost.page, width + widest, 0.0, cost.dictionary)
+    return _Column(packed, most, width + widest, 0.0, dictionary)
 
 
 def plain_parts(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
