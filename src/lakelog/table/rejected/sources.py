@@ -241,8 +241,13 @@ def _decoded(
     """The rows of values; ``runs`` are their schemas: (its id, first, end) of consecutive values."""
     scan = LogScan(table)
     try:
-        parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), number) for number, at, end in runs]
+        both = [(number, values.slice(at, end - at).combine_chunks()) for number, at, end in runs]
+        parts = [scan.decoded(part, number) for number, part in both]
+        lacks = {columns for number, part in both for columns in scan.lacking(part, number)}
+        if len(lacks) > 1:
+            raise InvalidSchema("the rows have different columns")
         rows = with_moved_keys(pa.concat_tables(parts, promote_options="default"), table)
+        rows = rows.drop_columns(sorted(frozenset().union(*lacks)))
     except _NO_VALUE:
         raise
     except MALFORMED as why:
