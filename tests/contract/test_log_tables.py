@@ -172,8 +172,10 @@ def test_committed_rows_come_once_in_one_order_wherever_the_log_is_cut(new_table
     assert seen(table) == seen(table, "latest-full") == [1, 2, 3, 4]
     log = table.logical.log
     assert log is not None
-    for bucket, end in reader_for(log).end_offsets().items():
-        for commit in (c for part in reader_for(log).chunks(bucket, 0, end) for c in commits_in(part)):
+    reader = reader_for(log)
+    firsts = reader.first_offsets()
+    for bucket, end in reader.end_offsets().items():
+        for commit in (c for part in reader.chunks(bucket, firsts[bucket], end) for c in commits_in(part)):
             again = commit_record(commit.writer, commit.epoch, commit.attempts, commit.first)
             appender_for(log).append(bucket, again)
     appender_for(log).flush()
@@ -190,10 +192,9 @@ def test_committed_rows_come_once_in_one_order_wherever_the_log_is_cut(new_table
     assert seen(table) == [1, 2, 3, 4, *range(100, 3_100), *(10_100 + start for start in range(0, 3_000, 500))]
     scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
     for bucket, end in scan.reader.end_offsets().items():
-        start = scan.reader.first_offsets([bucket])[bucket]
-        whole = [n for b in scan.read(bucket, start, end) for n in b["id"].to_pylist()]
-        step = max(1, (end - start) // 7)
-        cuts = [(at, min(end, at + step)) for at in range(start, end, step)]
+        whole = [n for b in scan.read(bucket, firsts[bucket], end) for n in b["id"].to_pylist()]
+        step = max(1, (end - firsts[bucket]) // 7)
+        cuts = [(at, min(end, at + step)) for at in range(firsts[bucket], end, step)]
         assert [n for cut in cuts for b in scan.read(bucket, *cut) for n in b["id"].to_pylist()] == whole
 
 

@@ -68,7 +68,6 @@ def topic(kafka) -> str:
 @pytest.fixture
 def lake(kafka, topic, tmp_path) -> Iterator[Lake]:
     with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
         opened.sql(CREATE.format(address=kafka.bootstrap, topic=topic))
         yield opened
         opened.sql("drop table db.t purge")

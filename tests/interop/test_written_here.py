@@ -69,9 +69,7 @@ def batch(first: int, count: int) -> pa.Table:
 
 @pytest.fixture
 def lake(tmp_path, request) -> Lake:
-    opened = connect(warehouse=str(tmp_path / "warehouse"))
-    opened.sql("create database db")
-    return opened
+    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 @pytest.fixture(params=sorted(KINDS))

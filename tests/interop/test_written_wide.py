@@ -66,9 +66,7 @@ def batch(p: str, first: int, count: int, word: str) -> pa.Table:
 
 @pytest.fixture
 def lake(tmp_path) -> Lake:
-    opened = connect(warehouse=str(tmp_path / "warehouse"))
-    opened.sql("create database db")
-    return opened
+    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 def make(lake: Lake, bucket: int, **options: str):

@@ -162,29 +162,3 @@ def test_pyspark_finds_the_source_without_an_import(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _NO_IMPORT, str(tmp_path / "warehouse")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[] False", done.stderr
-
-
-_NEW_SESSION = """\
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-import lakelog
-lakelog.attach(spark, sys.argv[1])
-print(spark.newSession().table("db.t").count(), SparkSession.getActiveSession().table("db.t").count())
-spark.catalog.setCurrentDatabase("db")
-print(spark.catalog.currentDatabase())
-"""
-
-
-def test_a_new_session_knows_the_tables_where_spark_does_not_find_the_source_by_itself(tmp_path: Path) -> None:
-    lakelog.connect(tmp_path / "warehouse").create_table("db.t", {"id": "int"})
-    other = tmp_path / "bin" / "python3"  # the first one of the path, as in an environment that is not activated
-    other.parent.mkdir()
-    other.write_text("#!/bin/sh\nexit 1\n")
-    other.chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    environment["PATH"] = f"{other.parent}{os.pathsep}{environment['PATH']}"
-    environment["PYTHONPATH"] = str(Path(lakelog.__file__).parents[1])
-    command = [sys.executable, "-c", _NEW_SESSION, str(tmp_path / "warehouse")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["0", "0", "db"], done.stderr

@@ -1,4 +1,4 @@
-"""The same table on a Spark with separate executor processes."""
+"""A Spark with executors in processes of their own, which are killed; one session for all that is asked."""
 
 from __future__ import annotations
 
@@ -6,25 +6,55 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from servers.spark_home import job_environment
 
+pytestmark = pytest.mark.timeout(700)
+ROWS = 40_000
 
-def test_executors_in_processes_of_their_own_write_and_read_both_stores(tmp_path) -> None:
-    directory = tmp_path / "in"
-    directory.mkdir()
-    for part in range(3):
-        rows = (json.dumps({"id": i, "name": f"n{i}"}) for i in range(part * 1000, part * 1000 + 1000))
-        (directory / f"{part}.json").write_text("\n".join(rows), encoding="utf-8")
-    command = [sys.executable, str(Path(__file__).with_name("cluster_job.py"))]
-    command += [str(tmp_path / "warehouse"), str(directory), str(tmp_path / "checkpoint")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the job has found."""
+    command = [sys.executable, str(Path(__file__).with_name("cluster_job.py")), str(tmp_path_factory.mktemp("cluster"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=job_environment())
     assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert list(found["files"].values()) == [3000, sum(range(3000))]
-    assert found["log"] == 3000
-    assert found["executors"] == 2
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_executors_in_processes_of_their_own_write_read_and_compact_both_stores(job: dict[str, Any]) -> None:
+    assert job["executors"] == 2
+    assert job["streamed"]["files"] == [3000, sum(range(3000))]
+    assert job["streamed"]["log"] == 3000
     # the first attempt of each task has died, and only files that nobody names tell of it
-    compacted = found["compacted"]
+    compacted = job["streamed"]["compacted"]
     assert (compacted["buckets"], compacted["files"], compacted["again"], compacted["leases"]) == (4, 4, 0, 0)
     assert compacted["orphans"] >= 4
+
+
+def test_rows_of_tasks_that_spark_tries_again_are_taken_back(job: dict[str, Any]) -> None:
+    found = job["retried"]
+    assert found["files"] == found["net"] == found["committed"] == list(range(60))
+    assert found["records"] > 60 and found["attempts"] > 4, "every first try has left rows in the log"
+
+
+@pytest.mark.parametrize("way", ["once", "format"])
+def test_a_task_whose_executor_is_killed_leaves_nothing_of_its_first_try(job: dict[str, Any], way: str) -> None:
+    found = job[way]
+    assert found["failed"] == ""
+    assert found["rows"] == [ROWS, ROWS, sum(range(ROWS))]
+    assert found["log"] == (None if way == "format" else [ROWS, sum(range(ROWS)), 1])
+    assert found["named"] > 2, "files that were written in the middle"
+    assert (found["unnamed"], found["orphans"]) == ([], 0)
+
+
+def test_a_job_of_which_all_tries_die_changes_nothing_and_leaves_no_file(job: dict[str, Any]) -> None:
+    found = job["always"]
+    assert found["failed"]
+    assert found["rows"] == [0, 0, None]
+    assert found["log"] == [0, 0, 0]
+    assert (found["unnamed"], found["orphans"], found["left"]) == ([], 0, [])

@@ -13,7 +13,6 @@ from lakelog.table.maintenance.compaction_task import leases_of
 
 @pytest.fixture
 def table(lake):
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (p string, id int, name string, primary key (p, id)) using lakelog "
         "partitioned by (p) tblproperties ('bucket' = '3', 'write-only' = 'true')"

@@ -19,7 +19,6 @@ ROWS, FILES = 40, 6
 @pytest.mark.local_only("it starts a session of its own")
 def test_a_job_that_ends_leaves_no_epoch_without_its_snapshot_and_markers(tmp_path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog "
         "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '5 min')"

@@ -84,7 +84,7 @@ def test_the_command_compacts_on_a_cluster_and_on_a_connect_server(tmp_path: Pat
         table = make(lake)
     bucket_key = tmp_path / "spark"
     server: AbstractContextManager[Any] = (
-        SparkCluster(bucket_key) if kind == "master" else SparkConnectServer(bucket_key, {})
+        SparkCluster(bucket_key, workers=1) if kind == "master" else SparkConnectServer(bucket_key, {})
     )
     with server as running:
         command = [sys.executable, "-m", "lakelog", "optimize", "--once", "--format", "jsonl", f"--{kind}", running.url]

@@ -28,7 +28,7 @@ def test_a_submitted_job_fills_both_stores_with_the_package_that_it_brings(tmp_p
     source.mkdir()
     rows = (json.dumps({"id": i, "name": f"n{i}"}) for i in range(1000, 1500))
     (source / "1.json").write_text("\n".join(rows), encoding="utf-8")
-    with SparkCluster(tmp_path / "cluster", with_package=False) as cluster:
+    with SparkCluster(tmp_path / "cluster", workers=1, with_package=False) as cluster:
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.url, *conf_arguments(SETTINGS)]
         command += ["--py-files", str(packed), str(Path(__file__).with_name("submitted_job.py"))]
         command += [str(tmp_path / "warehouse"), str(source), str(tmp_path / "checkpoint")]
@@ -63,4 +63,4 @@ def test_a_local_session_s_workers_run_the_python_of_its_program(tmp_path: Path)
         env={**variables, "PATH": f"{other.parent}{os.pathsep}{os.environ['PATH']}"},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines()[-1] == "4950"
+    assert done.stdout.splitlines()[-2:] == ["4950", "(100, 100) db"], "a new session knows the tables, too"
