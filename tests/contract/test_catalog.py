@@ -5,7 +5,6 @@ The catalog by a database is run on SQLite and on a real PostgreSQL, the one by 
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -124,29 +123,6 @@ def test_options_that_files_depend_on_are_fixed_by_the_first_snapshot(catalog: C
     io.write(f"{path}/snapshot/snapshot-1", b"{}")
     with pytest.raises(InvalidOption, match="files of the table depend on it"):
         catalog.alter_table(ORDERS, [SetOption("merge-engine", "aggregation")])
-
-
-def test_rivals_all_get_their_change_in(catalog: Catalog) -> None:
-    together = threading.Barrier(6)
-    failures: list[BaseException] = []
-
-    def rival(number: int) -> None:
-        together.wait()
-        try:
-            catalog.alter_table(ORDERS, [AddColumn((f"c{number}",), INT)])
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=rival, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    schema = catalog.load_table(ORDERS).schema
-    assert schema.id == 6
-    assert sorted(schema.field_names) == ["c0", "c1", "c2", "c3", "c4", "c5", "id", "n"]
-    assert len({f.id for f in schema.fields}) == 8
 
 
 def rival_before(step: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, rival: Callable[[], Any]) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,25 +89,6 @@ def test_a_second_table_of_a_name_is_refused_or_answered_with_the_first(shop: Fi
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
         shop.create_table(ORDERS, other)
     assert shop.create_table(ORDERS, other, if_not_exists=True) == first
-
-
-def test_of_many_who_create_a_table_one_wins(shop: FilesystemCatalog) -> None:
-    together = threading.Barrier(6)
-    won, lost = [], []
-
-    def rival() -> None:
-        together.wait()
-        try:
-            won.append(shop.create_table(ORDERS, SCHEMA))
-        except AlreadyExists as error:
-            lost.append(error)
-
-    threads = [threading.Thread(target=rival) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(won), len(lost)) == (1, 5)
 
 
 def test_the_newest_schema_is_loaded(shop: FilesystemCatalog, io: FileIO) -> None:
