@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -159,30 +158,6 @@ def test_a_creation_that_died_between_name_and_table_is_finished_by_the_next_one
     FilesystemCatalog(catalog.warehouse, LocalFileIO()).rename_table(ORDERS, new)  # only the directory has moved
     catalog.rename_table(ORDERS, new)
     assert catalog.load_table(new).schema == SCHEMA and catalog.list_tables("shop") == ["new"]
-
-
-def test_of_rivals_for_a_name_one_wins(tmp_path: Path) -> None:
-    catalog_at(tmp_path).create_database("shop")
-    made: list[int] = []
-    start = threading.Barrier(6)
-
-    def create(number: int) -> None:
-        mine = catalog_at(tmp_path)
-        start.wait()
-        schema = new_schema([(f"c{number}", BIGINT, None)], [], [], {})
-        try:
-            mine.create_table(ORDERS, schema)
-            made.append(number)
-        except AlreadyExists:
-            pass
-
-    threads = [threading.Thread(target=create, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 1
-    assert catalog_at(tmp_path).load_table(ORDERS).schema.field_names == (f"c{made[0]}",)
 
 
 def test_several_catalogs_share_a_database_and_know_only_their_own(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.metadata.data_file import BucketFiles
-from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import Snapshot
 
 I, D = 0, 3  # noqa: E741 - row kinds
@@ -54,16 +53,6 @@ def test_an_empty_commit_is_refused_unless_it_is_wanted(make_table) -> None:
     with pytest.raises(InvalidRequest, match="unknown commit kind 'UPSERT'"):
         store.commit(CommitRequest("me", 1, "UPSERT", allow_empty=True))
     assert store.commit(CommitRequest("me", 1, "APPEND", allow_empty=True)).total_record_count == 0
-
-
-def test_changelog_files_are_listed_apart_from_data_files(make_table) -> None:
-    table = make_table()
-    (files,) = table.staged((I, 1, "a", 1.0))
-    change = BucketFiles(*PLACE, 1, changelog_files=files.new_files)
-    snapshot = table.store.commit(CommitRequest("me", 1, "APPEND", (change,)))
-    assert [e.file for e in table.store.manifests.changelog(snapshot)] == list(files.new_files)
-    assert snapshot.changelog_record_count == 1
-    assert table.read() == []
 
 
 def test_properties_are_prepared_from_the_snapshot_they_follow(make_table) -> None:
@@ -254,21 +243,6 @@ def test_commits_are_found_by_user_and_identifier(make_table) -> None:
     assert find("b", 1, "COMPACT") is None
     assert find("b", 2) is None
     assert find("a", 0, after=1) is None
-
-
-def test_small_manifests_are_joined_and_deleted_files_forgotten(make_table) -> None:
-    table = make_table(manifest_merge_min_count="5")
-    for n in range(23):
-        table.insert((I, n % 3, str(n), float(n)))
-        if n % 6 == 5:
-            assert table.store.compact(*PLACE, full=True) is not None
-    latest = table.store.latest_snapshot()
-    manifests = table.store.manifests.manifests_of(latest)
-    assert len(manifests) <= 6
-    entries = [e for m in manifests for e in table.store.manifests.read(m.file_name)]
-    assert sum(e.kind == ADD for e in entries) < 15
-    assert [row["name"] for row in table.read()] == ["21", "22", "20"]
-    assert table.store.snapshots.get(10).total_record_count is not None
 
 
 def test_changed_manifests_above_the_threshold_are_rewritten_to_their_live_entries(make_table) -> None:
