@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,23 +139,3 @@ def test_a_new_session_knows_the_tables_and_the_end_of_the_lake_is_theirs(spark:
     assert not spark.catalog.tableExists("db.t")
     with pytest.raises(AnalysisException):
         spark.table("db.t").collect()
-
-
-_NO_IMPORT = """\
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-frame = spark.read.format("lakelog").option("warehouse", sys.argv[1]).load("db.t")
-print([tuple(row) for row in frame.collect()], "lakelog" in sys.modules)
-"""
-
-
-def test_pyspark_finds_the_source_without_an_import(tmp_path: Path) -> None:
-    lake = lakelog.connect(tmp_path / "warehouse")
-    lake.create_table("db.t", {"id": "int"})
-    lake.sql("call sys.compact('db.t')")
-    source = str(Path(lakelog.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-c", _NO_IMPORT, str(tmp_path / "warehouse")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[] False", done.stderr

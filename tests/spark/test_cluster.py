@@ -1,8 +1,9 @@
-"""A Spark with executors in processes of their own, which are killed; one session for all that is asked."""
+"""One job that brings lakelog along to executors in processes of their own, which are killed."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,20 +11,43 @@ from typing import Any
 
 import pytest
 
-from servers.spark_home import job_environment
+from lakelog import connect
+from servers.spark_home import SPARK_HOME, conf_arguments, job_environment
 
 pytestmark = pytest.mark.timeout(700)
 ROWS = 40_000
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "1g",
+    "spark.log.level": "OFF",
+    "spark.task.maxFailures": "2",
+}
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the job has found."""
-    command = [sys.executable, str(Path(__file__).with_name("cluster_job.py")), str(tmp_path_factory.mktemp("cluster"))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=job_environment())
+    root, here = tmp_path_factory.mktemp("cluster"), Path(__file__).parent
+    packed = root / "lakelog.zip"
+    script = here.parents[1] / "scripts" / "py_files"
+    subprocess.run([script, packed], env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
+    with connect(root / "warehouse") as lake:
+        lake.create_table("db.t", {"id": "int"})
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    command += [*conf_arguments(SETTINGS), "--py-files", f"{packed},{here / 'cluster_job.py'}"]
+    variables = {**job_environment(with_package=False), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    command += [str(here / "submitted_job.py"), str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=variables)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def test_drivers_and_executors_use_the_package_that_the_job_brings(job: dict[str, Any]) -> None:
+    assert len(job["packages"]) >= 2 and all("lakelog.zip/" in place for place in job["packages"])
+    assert job["first"] == {"rows": [], "imported": False}, "PySpark finds the source without an import"
 
 
 def test_executors_in_processes_of_their_own_write_read_and_compact_both_stores(job: dict[str, Any]) -> None:
