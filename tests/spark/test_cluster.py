@@ -1,4 +1,4 @@
-"""One job that brings lakelog along to executors in processes of their own, which are killed."""
+"""Executors in processes of their own, which are killed, in one session; and a job that brings its package along."""
 
 from __future__ import annotations
 
@@ -15,39 +15,44 @@ from lakelog import connect
 from servers.spark_home import SPARK_HOME, conf_arguments, job_environment
 
 pytestmark = pytest.mark.timeout(700)
+HERE = Path(__file__).parent
 ROWS = 40_000
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.executor.memory": "1g",
-    "spark.log.level": "OFF",
-    "spark.task.maxFailures": "2",
+    "spark.log.level": "ERROR",
 }
 
 
-@pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the job has found."""
-    root, here = tmp_path_factory.mktemp("cluster"), Path(__file__).parent
-    packed = root / "lakelog.zip"
-    script = here.parents[1] / "scripts" / "py_files"
-    subprocess.run([script, packed], env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
-    with connect(root / "warehouse") as lake:
-        lake.create_table("db.t", {"id": "int"})
-    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
-    command += [*conf_arguments(SETTINGS), "--py-files", f"{packed},{here / 'cluster_job.py'}"]
-    variables = {**job_environment(with_package=False), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    command += [str(here / "submitted_job.py"), str(root)]
+def output_of(command: list[str], variables: dict[str, str]) -> dict[str, Any]:
+    """The JSON that a job prints last."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=variables)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def test_drivers_and_executors_use_the_package_that_the_job_brings(job: dict[str, Any]) -> None:
-    assert len(job["packages"]) >= 2 and all("lakelog.zip/" in place for place in job["packages"])
-    assert job["first"] == {"rows": [], "imported": False}, "PySpark finds the source without an import"
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the job has found."""
+    command = [sys.executable, str(HERE / "cluster_job.py"), str(tmp_path_factory.mktemp("cluster"))]
+    return output_of(command, job_environment())
+
+
+def test_a_submitted_job_uses_the_package_that_it_brings_and_reads_without_an_import(tmp_path: Path) -> None:
+    packed, warehouse = tmp_path / "lakelog.zip", str(tmp_path / "warehouse")
+    script = HERE.parents[1] / "scripts" / "py_files"
+    subprocess.run([script, packed], env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
+    with connect(warehouse) as lake:
+        options = {"log-store.enabled": "true", "bucket": "2"}
+        lake.create_table("db.t", {"id": "bigint", "name": "string"}, primary_key="id", options=options)
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local-cluster[1,2,1024]"]
+    command += [*conf_arguments(SETTINGS), "--py-files", str(packed), str(HERE / "submitted_job.py"), warehouse]
+    found = output_of(command, {**job_environment(with_package=False), "PYSPARK_DRIVER_PYTHON": sys.executable})
+    assert found["first"] == {"rows": [], "imported": False}
+    assert list(found["files"].values()) == [1000, sum(range(1000))] and found["log"] == list(range(1000))
+    assert len(found["packages"]) >= 2 and all("lakelog.zip/" in place for place in found["packages"])
 
 
 def test_executors_in_processes_of_their_own_write_read_and_compact_both_stores(job: dict[str, Any]) -> None:
