@@ -61,11 +61,11 @@ class AvroFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         data = io.read(path)
         by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
-        wanted = select_columns(path, list(by_name), columns)
+        names = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
-        read = wanted if wanted and filter is None else list(by_name)
+        read = names if names and filter is None else list(by_name)
         slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
-        yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, wanted)
+        yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, names)
 
     def write(
         self,
@@ -89,13 +89,13 @@ def _slices(records: Iterator[Record], batch_rows: int) -> Iterator[list[Record]
 
 
 def _batch(records: Sequence[Record], names: Sequence[str], types: Mapping[str, Any]) -> pa.RecordBatch:
-    arrays, made = [], []
+    arrays, fields = [], []
     for name in names:
         kind, convert, nullable = _arrow(types[name])
         values = [r[name] for r in records]
         arrays.append(pa.array(values if convert is None else [convert(v) for v in values], kind))
-        made.append(pa.field(name, kind, nullable))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+        fields.append(pa.field(name, kind, nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _arrow(schema: Any) -> tuple[pa.DataType, Convert | None, bool]:

@@ -65,16 +65,16 @@ class OrcFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as file:
             known = file.schema.names
-            wanted = select_columns(path, known, columns)
+            names = select_columns(path, known, columns)
             # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
             is_filled = file.writer != "ORC_CPP"
             for number in range(file.nstripes):
                 # a filter may use columns that are not requested
-                read = wanted if wanted and filter is None else known
+                read = names if names and filter is None else known
                 for stripe in _stripe(io, path, file, number, read):
                     typed = with_types(stripe, fields, blank_padded=is_filled)
                     slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
-                    yield from matching_rows(slices, filter, wanted)
+                    yield from matching_rows(slices, filter, names)
 
     def write(
         self,
@@ -108,8 +108,8 @@ def _whole(column: pa.Array) -> pa.Array:
 def _orc_field(field: pa.Field) -> pa.Field:
     """The ORC representation of a field: a TIME is an integer, and field ids, also nested ones, are attributes."""
     number = (field.metadata or {}).get(FIELD_ID)
-    made = field.with_type(_orc_type(field.type)).remove_metadata()
-    return made if number is None else made.with_metadata({_ID: number})
+    orc_field = field.with_type(_orc_type(field.type)).remove_metadata()
+    return orc_field if number is None else orc_field.with_metadata({_ID: number})
 
 
 def _orc_type(kind: pa.DataType) -> pa.DataType:

@@ -171,13 +171,13 @@ def call(
 
 def statement_of(procedure: str, table: str, arguments: tuple[str, ...]) -> str:
     """The equivalent CALL statement; every value is a text, which the argument's type converts."""
-    given = [("table", table)]
+    pairs = [("table", table)]
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if not equals or not name.strip().isidentifier():
             raise InvalidRequest(f"'{argument}' is not KEY=VALUE: {_usage(procedure)}")
-        given.append((name.strip(), value))
-    return f"CALL sys.{procedure}({', '.join(f'{name} => {_quoted(value)}' for name, value in given)})"
+        pairs.append((name.strip(), value))
+    return f"CALL sys.{procedure}({', '.join(f'{name} => {_quoted(value)}' for name, value in pairs)})"
 
 
 def _usage(procedure: str) -> str:

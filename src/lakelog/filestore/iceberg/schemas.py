@@ -55,8 +55,8 @@ def iceberg_schema(schema: TableSchema) -> Json:
     """
     fields = []
     for field, column in zip(file_schema(schema.fields), schema.fields, strict=True):
-        made = _field(field, column.name)
-        fields.append({**made, "doc": column.description} if column.description else made)
+        iceberg_field = _field(field, column.name)
+        fields.append({**iceberg_field, "doc": column.description} if column.description else iceberg_field)
     return {"type": "struct", "schema-id": schema.id, "fields": fields}
 
 
@@ -96,9 +96,9 @@ def check_exportable(schema: TableSchema) -> None:
 
 
 def _contradiction(options: Options, other: str) -> InvalidOption:
-    given = options.need(ICEBERG_STORAGE)
+    storage = options.need(ICEBERG_STORAGE)
     return InvalidOption(
-        f"option '{ICEBERG_STORAGE.key}' = '{given}' does not go with {other}. Remove one of the options"
+        f"option '{ICEBERG_STORAGE.key}' = '{storage}' does not go with {other}. Remove one of the options"
     )
 
 
@@ -277,10 +277,10 @@ def avro_type(kind: DataType, number: int) -> Any:
             "precision": kind.precision,
             "scale": kind.scale,
         }
-    found = _AVRO.get(name or "")
-    if found is None:
+    type_text = _AVRO.get(name or "")
+    if type_text is None:
         raise UnsupportedFeature(f"a partition column of type {type_keyword(kind)} cannot be in Iceberg metadata")
-    return found
+    return type_text
 
 
 _AVRO: Final[Mapping[str, Any]] = {

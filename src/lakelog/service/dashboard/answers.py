@@ -95,11 +95,11 @@ class Answers:
         if key is None:
             await self._app(scope, receive, send)
             return
-        found = self._answers.get(key)
-        if found is None:
+        answer = self._answers.get(key)
+        if answer is None:
             await self._begin(key, scope, receive, send)
             return
-        messages = await asyncio.shield(found.whole)
+        messages = await asyncio.shield(answer.whole)
         if messages is None:
             await self._app(scope, receive, send)
             return

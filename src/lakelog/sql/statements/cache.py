@@ -112,12 +112,12 @@ class UncacheTable(ParsedStatement):
         if session.is_hidden(self.name):
             return session.engine.pass_through(self.source.text)
         try:
-            found = session.own_table(self.name)
+            table = session.own_table(self.name)
         except NotFound:
             if self.if_exists:
                 return empty_result()
             raise
-        if found is None:
+        if table is None:
             return session.engine.pass_through(self.source.text)
-        session.engine.uncache_table(found[0])
+        session.engine.uncache_table(table[0])
         return empty_result()

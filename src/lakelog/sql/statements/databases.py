@@ -121,10 +121,10 @@ class DescribeDatabase(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """One row per property: info_name, info_value."""
-        found = session.own_database(self.name)
-        if found is None:
+        database_name = session.own_database(self.name)
+        if database_name is None:
             return session.engine.pass_through(self.source.text)
-        catalog, database = found
+        catalog, database = database_name
         rows = [("Catalog Name", session.catalogs.shown(catalog)), ("Namespace Name", database)]
         return text_rows(("info_name", "info_value"), rows)
 
@@ -177,9 +177,9 @@ class Use(ParsedStatement):
             return cls(cursor.source, name, None)
         if not any(_with_name(cursor, word) for word in ("DATABASE", "SCHEMA", "NAMESPACE")):
             cursor.expect_words("USE")
-        found = cursor.name("a database name", most=2)
+        database = cursor.name("a database name", most=2)
         cursor.expect_end()
-        return cls(cursor.source, found.parts[0] if len(found.parts) == 2 else None, found.parts[-1])
+        return cls(cursor.source, database.parts[0] if len(database.parts) == 2 else None, database.parts[-1])
 
     def run(self, session: SessionContext) -> object:
         """Changes the session. Raises NotFound and leaves the session unchanged."""

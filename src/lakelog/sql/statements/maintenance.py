@@ -108,10 +108,10 @@ class Call(ParsedStatement):
         named = dict(self.named)
         if self.positional and "table" in named:
             raise InvalidRequest(f"the table is given twice: write {procedure.usage}")
-        given = self.positional[0] if self.positional else named.pop("table", None)
-        if not isinstance(given, str):
+        table_name = self.positional[0] if self.positional else named.pop("table", None)
+        if not isinstance(table_name, str):
             raise InvalidRequest(f"the first argument is the table, such as 'db.t': write {procedure.usage}")
-        name, _, branch = given.partition(_BRANCH)
+        name, _, branch = table_name.partition(_BRANCH)
         identifier = session.identifier(name, catalog)
         table = session.tables.open(identifier)
         target = open_branch(table, branch) if branch else table
@@ -168,10 +168,10 @@ class CompactTable(TableStatement):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Compacts the table, or the partitions with these values, fully; one row of counts. Raises InvalidSchema."""
-        given = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
         parts = [
             f"{quoted_name(name)} " + ("IS NULL" if value is None else f"= {quoted_text(value)}")
-            for name, value in given.items()
+            for name, value in values.items()
         ]
         table = session.tables.open(identifier)
         return PROCEDURES.load("compact").call(table, [], {"where": " AND ".join(parts) or None}, session.engine)

@@ -75,17 +75,17 @@ class Describe(TableStatement):
             rows[count:count] = [("# Partition Information", "", ""), (f"# {header[0]}", *header[1:]), *partitions]
         return text_rows(header, rows)
 
-    def _column(self, schema: TableSchema, given: Name) -> object:
-        path = [part.lower() for part in given.parts]
+    def _column(self, schema: TableSchema, name: Name) -> object:
+        path = [part.lower() for part in name.parts]
         fields = schema.fields
-        found = None
+        column = None
         for part in path:
-            found = next((field for field in fields if field.name.lower() == part), None)
-            fields = found.type.fields if found is not None and isinstance(found.type, RowType) else ()
-        if found is None:
-            near = did_you_mean(str(given), schema.field_names)
-            raise InvalidSchema(f"table '{self.name}' has no column '{given}'{near}")
-        rows = [("col_name", found.name), ("data_type", type_text(found.type)), ("comment", found.description)]
+            column = next((field for field in fields if field.name.lower() == part), None)
+            fields = column.type.fields if column is not None and isinstance(column.type, RowType) else ()
+        if column is None:
+            near = did_you_mean(str(name), schema.field_names)
+            raise InvalidSchema(f"table '{self.name}' has no column '{name}'{near}")
+        rows = [("col_name", column.name), ("data_type", type_text(column.type)), ("comment", column.description)]
         return text_rows(("info_name", "info_value"), rows)
 
 
@@ -244,8 +244,8 @@ class ShowPartitions(TableStatement):
         if not schema.partition_keys:
             raise InvalidRequest(f"table '{self.name}' has no partitions: it was created without PARTITIONED BY")
         table, zone = session.tables.open(identifier), session.engine.zone
-        given = {} if self.chosen is None else self.chosen.own_values(schema, self.name, zone)
-        chosen = OverwriteTarget(partition_values(schema, given, table.name))
+        values = {} if self.chosen is None else self.chosen.own_values(schema, self.name, zone)
+        chosen = OverwriteTarget(partition_values(schema, values, table.name))
         live = count_files(table.store, table.store.latest_snapshot(), by_bucket=False)
         null = Options(schema.options).need(PARTITION_DEFAULT_NAME)
         names = [partition_path(p, schema, null, zone) for p, _ in live if chosen.matches(p, schema)]

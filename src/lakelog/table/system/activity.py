@@ -141,8 +141,8 @@ class Rejected(TableScan):
 
     def plan(self) -> Sequence[RejectedEntry | UnreadableEntries]:
         """One split per file of rejected rows, and per list of them that cannot be read."""
-        found = RejectedEntries(self.table).visible()
-        return [*found.unreadable, *found.entries]
+        entries = RejectedEntries(self.table).visible()
+        return [*entries.unreadable, *entries.entries]
 
     def read(self, split: RejectedEntry | UnreadableEntries) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match. If the split is unreadable, one row with the error, which names the path."""

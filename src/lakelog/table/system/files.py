@@ -287,11 +287,11 @@ class TableStatistics(MetadataTable):
         if snapshot is None or snapshot.statistics is None:
             return
         path = store.paths.statistics_file(snapshot.statistics)
-        found = read_as(store.io, path, orjson.loads)
+        values = read_as(store.io, path, orjson.loads)
         read_as(store.io, path, statistics.TableStatistics.from_json)
-        columns = json.dumps(found.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
-        counts = found.get("mergedRecordCount"), found.get("mergedRecordSize")
-        yield found["snapshotId"], found["schemaId"], *counts, columns
+        columns = json.dumps(values.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
+        counts = values.get("mergedRecordCount"), values.get("mergedRecordSize")
+        yield values["snapshotId"], values["schemaId"], *counts, columns
 
 
 class TableIndexes(MetadataTable):

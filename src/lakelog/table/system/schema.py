@@ -25,13 +25,13 @@ class AggregationFields(MetadataTable):
     )
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        given: dict[str, list[tuple[str, str]]] = {}
+        pairs: dict[str, list[tuple[str, str]]] = {}
         for key, value in self.table.schema.options.items():
             parts = key.split(".")
             if len(parts) > 2 and parts[0] == "fields":
-                given.setdefault(parts[1], []).append((key, value))
+                pairs.setdefault(parts[1], []).append((key, value))
         for field in self.table.schema.fields:
-            options = given.get(field.name, [])
+            options = pairs.get(field.name, [])
             values = "[" + ", ".join(value for _, value in options) + "]"
             keys = "[" + ", ".join(key for key, _ in options) + "]"
             yield field.name, type_text(field.type), values, keys, field.description

@@ -70,14 +70,14 @@ def get_optimizing(request: Request) -> Optimizing:
 
 
 def _optimizing(dashboard: Dashboard) -> Optimizing:
-    found = dashboard.watcher.all()[0]
-    healths = [(one.name, one.health) for one in found]
-    alive = [(one.name, one.health.figures.snapshots.newest_ms or 0) for one in found if one.health.figures]
+    tables = dashboard.watcher.all()[0]
+    healths = [(one.name, one.health) for one in tables]
+    alive = [(one.name, one.health.figures.snapshots.newest_ms or 0) for one in tables if one.health.figures]
     needs_ = [TableNeed(name, need) for name, health in healths for need in health.needs]
     busy = nlargest(_TABLES, alive, key=lambda pair: pair[1])
     runs = [run for name, _ in busy for run in _runs(dashboard, name)]
     return Optimizing(
-        findings_of(found),
+        findings_of(tables),
         sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
         [TableWait(name, wait) for name, health in healths for wait in health.waits],
         nlargest(_RUNS, runs, key=lambda run: run.started_ms),

@@ -62,10 +62,10 @@ class LogPage:
 
 def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
     """The view of the last inspections; reads no log."""
-    found = [
+    buckets = [
         line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()
     ]
-    lines = sorted(found, key=lambda line: (line.lag is not None, -(line.lag or 0), line.name))
+    lines = sorted(buckets, key=lambda line: (line.lag is not None, -(line.lag or 0), line.name))
     return LogOverview(
         lines,
         sum(line.lag or 0 for line in lines),
@@ -174,6 +174,6 @@ def table_page(table: Table, health: TableHealth, first_column: int = 0, limit: 
 
 def history_grid(table: Table, before: int | None, limit: int) -> Grid:
     """The newest snapshots, or those before one."""
-    found = table.history(limit + 1, before)
-    names = [_HISTORY_NAMES.get(name, name) for name in found.column_names]
-    return grid_of([found.rename_columns(names)], limit)
+    snapshots = table.history(limit + 1, before)
+    names = [_HISTORY_NAMES.get(name, name) for name in snapshots.column_names]
+    return grid_of([snapshots.rename_columns(names)], limit)

@@ -95,9 +95,9 @@ SORTS = {
 
 def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: int = 0, limit: int = 100) -> Overview:
     """The tables whose name contains ``search``, worst first by default. Reads no storage."""
-    found, known = watcher.all()
-    lines = [line_of(one) for one in found]
-    findings = _worst_of_each(findings_of(found))
+    tables, known = watcher.all()
+    lines = [line_of(one) for one in tables]
+    findings = _worst_of_each(findings_of(tables))
     matching = sorted((line for line in lines if search.lower() in line.name.lower()), key=SORTS[sort])
     return Overview(
         known=known,
@@ -125,9 +125,9 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
     )
 
 
-def findings_of(found: Sequence[Watched]) -> list[TableFinding]:
+def findings_of(tables: Sequence[Watched]) -> list[TableFinding]:
     """The findings of tables, worst kind first."""
-    all_ = [TableFinding(one.name, finding) for one in found for finding in one.health.findings]
+    all_ = [TableFinding(one.name, finding) for one in tables for finding in one.health.findings]
     return sorted(all_, key=lambda one: (FINDINGS.index(one.finding.kind), one.table))
 
 

@@ -49,9 +49,9 @@ class Explain(ParsedStatement):
         """The write and the plan of its rows, without writing them. Raises the errors of the statement itself."""
         explaining = ExplainingSession(session, self.head, self.verb)
         of_spark = self.change.run(explaining)
-        found = explaining.write
-        if found is None:
+        write = explaining.write
+        if write is None:
             return of_spark
-        if found.plan is None:
-            return text_rows(["plan"], [[f"== Write ==\n{found.text}"]])
-        return session.run_query(found.plan.with_prefix(self.head, found.text))
+        if write.plan is None:
+            return text_rows(["plan"], [[f"== Write ==\n{write.text}"]])
+        return session.run_query(write.plan.with_prefix(self.head, write.text))
