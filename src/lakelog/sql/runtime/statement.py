@@ -34,6 +34,11 @@ class ParsedStatement(ABC):
 
     source: SourceText
 
+    def __init_subclass__(cls, needs: Privilege | None = None) -> None:
+        super().__init_subclass__()
+        if needs is not None:
+            cls.needs = needs
+
     @classmethod
     @abstractmethod
     def parse(cls, cursor: TokenStream) -> ParsedStatement | None:

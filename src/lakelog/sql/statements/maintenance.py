@@ -24,10 +24,8 @@ from lakelog.table.model.dynamic_table import open_branch
 
 
 @dataclass(frozen=True)
-class AnalyzeTable(TableStatement):
+class AnalyzeTable(TableStatement, needs=Privilege.WRITE):
     """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () means the table only."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     columns: tuple[str, ...] | None
 
@@ -59,14 +57,13 @@ _BRANCH = "$branch_"
 
 
 @dataclass(frozen=True)
-class Call(ParsedStatement):
+class Call(ParsedStatement, needs=Privilege.ADMIN):
     """``CALL [catalog.]sys.procedure(table => 'db.t', …)``; arguments by position, by name, or both in this order.
 
     A table without a catalog is in that of the procedure, otherwise in the current one. A procedure outside ``sys`` is
     Spark's.
     """
 
-    needs: ClassVar[Privilege] = Privilege.ADMIN
     explain_fault: ClassVar[str] = "EXPLAIN does not describe CALL: write the CALL without EXPLAIN"
 
     procedure: Name
@@ -150,10 +147,8 @@ def _value(cursor: TokenStream) -> Value:
 
 
 @dataclass(frozen=True)
-class CompactTable(TableStatement):
+class CompactTable(TableStatement, needs=Privilege.ADMIN):
     """``ALTER TABLE name [PARTITION (…)] COMPACT`` of FLIP-188: ``CALL sys.compact``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     partition: PartitionClause | None
 
@@ -178,10 +173,8 @@ class CompactTable(TableStatement):
 
 
 @dataclass(frozen=True)
-class Optimize(TableStatement):
+class Optimize(TableStatement, needs=Privilege.ADMIN):
     """``OPTIMIZE name [WHERE condition on partition columns] [ZORDER BY (a, b)]`` of Delta: ``CALL sys.compact``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     where: str | None
     z_order: tuple[str, ...]
@@ -213,10 +206,8 @@ _WRITERS_H = 24
 
 
 @dataclass(frozen=True)
-class Vacuum(TableStatement):
+class Vacuum(TableStatement, needs=Privilege.ADMIN):
     """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, in Delta's syntax: expires snapshots and removes orphan files."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     hours: int | None
     dry_run: bool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema
@@ -26,10 +25,8 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
-class CreateTable(ParsedStatement):
+class CreateTable(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
 
@@ -52,10 +49,8 @@ class CreateTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CreateTableAs(ParsedStatement):
+class CreateTableAs(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
     query: SourceText
@@ -105,14 +100,12 @@ class CreateTableAs(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CreateTableLike(ParsedStatement):
+class CreateTableLike(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE TABLE [IF NOT EXISTS] name LIKE other [USING lakelog] [TBLPROPERTIES (…)]``.
 
     From a lakelog table it copies columns, keys, partitions and options, but not the topic of the log. From another
     relation, with USING lakelog, it copies the columns.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_not_exists: bool
@@ -180,14 +173,12 @@ def _as_new(schema: TableSchema, stated: Mapping[str, str]) -> TableSchema:
 
 
 @dataclass(frozen=True)
-class AlterTable(ParsedStatement):
+class AlterTable(ParsedStatement, needs=Privilege.WRITE):
     """``ALTER TABLE [IF EXISTS] name …``; a table of Spark only is altered by Spark.
 
     All changes of one statement become one new schema, or none is made. ``problem`` is the syntax error; it is raised
     only for a lakelog table, so that Spark's tables keep Spark's whole syntax.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
@@ -252,10 +243,8 @@ class AlterTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class DropTable(ParsedStatement):
+class DropTable(ParsedStatement, needs=Privilege.WRITE):
     """``DROP TABLE [IF EXISTS] name [PURGE]``; a table of Spark only is dropped by Spark."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
@@ -286,10 +275,8 @@ class DropTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CommentOn(TableStatement):
+class CommentOn(TableStatement, needs=Privilege.WRITE):
     """``COMMENT ON TABLE name IS 'text'|NULL``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     comment: str | None
 
@@ -309,10 +296,8 @@ class CommentOn(TableStatement):
 
 
 @dataclass(frozen=True)
-class AddPartition(TableStatement):
+class AddPartition(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     partitions: tuple[PartitionClause, ...]
 
@@ -343,10 +328,8 @@ class AddPartition(TableStatement):
 
 
 @dataclass(frozen=True)
-class DropPartition(TableStatement):
+class DropPartition(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name [/*+ OPTIONS(…) */] DROP [IF EXISTS] PARTITION (…)[, PARTITION (…)] [PURGE]``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     options: dict[str, str]
     partitions: tuple[PartitionClause, ...]

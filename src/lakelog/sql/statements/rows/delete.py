@@ -15,10 +15,9 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Delete(ParsedStatement):
+class Delete(ParsedStatement, needs=Privilege.WRITE):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from lakelog.sql.dml.explained import ExplainingSession
 from lakelog.sql.runtime.context import SessionContext
@@ -17,10 +17,8 @@ _MODES: Final = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
 
 
 @dataclass(frozen=True)
-class Explain(ParsedStatement):
+class Explain(ParsedStatement, needs=Privilege.READ):
     """``EXPLAIN [EXTENDED|FORMATTED|CODEGEN|COST]`` of INSERT, UPDATE, DELETE, MERGE and others that say so."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     head: str
     verb: str

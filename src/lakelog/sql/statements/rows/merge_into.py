@@ -45,12 +45,11 @@ class When:
 
 
 @dataclass(frozen=True)
-class MergeInto(ParsedStatement):
+class MergeInto(ParsedStatement, needs=Privilege.WRITE):
     """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
     clauses.
     """
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget

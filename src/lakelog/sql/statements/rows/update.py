@@ -17,10 +17,9 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Update(ParsedStatement):
+class Update(ParsedStatement, needs=Privilege.WRITE):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget
