@@ -32,14 +32,11 @@ from lakelog.table.system import SYSTEM_TABLES
 @format_option
 def tables(database: str | None, warehouse: str, format_name: str) -> None:
     """List the tables of DATABASE, or of all databases."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         names = [(table.database, table.table) for table in map(identifier_of, lake.list_tables(database))]
         root = warehouse_config(warehouse).warehouse
         if not names and scheme_of(root) == "file" and not LocalFileIO().exists(root):
             raise NotFound(f"no warehouse '{root}': give its directory with --warehouse")
-    finally:
-        lake.close()
     listed = pa.table(
         {"database": [name for name, _ in names], "table": [table for _, table in names]},
         schema=pa.schema({"database": pa.string(), "table": pa.string()}),
@@ -54,11 +51,8 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
 @format_option
 def describe(table: str, extended: bool, warehouse: str, format_name: str) -> None:
     """Show the columns of TABLE (db.table)."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         lines = lake.table(table).describe(extended)
-    finally:
-        lake.close()
     described = pa.table(
         dict(zip(("name", "type", "comment"), zip(*lines, strict=True), strict=True)),
         schema=pa.schema({"name": pa.string(), "type": pa.string(), "comment": pa.string()}),
@@ -104,8 +98,7 @@ def show(
     if what is None:
         printer.print_result([_listed()], limit)
         return
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         if what == _HISTORY:
             results = [_chosen(lake.table(table).history(limit), columns, where)]
         elif what == _LOOKUPS:
@@ -115,8 +108,6 @@ def show(
             scan = shown.scan(columns=None if columns is None else _names(columns), filter=where)
             results = [scan.to_arrow()]
         printer.print_result(results, limit)
-    finally:
-        lake.close()
 
 
 def _chosen(rows: pa.Table, columns: str | None, where: str | None) -> pa.Table:
@@ -150,13 +141,10 @@ def _first_line(part: object) -> str:
 @format_option
 def log(table: str, end_writer: str | None, warehouse: str, format_name: str) -> None:
     """Show the log of TABLE (db.table): its buckets, then its writers, then its named readers."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         if end_writer is not None:
             lake.table(table).end_writer(end_writer)
         rows = lake.table(f"{table}$log").scan().to_arrow()
-    finally:
-        lake.close()
     if not rows.num_rows:
         raise InvalidRequest(f"table {table} has no log: it was created without 'log-store.enabled'='true'")
     printer = PRINTERS[format_name]()
@@ -201,12 +189,9 @@ def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: s
     It shows a score from 0 to 100, findings, pending maintenance and blocked operations. With --format jsonl each table
     is one object with all its statistics. Exits with 1 if a finding other than a warning is shown.
     """
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         healths = [lake.health(name, not no_log) for name in tables or lake.list_tables()]
         healths.sort(key=lambda one: (one.score, one.table))
-    finally:
-        lake.close()
     _print(healths, bool(tables), format_name)
     if not all(one.is_healthy for one in healths):
         sys.exit(1)

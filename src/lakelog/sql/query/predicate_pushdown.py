@@ -26,17 +26,9 @@ from lakelog.sql.syntax.literals import BITS
 
 _SIMPLE = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
 _PARTS = (
-    exp.And,
-    exp.Or,
-    exp.Paren,
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Neg,
-    exp.Cast,
-    exp.DataType,
+    exp.And, exp.Or, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Cast, exp.DataType,
     exp.Boolean,
-)
+)  # fmt: skip
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
 _TEXTS = frozenset({"VARCHAR", "CHAR"})
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
