@@ -18,14 +18,9 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
 _PLAIN: Final = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-}
+    "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
+    "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
+}  # fmt: skip
 _LOGICAL: Final = {
     "date": pa.date32(),
     "time-millis": pa.time32("ms"),

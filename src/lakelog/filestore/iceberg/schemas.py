@@ -24,19 +24,10 @@ FIRST_PARTITION_ID: Final = 1000
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file, which has no type of nanoseconds in Iceberg."""
 _PLAIN: Final = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "int",
-    "SMALLINT": "int",
-    "INT": "int",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "CHAR": "string",
-    "VARCHAR": "string",
-    "BINARY": "binary",
-    "VARBINARY": "binary",
-    "DATE": "date",
-}
+    "BOOLEAN": "boolean", "TINYINT": "int", "SMALLINT": "int", "INT": "int", "BIGINT": "long",
+    "FLOAT": "float", "DOUBLE": "double", "CHAR": "string", "VARCHAR": "string", "BINARY": "binary",
+    "VARBINARY": "binary", "DATE": "date",
+}  # fmt: skip
 _STAMPS: Final = {"TIMESTAMP": "timestamp", "TIMESTAMP_LTZ": "timestamptz"}
 _PROMOTIONS: Final = {("int", "long"), ("float", "double")}
 _LAYOUTS: Final = {"int": "<i", "date": "<i", "long": "<q", "timestamp": "<q", "timestamptz": "<q"}
