@@ -38,14 +38,8 @@ _MOST_BYTES: Final = 64 << 20
 _SHOWN: Final = 300
 _HEADER: Final = "header."
 _OWN_HEADERS: Final = (
-    "accept",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "transfer-encoding",
-)
+    "accept", "authorization", "connection", "content-length", "content-type", "host", "transfer-encoding",
+)  # fmt: skip
 _PREFIX: Final = re.compile(r"[^./\x00-\x20\x7f][^/\x00-\x20\x7f]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TEXT: Final = re.compile(r"[\x20-\x7e]*")

@@ -144,17 +144,11 @@ def _type(kind: pa.DataType, column: str) -> str | Json:
 
 
 _ARROW: Final = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "int"),
-    (pa.types.is_int16, "int"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "long"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_binary, "binary"),
+    (pa.types.is_boolean, "boolean"), (pa.types.is_int8, "int"), (pa.types.is_int16, "int"),
+    (pa.types.is_int32, "int"), (pa.types.is_int64, "long"), (pa.types.is_float32, "float"),
+    (pa.types.is_float64, "double"), (pa.types.is_string, "string"), (pa.types.is_binary, "binary"),
     (pa.types.is_date32, "date"),
-)
+)  # fmt: skip
 
 
 def check_readable_as(written: Json, current: Json) -> None:

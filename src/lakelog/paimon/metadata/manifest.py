@@ -48,14 +48,9 @@ class ManifestEntry:
         """Key of a file in the live set; an ADD and a DELETE of one file have the same (sheet 4.2)."""
         file = self.file
         return (
-            self.partition,
-            self.bucket,
-            file.level,
-            file.file_name,
-            file.extra_files,
-            file.embedded_file_index,
-            file.external_path,
-        )
+            self.partition, self.bucket, file.level, file.file_name, file.extra_files,
+            file.embedded_file_index, file.external_path,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,9 @@ _SHARED: Final = re.compile(
 _Key = tuple[str, str, bytes, str]
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _STATUS: Final = (
-    (NotFound, 404),
-    (InvalidRequest, 400),
-    (AlreadyExists, 409),
-    (CommitConflict, 409),
-    (Unavailable, 503),
+    (NotFound, 404), (InvalidRequest, 400), (AlreadyExists, 409), (CommitConflict, 409), (Unavailable, 503),
     (NotInstalled, 501),
-)
+)  # fmt: skip
 
 
 @dataclass
