@@ -44,7 +44,6 @@ SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
     "logstore/formats": "a log format per file: parts",
     "service/dashboard/actions": "the list of actions, and the process that runs them",
-    "service/dashboard/views": "a page per file, of those that compute their rows",
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
     "sql/ddl": "shared by statements and procedures, which are strangers",

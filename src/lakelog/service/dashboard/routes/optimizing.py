@@ -13,7 +13,7 @@ from lakelog.errors import LakelogError
 from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
-from lakelog.service.dashboard.views.overview import TableFinding, findings_of
+from lakelog.service.dashboard.views import TableFinding, findings_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.health.actions import Action, Blocker
 from lakelog.table.maintenance.run_history import Run
