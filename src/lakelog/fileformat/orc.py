@@ -71,7 +71,7 @@ class OrcFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as (footer, file):
             known = file.schema.names
-            wanted = select_columns(path, known, columns)
+            names = select_columns(path, known, columns)
             # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
             is_filled = file.writer != "ORC_CPP"
             # a filter may use columns that are not requested
@@ -114,8 +114,8 @@ def _whole(column: pa.Array) -> pa.Array:
 def _orc_field(field: pa.Field) -> pa.Field:
     """The ORC representation of a field: a TIME is an integer, and field ids, also nested ones, are attributes."""
     number = (field.metadata or {}).get(FIELD_ID)
-    made = field.with_type(_orc_type(field.type)).remove_metadata()
-    return made if number is None else made.with_metadata({_ID: number})
+    orc_field = field.with_type(_orc_type(field.type)).remove_metadata()
+    return orc_field if number is None else orc_field.with_metadata({_ID: number})
 
 
 def _orc_type(kind: pa.DataType) -> pa.DataType:
