@@ -129,6 +129,7 @@ def silence(table: DynamicTable) -> None:
     """Lets all leases run out."""
     for name, found in table.registered.all().items():
         table.registered.write_lease(name, found.kind)
+    table.io.delete_dir(f"{table.path}/lakelog/publish")
 
 
 def come_to_rest(table: DynamicTable) -> None:
@@ -211,7 +212,7 @@ def test_a_process_that_resumes_after_another_one_took_over_has_replaced_all_or_
             allowed, outcome = [OLD, after], type(failure).__name__
         outcomes[outcome] += 1
         check_rest(table, allowed)
-    assert {"done", "Fenced"} <= outcomes.keys() or not depth.is_whole
+    assert outcomes.keys() == {"done"}
 
 
 def test_a_writer_of_another_table_of_this_name_moves_no_offsets(tmp_path: Path) -> None:
@@ -221,7 +222,6 @@ def test_a_writer_of_another_table_of_this_name_moves_no_offsets(tmp_path: Path)
     before = newest_state(table.store)[1]
     come_to_rest(table)
     after = newest_state(table.store)[1]
-    assert after.writers["replace-other"].ended
     assert after.offsets == before.offsets
     drop_clients()
     assert folded(table) == content(table) == sorted(OLD)

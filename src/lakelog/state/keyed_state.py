@@ -17,7 +17,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.io.arrow_messages import MessageFile, UnpackLimit
 from lakelog.io.journal import Journal
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
@@ -28,11 +29,12 @@ from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.types.null_rows import cast_column
-from lakelog.state.sorted_run import BlockCache, KeyedRun, run_in_memory, write_run
+from lakelog.state.sorted_run import BLOCKS, BlockCache, KeyedRun, run_in_memory, write_run
 
 _MOST_RUNS: Final = 12
 _MOST_IN_MEMORY: Final = 32 << 20
 """Bytes of new rows of a bucket that are held before they are written as a run."""
+_FIRST_KEYS: Final = UnpackLimit(rows=1 << 24, size=1 << 40)
 _ORPHAN_MS: Final = 3_600_000
 """Age after which a run without a save is deleted. A younger one may get its save; an older one is of a dead task."""
 
@@ -71,7 +73,7 @@ class KeyedState:
         self._files: list[KeyedRun] = []
         self._fresh: list[KeyedRun] = []
         self._fresh_bytes = 0
-        self._open: dict[str, tuple[pa.NativeFile, pa.RecordBatchFileReader]] = {}
+        self._open: dict[str, tuple[pa.NativeFile, MessageFile]] = {}
         self._saved, self._unsaved = offset, True
 
     @property
@@ -176,9 +178,11 @@ class KeyedState:
 
     def _load(self, offset: int) -> None:
         self.close()
-        runs = _runs_of(self._io, _saves(self._io, self._directory).path(offset))
-        self._columns_of = {r["name"]: r.get("columns") for r in runs}
-        self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in runs]
+        path = _saves(self._io, self._directory).path(offset)
+        with _reading(path):
+            runs = _runs_of(self._io, path)
+            self._columns_of = {r["name"]: r.get("columns") for r in runs}
+            self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in runs]
         self._fresh, self._fresh_bytes, self.offset = [], 0, offset
         self._saved, self._unsaved = offset, False
 
@@ -200,10 +204,13 @@ class KeyedState:
         return self._cache.get((self._directory, name, block), lambda: self._read_block(name, block))
 
     def _read_block(self, name: str, block: int) -> pa.RecordBatch:
-        if name not in self._open:
-            file = self._io.open_input(f"{self._directory}/{name}")
-            self._open[name] = file, pa.ipc.open_file(file)
-        return self._conform(self._open[name][1].get_batch(block), self._columns_of.get(name, self._columns))
+        path = f"{self._directory}/{name}"
+        with _reading(path):
+            if name not in self._open:
+                file = self._io.open_input(path)
+                self._open[name] = file, MessageFile(file, BLOCKS)
+            batch = self._open[name][1].batch(block)
+        return self._conform(batch, self._columns_of.get(name, self._columns))
 
     def _flush(self) -> None:
         """Writes the rows in memory as a run, merged with the files that are not much larger."""
@@ -320,4 +327,15 @@ def _text(bounds: pa.RecordBatch) -> str:
 
 
 def _bounds(text: str) -> pa.RecordBatch:
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all().combine_chunks().to_batches()[0]
+    data = base64.b64decode(text)
+    _FIRST_KEYS.check(data)
+    return pa.ipc.open_stream(data).read_all().combine_chunks().to_batches()[0]
+
+
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Context that reads a file of the state. Raises Corrupt, which names it."""
+    try:
+        yield
+    except (pa.ArrowException, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:
+        raise Corrupt(f"'{path}' is no file of keyed state: {why}") from None

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
 from lakelog.io.lease import Leases

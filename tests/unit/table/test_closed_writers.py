@@ -28,9 +28,10 @@ from lakelog.table.commit.take_over import dead_writers, take_over_now
 from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
-from lakelog.table.model.registrations import Registrations
+from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
+from lakelog.table.write import table_writer
 from log_tables import files, make, rows, silence
 
 DAY_MS = 24 * 3_600_000
@@ -192,6 +193,36 @@ def test_a_suspended_read_returns_a_row_once(table) -> None:
         found = waiting_epochs(table.logical)
     assert found.waiting == ()
     check(table, 1, 2, 3)
+
+
+def test_a_task_that_was_suspended_in_its_registration_takes_no_sealed_row_back(table) -> None:
+    """It registers the closed writer again, with the end of the log of before all its rows."""
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    for id in (3, 4):
+        write(table, id)
+    name = writer._writer
+    assert name not in newest_state(table.logical.store)[1].writers
+    table.logical.registered.register(name, {0: 0}, BATCH)
+    take_over_now(table.logical)
+    assert not table.logical.registered.all()
+    assert +net(table) == Counter(row[0] for row in files(table))
+
+
+def test_a_reader_sees_a_decided_epoch_whose_writer_was_taken_for_dead_meanwhile(table, monkeypatch) -> None:
+    decide, seen = DecidedEpochs.decide, []
+
+    def forgotten(epochs: DecidedEpochs, *given: Any) -> Any:
+        table.logical.registered.forget(given[0].writer)
+        return decide(epochs, *given)
+
+    def before_the_seal(*_: object, **__: object) -> None:
+        seen.append(+net(table, "latest-full"))
+
+    monkeypatch.setattr(DecidedEpochs, "decide", forgotten)
+    monkeypatch.setattr(table_writer, "seal_in_turn", before_the_seal)
+    write(table, 1, 2)
+    assert seen[0] == Counter([1, 2])
 
 
 @pytest.mark.parametrize("consistency", ["eventual", "transactional"])

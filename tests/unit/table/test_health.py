@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.tables.health import health
+from lakelog.cli.tables import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
@@ -237,7 +237,7 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     lakelog.connect(warehouse=str(tmp_path / "warehouse")).sql("create table db.u (id int)")
     for path in (tmp_path / "warehouse" / "db.db" / "t" / "manifest").iterdir():
         path.write_bytes(b"rubbish")
-    from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+    from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 
     MANIFEST_CACHE.clear()
     lines = CliRunner().invoke(health, ["--format", "jsonl", "--warehouse", str(tmp_path / "warehouse")]).output

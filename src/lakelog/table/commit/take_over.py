@@ -17,11 +17,11 @@ from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.late_rows import find_late_rows, find_rows_after
-from lakelog.table.commit.proposal import settle
+from lakelog.table.commit.replacement import append_missing_changes
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.model.registrations import REPLACEMENT, Registration
+from lakelog.table.model.log_state import FOLLOWER, newest_state
+from lakelog.table.model.registrations import Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 
@@ -45,24 +45,27 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     """Takes over from each dead writer and yields its name: seals decided epochs and takes back open rows.
 
     A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A replay of
-    rejected rows is ended before, because it decides about rows that are not its own. So is a replacement of rows,
-    which could still commit its files. A streaming query keeps its position and sends the open epoch again. Called by
-    maintenance; the caller may stop between two writers. Raises Unavailable, CommitConflict; the next call continues.
+    rejected rows is ended before, because it decides about rows that are not its own. A streaming query keeps its
+    position and sends the open epoch again. Called by maintenance; the caller may stop between two writers. Raises
+    Unavailable, CommitConflict; the next call continues.
     """
     find_late_rows(table)
+    append_missing_changes(table)
+    missing = newest_state(table.store)[1].missing
     for writer, found in dead_writers(table).items():
-        if writer.startswith(REPLACEMENT):
-            settle(table, writer)
+        if writer in missing:  # its rows are in the table: they are not taken back
+            continue
         try:
             offsets = Committer(table, writer, helps=True).take_back()
         except OffsetExpired:
             raise
         except NotFound:
             continue  # another process has done it
-        if writer.startswith(REPLACEMENT):
-            settle(table, writer, offsets)
-        if table.decided.of(writer):
+        epochs = table.decided.of(writer)
+        if epochs:
             seal_staged(table)  # or appends missing markers
+            state = newest_state(table.store)[1]
+            table.decided.forget([r for r in epochs if r.proposed and not state.holds(r)])  # of a version before RFC 21
         table.check_identity()  # the writer may be one of the next table of this name, and the log that of the former
         now = table.registered.find(writer)
         if now is not None and now.is_alive:
@@ -122,8 +125,6 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     Called for a query that has stopped for good or restarts with a new checkpoint. From then on the old query is
     refused (Fenced). None if it was ended before. Raises NotFound for an unknown writer, Unavailable.
     """
-    if writer.startswith(REPLACEMENT):
-        settle(table, writer)
     found = waiting_epochs(table)
     known = found.state.writers
     if writer not in found.newest() and writer not in table.registered.writers():

@@ -14,6 +14,7 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.clients import reader_for
 from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.paimon.types.checked_values import offsets_of, read_as
+from lakelog.paimon.types.json_record import text_keys
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.model.registrations import STREAM
@@ -116,8 +117,8 @@ class NamedReaders:
         """
         _check_name(name)
         if needs is not None:
-            self.io.write(f"{self._needs}/{name}", _to_json(needs))
-        self.io.write(f"{self._root}/{name}", _to_json(offsets))
+            self.io.write(f"{self._needs}/{name}", orjson.dumps(text_keys(needs)))
+        self.io.write(f"{self._root}/{name}", orjson.dumps(text_keys(offsets)))
 
     def needed(self, name: str) -> Mapping[int, int] | None:
         """The first records that a reader needs, as it stored them last; None if it has stored none."""
@@ -155,7 +156,3 @@ class NamedReaders:
 def _check_name(name: str) -> None:
     if not name.strip() or "/" in name or "\\" in name:
         raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'")
-
-
-def _to_json(offsets: Mapping[int, int]) -> bytes:
-    return orjson.dumps({str(b): o for b, o in sorted(offsets.items())})

@@ -24,7 +24,8 @@ from lakelog.paimon.types.checked_values import offsets_of, read_as
 BATCH: Final = "batch"
 STREAM: Final = "stream"
 REPLACEMENT: Final = "replace-"
-"""Prefix of the writers that propose their epoch (RFC 21). Each writes once."""
+"""Prefix of the writers of the changes, for the log, of statements that replace files (RFC 21). Each writes once."""
+_CHANGES: Final = "changes"
 _ORIGIN = "origin"
 _LEASE = "lease"
 _MARK = "batch"
@@ -135,8 +136,8 @@ class Registrations:
     def remains(self, timeout_ms: int) -> list[str]:
         """Leftovers of processes that died while they registered, or renewed a lease of a forgotten writer.
 
-        These are directories without a registration or records, whose files are older than the timeout. The record of a
-        proposed epoch may come after its writer has ended, and then decides nothing.
+        These are directories without a registration or records, whose files are older than the timeout. A decision
+        about missing changes may come after others have appended them, and then decides nothing.
         """
         out = []
         for writer in self.writers():
@@ -147,6 +148,10 @@ class Registrations:
             if is_idle and all(self._clock.is_older(file.mtime_ms, timeout_ms) for file in files.values()):
                 out.append(writer)
         return out
+
+    def changes_path(self, writer: str) -> str:
+        """The file that decides which attempt of a writer of missing changes counts (RFC 21)."""
+        return f"{self._root}/{writer}/{_CHANGES}"
 
     def is_registered(self, writer: str) -> bool:
         """True if the writer has registered and is not forgotten."""
