@@ -104,6 +104,17 @@ def test_a_storage_that_cannot_be_written_is_read_by_the_clock_of_the_machine(us
     assert not user.is_alive()
 
 
+def test_who_is_stopped_while_it_asks_ends_no_lease(user: User, clocks: Clocks, monkeypatch) -> None:
+    read = Lease.read
+
+    def late(io: MemoryFileIO, path: str) -> Lease | None:
+        clocks.now_ms += 10 * DURATION_MS
+        return read(io, path)
+
+    monkeypatch.setattr(Lease, "read", late)
+    assert user.is_alive()
+
+
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"until":0}', b'{"until":0,"timeout":60000}', b'{"until":"x"}'])
 def test_a_torn_file_is_a_lease_that_was_given_up(user: User, content: bytes) -> None:
     user.io.write(user.lease.path, content)
