@@ -53,11 +53,11 @@ def environment_of_own_spark() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _CONNECTS}
 
 
-def stop(process: subprocess.Popen[bytes], patience_s: float) -> None:
+def stop(process: subprocess.Popen[bytes], timeout_s: float) -> None:
     """Ends a process, cleanly if that is fast."""
     process.terminate()
     try:
-        process.wait(patience_s)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
