@@ -22,12 +22,20 @@ from lakelog import errors
 from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOCKS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.options.registry import Registry
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.runtime.procedure import Procedure
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.table.read.base import TableScan
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
-PARTS = {"checks", "engines", "formats", "kinds", "locks", "statements"}
-"""Names of the folders in which every file, also of a folder in them, is an interchangeable part."""
-
+PARTS = {"checks", "engines", "formats", "kinds", "locks"}
+"""Names of the folders in which every file has an interchangeable part."""
+SHARED_MODULES = {
+    "lakelog.sql.procedures": Procedure,
+    "lakelog.sql.statements": ParsedStatement,
+    "lakelog.table.system": TableScan,
+}
+"""Packages whose modules have several parts → the type of these."""
 
 SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
@@ -159,6 +167,20 @@ def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, Module
         if PARTS.intersection(path.relative_to(SOURCE).parts) and path.name != "__init__.py"
     }
     assert parts - registered == set()
+
+
+@pytest.mark.parametrize(("package", "kind"), SHARED_MODULES.items(), ids=SHARED_MODULES)
+def test_every_part_of_a_shared_module_is_registered(package: str, kind: type, modules: dict[str, ModuleType]) -> None:
+    registered = [registry.load(name) for _, registry in registries(modules) for name in registry]
+    parts = {
+        name: value
+        for module in modules.values()
+        if module.__name__.startswith(f"{package}.")
+        for name, value in vars(module).items()
+        if isinstance(value, kind)
+        or (inspect.isclass(value) and issubclass(value, kind) and value.__module__ == module.__name__)
+    }
+    assert {name for name, value in parts.items() if value not in registered and not inspect.isabstract(value)} == set()
 
 
 def test_a_package_exports_its_declared_names(modules: dict[str, ModuleType]) -> None:

@@ -50,7 +50,6 @@ _LATE: Final[Registry[Any]] = Registry(
 
 
 def __dir__() -> list[str]:
-    """The public names."""
     return sorted(__all__)
 
 

@@ -31,7 +31,6 @@ class SequenceGroup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the group."""
         return (*self.fields, *self.updated)
 
     def ages(self, columns: Sequence[pa.Array]) -> Numbers:

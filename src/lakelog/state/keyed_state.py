@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, LakelogError, NotFound
 from lakelog.io.arrow_messages import MessageFile, UnpackLimit
-from lakelog.io.clock import now_ms
+from lakelog.io.journal import Journal
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.storage_clock import StorageClock
 from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
 from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.merge.output import live_rows
@@ -34,7 +35,6 @@ _MOST_RUNS: Final = 12
 _MOST_IN_MEMORY: Final = 32 << 20
 """Bytes of new rows of a bucket that are held before they are written as a run."""
 _FIRST_KEYS: Final = UnpackLimit(rows=1 << 24, size=1 << 40)
-_SAVE: Final = "at-"
 _ORPHAN_MS: Final = 3_600_000
 """Age after which a run without a save is deleted. A younger one may get its save; an older one is of a dead task."""
 
@@ -148,7 +148,7 @@ class KeyedState:
             return
         before = {run.name for run in self._files}
         self._flush()
-        if not self._io.create(f"{self._directory}/{_SAVE}{self.offset:019d}", self._to_json()):
+        if not _saves(self._io, self._directory).create(self.offset, self._to_json()):
             made = {run.name for run in self._files} - before
             self.close()
             for name in made:
@@ -178,7 +178,7 @@ class KeyedState:
 
     def _load(self, offset: int) -> None:
         self.close()
-        path = f"{self._directory}/{_SAVE}{offset:019d}"
+        path = _saves(self._io, self._directory).path(offset)
         with _reading(path):
             runs = _runs_of(self._io, path)
             self._columns_of = {r["name"]: r.get("columns") for r in runs}
@@ -261,8 +261,11 @@ class _Newest(MergeEngine):
 
 def saved_offsets(io: FileIO, directory: str) -> list[int]:
     """The offsets at which a state was saved, ascending."""
-    found = (status.name for status in io.list(directory))
-    return sorted(int(name[len(_SAVE) :]) for name in found if name.startswith(_SAVE))
+    return [*_saves(io, directory).files()]
+
+
+def _saves(io: FileIO, directory: str) -> Journal:
+    return Journal(io, directory, "at-")
 
 
 def forget_old(io: FileIO, directory: str, before: int) -> None:
@@ -270,21 +273,20 @@ def forget_old(io: FileIO, directory: str, before: int) -> None:
 
     Called by the process that knows the progress of the stream.
     """
-    offsets = saved_offsets(io, directory)
+    saves = _saves(io, directory)
+    offsets = [*saves.files()]
     kept = next((o for o in reversed(offsets) if o <= before), None)
     if kept is None:
         return
-    paths = {offset: f"{directory}/{_SAVE}{offset:019d}" for offset in offsets}
     old: set[str] = set()
     named: set[str] = set()
     with contextlib.suppress(NotFound):
-        for offset, path in paths.items():
-            (old if offset < kept else named).update(run["name"] for run in _runs_of(io, path))
-        limit = now_ms() - _ORPHAN_MS
-        left = {s.name for s in io.list(directory) if s.name.endswith(".arrow") and s.mtime_ms < limit}
         for offset in offsets:
-            if offset < kept:
-                io.delete(paths[offset])
+            (old if offset < kept else named).update(run["name"] for run in _runs_of(io, saves.path(offset)))
+        clock, runs = StorageClock(io, directory.partition("/lakelog/")[0]), io.list(directory)
+        left = {r.name for r in runs if r.name.endswith(".arrow") and clock.is_older(r.mtime_ms, _ORPHAN_MS)}
+        for offset in offsets[: offsets.index(kept)]:
+            io.delete(saves.path(offset))
         for name in (old | left) - named:
             with contextlib.suppress(LakelogError):
                 io.delete(f"{directory}/{name}")

@@ -69,7 +69,6 @@ class KeyedRun:
         return (np.concatenate(positions) if positions else np.empty(0, dtype=np.int64)), rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows in key order."""
         return (self.load(block) for block in range(self.bounds.num_rows))
 
 
@@ -175,7 +174,6 @@ class BlockCache:
 
     @property
     def bytes(self) -> int:
-        """Total bytes of the blocks."""
         return int(self._blocks.currsize)
 
     def get(self, block_key: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:

@@ -12,8 +12,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
-from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name
+from lakelog.catalog.base import (
+    DEFAULT_DATABASE,
+    Catalog,
+    CheckChange,
+    Identifier,
+    TableLocation,
+    check_name,
+    check_new_name,
+)
+from lakelog.catalog.directories import Directories, bare_path
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.catalog.rest_changes import change_json, schema_json
 from lakelog.catalog.rest_owner import RestOwner
@@ -74,38 +82,25 @@ class RestCatalog(Catalog):
     def list_databases(self) -> list[str]:
         return sorted(filter(_is_name, self._api.names("databases", "databases") or ()))
 
-    def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_new_name("database", name)
+    def add_database(self, name: str) -> bool:
         answer = self._change("POST", "databases", body={"name": name, "options": {}})
-        if answer.status == 409:
-            if not if_not_exists:
-                raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
-        elif not answer.is_done:
+        if not answer.is_done and answer.status != 409:
             raise InvalidRequest(f"the catalog server refused database '{name}': {answer.message}")
+        return answer.is_done
 
-    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        check_name("database", name)
-        tables = self._tables(name)
-        if tables is None:
-            if if_exists:
-                return
-            raise self._no_database(name)
-        if tables and not cascade:
-            raise InvalidRequest(
-                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
-            )
+    def remove_database(self, name: str, cascade: bool) -> bool:
         answer = self._change("DELETE", "databases", name)
-        if answer.status == 404 and not if_exists:
-            raise self._no_database(name)
         if not answer.is_done and answer.status != 404:
             raise InvalidRequest(f"the catalog server did not drop database '{name}': {answer.message}")
+        return answer.is_done
 
-    def list_tables(self, database: str) -> list[str]:
-        check_name("database", database)
-        found = self._tables(database)
-        if found is None and database != DEFAULT_DATABASE:
-            raise self._no_database(database)
-        return found or []
+    def find_tables(self, database: str) -> list[str] | None:
+        names = self._api.names("tables", "databases", database, "tables")
+        # a table with branches may be listed twice
+        return None if names is None else sorted(set(filter(_is_name, names)))
+
+    def has_table(self, identifier: Identifier) -> bool:
+        return self._find(identifier) is not None
 
     def table_path(self, identifier: Identifier) -> str:
         path = self._files.table_path(identifier)
@@ -131,7 +126,7 @@ class RestCatalog(Catalog):
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
         check_new_name("table", identifier.table)
         expected = self._files.table_path(identifier)
-        if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
+        if identifier.database == DEFAULT_DATABASE and self.find_tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
         made = self._created_table(identifier, schema)
         if made is None:
@@ -185,12 +180,11 @@ class RestCatalog(Catalog):
             f"table {identifier} was created, and renamed or dropped meanwhile: list the tables of its database"
         )
 
-    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        self._files.table_path(identifier)
+    def remove_table(self, identifier: Identifier) -> None:
         answer = self._change("DELETE", "databases", identifier.database, "tables", identifier.table)
-        if answer.status == 404 and not if_exists:
+        if answer.status == 404:
             raise self._no_table(identifier)
-        if not answer.is_done and answer.status != 404:
+        if not answer.is_done:
             raise InvalidRequest(f"the catalog server did not drop table {identifier}: {answer.message}")
 
     def alter_table(
@@ -231,21 +225,14 @@ class RestCatalog(Catalog):
             f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
         )
 
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        self._files.table_path(identifier)
-        self._files.table_path(new)
-        if self._find(identifier) is None:
-            raise self._no_table(identifier)
-        if new.database != identifier.database and new.database not in self.list_databases():
-            raise self._no_database(new.database)
+    def move_table(self, identifier: Identifier, new: Identifier) -> bool:
         body = {"source": _identifier(identifier), "destination": _identifier(new)}
         answer = self._change("POST", "tables", "rename", body=body)
         if answer.status == 404:
             raise self._no_table(identifier)
-        if answer.status == 409:
-            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
-        if not answer.is_done:
+        if not answer.is_done and answer.status != 409:
             raise InvalidRequest(f"the catalog server did not rename table {identifier}: {answer.message}")
+        return answer.is_done
 
     def _plan(self, before: TableLocation, changes: Sequence[SchemaChange]) -> tuple[list[SchemaChange], TableSchema]:
         """The effective changes and the expected schema. Raises as ``apply_changes``."""
@@ -327,20 +314,6 @@ class RestCatalog(Catalog):
                 return checked(schema)
         except (KeyError, TypeError, ValueError, AttributeError) as why:
             raise Corrupt(f"the catalog server sent no valid table for {identifier}: {why!r}") from None
-
-    def _tables(self, database: str) -> list[str] | None:
-        """The names of a database's tables, sorted; None if the database does not exist."""
-        found = self._api.names("tables", "databases", database, "tables")
-        return (
-            None if found is None else sorted(set(filter(_is_name, found)))
-        )  # a table with branches may be listed twice
-
-    def _no_table(self, identifier: Identifier) -> NotFound:
-        tables = self._tables(identifier.database)
-        if tables is None and identifier.database != DEFAULT_DATABASE:
-            return self._no_database(identifier.database)
-        near = near_or_all(identifier.table, tables or [])
-        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
 
 def _content(schema: TableSchema) -> tuple[Any, ...]:

@@ -12,9 +12,8 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakelog.cli.console.connection import connect
-from lakelog.cli.console.facts import FactPrinter
 from lakelog.cli.console.names import option_pairs
-from lakelog.cli.console.output import format_option, warehouse_option
+from lakelog.cli.console.output import FactPrinter, format_option, warehouse_option
 from lakelog.cli.console.process import current_process, ended_by_signals, remark
 from lakelog.options.option import parse_duration
 

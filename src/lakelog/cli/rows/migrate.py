@@ -6,9 +6,8 @@ import click
 import pyarrow as pa
 
 from lakelog.cli.console.connection import connect
-from lakelog.cli.console.facts import FactPrinter
 from lakelog.cli.console.names import complete_tables, option_pairs
-from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
+from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, warehouse_option
 from lakelog.cli.console.process import Process, remark
 from lakelog.paimon.types.types import type_text
 from lakelog.service.migration import SOURCES

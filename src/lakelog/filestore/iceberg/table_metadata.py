@@ -46,7 +46,6 @@ class IcebergSnapshot:
         return self.id == snapshot.id and self.summary.get(COMMIT) == commit_text(snapshot)
 
     def to_json(self) -> Json:
-        """The object in ``snapshots``."""
         out: Json = {"sequence-number": self.id, "snapshot-id": self.id}
         if self.parent is not None:
             out["parent-snapshot-id"] = self.parent
@@ -61,7 +60,6 @@ class IcebergSnapshot:
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> IcebergSnapshot:
-        """Reads an object of ``snapshots``."""
         parent, number = found.get("parent-snapshot-id"), found.get("first-row-id")
         return IcebergSnapshot(
             int(found["snapshot-id"]),

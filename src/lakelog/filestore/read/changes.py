@@ -62,7 +62,6 @@ class ChangeSplit(NotebookView):
         return f"ChangeSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {rows})"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Snapshot, bucket, files and rows."""
         return _facts(self, len(self.files))
 
     @property
@@ -85,7 +84,6 @@ class DiffSplit(NotebookView):
         return f"DiffSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {self.row_count} rows to compare)"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Snapshot, bucket, files and rows."""
         return _facts(self, sum(len(split.files) for split in (*self.before, *self.after)))
 
     @property
@@ -171,7 +169,6 @@ class Changes:
         return snapshot.commit_kind == APPEND
 
     def of_snapshot(self, snapshot: Snapshot, mode: str) -> list[ChangeSplit]:
-        """The changes of one snapshot."""
         return self._splits(self._entries(snapshot, mode), snapshot.id)
 
     def of_snapshots(self, snapshots: Iterable[Snapshot], mode: str) -> list[ChangeSplit]:

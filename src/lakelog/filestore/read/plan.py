@@ -48,7 +48,6 @@ class Split(NotebookView):
         return f"Split(bucket {self.bucket}: {len(self.files)} files, {self.row_count} rows{inline}{merged})"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Bucket, files, rows and bytes."""
         return {
             "bucket": self.bucket,
             "files": len(self.files),

@@ -17,12 +17,7 @@ from lakelog.merge.sequence_groups import SequenceGroup, groups_of, is_newer, re
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions, split_names
 from lakelog.options.option import Option, Options
-from lakelog.options.table import (
-    DEFAULT_AGGREGATE,
-    IGNORE_DELETE,
-    PARTIAL_REMOVE_ON_DELETE,
-    PARTIAL_REMOVE_ON_GROUP,
-)
+from lakelog.options.table import DEFAULT_AGGREGATE, IGNORE_DELETE, PARTIAL_REMOVE_ON_DELETE, PARTIAL_REMOVE_ON_GROUP
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
 

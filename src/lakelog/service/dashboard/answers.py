@@ -25,7 +25,7 @@ from lakelog.errors import (
     Unavailable,
 )
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 
 _CACHE_S: Final = 0.5
 _CACHED_BYTES: Final = 1 << 20

@@ -60,11 +60,9 @@ class Endpoint:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
 
     def wait(self) -> None:
-        """Waits until it is closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Stops the endpoint."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -83,7 +81,6 @@ def serve(
     token: str | None = None,
     tls: tuple[Path, Path] | None = None,
 ) -> Endpoint:
-    """Starts an endpoint; see ``Metrics.serve``."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise InvalidRequest(f"the token is too short: give at least {_SHORTEST_TOKEN} characters")
     if token is None and not is_loopback(host):
@@ -129,7 +126,6 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answers one request."""
         try:
             super().process_request_thread(request, client_address)
         finally:

@@ -67,7 +67,6 @@ class SparkSource(Source):
         self.schema = self._frame.limit(0).toArrow().schema
 
     def count(self) -> int:
-        """The number of rows."""
         return int(self._frame.count())
 
     def key_faults(self, keys: Sequence[str]) -> KeyFaults:

@@ -107,7 +107,6 @@ class Optimizer:
         self._stopped.set()
 
     def state(self) -> OptimizerState:
-        """The current state."""
         with self._changed:
             now = clock.monotonic_s()
             return OptimizerState(

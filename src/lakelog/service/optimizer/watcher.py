@@ -45,7 +45,6 @@ class TableWatcher:
 
     @property
     def count(self) -> int:
-        """Number of existing tables."""
         return len(self.names)
 
     @property

@@ -127,7 +127,6 @@ class Terminal:
             return tuple(self._known[number] for number in sorted(self._known, reverse=True))
 
     def streams(self) -> tuple[StreamState, ...]:
-        """The running streaming statements."""
         found = []
         for execution in self.executions():
             states = () if execution.is_over else execution.snapshot().statements
@@ -146,7 +145,6 @@ class Terminal:
                 self._worker.send({"op": "stop", "execution": execution, "statement": statement})
 
     def state(self) -> TerminalState:
-        """The state of the terminal."""
         with self._lock:
             worker, current = self._worker, self._current
             process = "none" if worker is None else "idle" if current is None else "busy"
@@ -226,7 +224,7 @@ class Terminal:
         reason = self._reasons.get(execution.id)
         if reason is None or data.get("state") != CANCELLED:
             return data
-        return {**data, "state": FAILED, "error": reason.to_dict()}
+        return {**data, "state": FAILED, "error": reason.to_values()}
 
     def _on_worker_end(self, worker: WorkerProcess) -> None:
         """Handles the end of the process: its statements have failed, waiting ones run in a new process."""

@@ -149,8 +149,6 @@ class ExplainingEngine:
 
 
 class _Tables:
-    """The tables of an ``ExplainingSession``."""
-
     def __init__(self, tables: Tables, session: ExplainingSession) -> None:
         self._tables, self._session = tables, session
 

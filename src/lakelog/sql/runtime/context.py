@@ -140,7 +140,6 @@ class SessionContext:
         self.tables.create_table(identifier, schema, if_not_exists)
 
     def exists(self, identifier: Identifier) -> bool:
-        """Returns whether the table exists."""
         return self.tables.load_schema(identifier) is not None
 
     def no_table(self, name: Name) -> NotFound:

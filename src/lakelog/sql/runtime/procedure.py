@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from inspect import Signature
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +17,13 @@ from lakelog.io import clock
 from lakelog.options.option import Declared, Option, parse_duration
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 Value = str | int | bool | None
 
 
 def text(given: Value) -> str:
-    """A text argument."""
     if not isinstance(given, str):
         raise ValueError("write a text in quotes")
     return given
@@ -35,7 +37,6 @@ def number(given: Value) -> int:
 
 
 def flag(given: Value) -> bool:
-    """A boolean argument."""
     if str(given).lower() not in ("true", "false"):
         raise ValueError("write true or false")
     return str(given).lower() == "true"
@@ -107,14 +108,14 @@ class Parameter:
 class Procedure:
     """A procedure over one table, which is always its first argument.
 
-    ``run`` gets the table and the passed arguments by name, and returns the result. With ``uses_engine`` it also gets
-    ``engine``, which executes the work; with ``alters`` it also gets ``alter``, which changes the table's schema. The
-    argument ``options`` gives the table options for the call.
+    ``run`` gets the table and the passed arguments by name, and returns the result, if it has one. With ``uses_engine``
+    it also gets ``engine``, which executes the work; with ``alters`` it also gets ``alter``, which changes the table's
+    schema. The argument ``options`` gives the table options for the call.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
-    run: Callable[..., pa.Table]
+    run: Callable[..., pa.Table | None]
     uses_engine: bool = False
     alters: bool = False
 
@@ -151,7 +152,8 @@ class Procedure:
         table = table.with_hints(read.pop("options", {}))
         read = {n: v for n, v in read.items() if known[n].read is not ignored}
         more = ({"engine": engine} if self.uses_engine else {}) | ({"alter": alter} if self.alters else {})
-        return self.run(table, **more, **read)
+        result = self.run(table, **more, **read)
+        return done_result() if result is None else result
 
     @property
     def usage(self) -> str:
@@ -164,3 +166,14 @@ class Procedure:
             return age(given, engine.zone) if parameter.read is age else parameter.read(given)
         except ValueError as why:
             raise InvalidRequest(f"argument '{parameter.name}' = {given!r} of sys.{self.name}: {why}") from None
+
+
+def procedure(**readers: Callable[[Value], Any]) -> Callable[[Callable[..., pa.Table | None]], Procedure]:
+    """Makes a procedure of a function. An argument without a default is required."""
+
+    def made_of(run: Callable[..., pa.Table | None]) -> Procedure:
+        defaults = {name: argument.default for name, argument in inspect.signature(run).parameters.items()}
+        parameters = (Parameter(name, read, defaults.get(name) is Signature.empty) for name, read in readers.items())
+        return Procedure(run.__name__, tuple(parameters), run, "engine" in defaults, "alter" in defaults)
+
+    return made_of

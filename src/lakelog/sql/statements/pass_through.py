@@ -34,7 +34,6 @@ class PassThrough(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> PassThrough:
-        """Accepts any statement."""
         verb, table = "", None
         for words in _ON_TABLES:
             if cursor.accept_words(*words):

@@ -156,7 +156,6 @@ class TokenStream:
         return out
 
     def integer(self, what: str) -> int:
-        """Moves over a whole number."""
         token = self.peek()
         if token is None or token.kind is not Kind.NUMBER or not token.text.isdecimal():
             self.fail_expected(what)

@@ -336,7 +336,6 @@ class LogScan:
 
     @cached_property
     def schemas(self) -> RecordSchemas:
-        """The schemas of the records."""
         return RecordSchemas(self.table)
 
     def _rows_of(self, records: pa.Table, number: int | None, bucket: int | None) -> pa.Table:

@@ -135,7 +135,6 @@ class TableScan(NotebookView, ArrowRows):
                 yield batch.filter(condition).select(wanted)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The batches of ``to_batches``."""
         return self.to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:

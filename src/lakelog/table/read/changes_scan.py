@@ -80,7 +80,6 @@ class ChangesScan(TableScan):
         return ViewList(plan_changes(self.table.store, self.first, self.last, self.mode, own))
 
     def read(self, split: AnyChange) -> Iterator[pa.RecordBatch]:
-        """The changes of one split."""
         return rows_of(
             self, lambda columns, own: read_change(self.table.store, split, columns, own, self.keeps_deletes)
         )

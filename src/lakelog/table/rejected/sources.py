@@ -46,12 +46,10 @@ class Source(ABC):
 
     @property
     def count(self) -> int:
-        """Their number."""
         return int(self.batch.num_rows)
 
     @property
     def nbytes(self) -> int:
-        """Their size in memory."""
         return int(self.batch.nbytes)
 
     @abstractmethod
@@ -124,7 +122,6 @@ class GivenRows(Source):
         return GivenRows(batch, _kinds(batch, table), first, table.schema.id)
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
-        """A slice of the batch."""
         return self.batch.slice(start, stop - start)
 
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
@@ -144,7 +141,6 @@ class LogRecords(Source):
     kinds: Sequence[str] | None = None
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
-        """The rows of records."""
         records = self.batch.slice(start, stop - start)
         return _decoded(self.table, records.column("value"), RecordSchemas(self.table).runs(records.column("header")))
 

@@ -8,14 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.lake import Lake
-from lakelog.service.dashboard.previews.grid import (
-    Grid,
-    Request,
-    RowsRequest,
-    SystemRequest,
-    column_page,
-    grid_of,
-)
+from lakelog.service.dashboard.previews.grid import Grid, Request, RowsRequest, SystemRequest, column_page, grid_of
 from lakelog.service.dashboard.previews.records import RecordLines
 
 LISTED_TABLES: Final[dict[str, tuple[str, ...] | None]] = {

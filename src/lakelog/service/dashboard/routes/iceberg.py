@@ -18,7 +18,7 @@ from lakelog.filestore.iceberg.export import is_exported
 from lakelog.filestore.iceberg.manifests import uri_of
 from lakelog.filestore.iceberg.table_metadata import MetadataFiles
 from lakelog.lake import Table
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.lexer import quoted_name

@@ -10,9 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity.addresses import client_address
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity import Identity, client_address, identity_of, needs
 from lakelog.service.dashboard.security.login.gate import Refused
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.overview import TableFinding, findings_of
 from lakelog.sql.runtime.statement import Privilege

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lakelog.errors import InternalError, LakelogError, NotAllowed
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.masking import without_secrets
 from lakelog.sql.syntax.source_text import SourceText
@@ -19,7 +20,7 @@ _MOST: Final = 4_000
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(JsonRecord):
     """An error: ``kind`` is its class, or Spark's condition.
 
     ``line`` and ``column`` count from 1, in the whole text. ``refused`` means a missing privilege, ``retriable`` that
@@ -32,10 +33,6 @@ class Failure:
     column: int | None = None
     refused: bool = False
     retriable: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
 
 
 def failure_of(error: BaseException, source: SourceText | None = None) -> Failure:

@@ -44,7 +44,6 @@ class EventLog:
         self._listeners: list[Callable[[], object]] = []
 
     def add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> Event:
-        """Appends an event."""
         with self._changed:
             self._last += 1
             event = Event(self._last, now_ms(), kind, statement, data)

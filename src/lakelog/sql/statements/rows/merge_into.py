@@ -8,9 +8,8 @@ from typing import ClassVar, Final
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments, read_path
+from lakelog.sql.dml.assignments import Path, cast_nested, default_value, own_values, read_assignments, read_path
 from lakelog.sql.dml.merge import Merge
-from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.dml.views import viewed_table

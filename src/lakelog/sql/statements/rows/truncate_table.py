@@ -24,7 +24,6 @@ class TruncateTable(TableStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> TruncateTable:
-        """Reads the statement."""
         cursor.expect_words("TRUNCATE", "TABLE")
         name = cursor.name()
         options = read_options(cursor)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from lakelog.sql.dml.assignments import Path, own_values, read_assignments
-from lakelog.sql.dml.nested_values import cast_nested
+from lakelog.sql.dml.assignments import Path, cast_nested, own_values, read_assignments
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.dml.views import viewed_table
