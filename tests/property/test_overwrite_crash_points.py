@@ -153,7 +153,7 @@ RESCALED: dict[str, dict[str, str]] = {
 def test_a_rescale_that_goes_wrong_at_any_call_changes_no_row(
     kind: str, depth: Depth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction_lease, "is_running", lambda process: False)
+    monkeypatch.setattr(machine, "is_running", lambda process: False)
     monkeypatch.setitem(OPTIONS, kind, RESCALED[kind])
     made = make_table(kind)
     catalog = FilesystemCatalog("/w", made.io.inner)  # type: ignore[attr-defined]

@@ -83,7 +83,7 @@ INCREMENTAL_TO_AUTO_TAG: Final = Option(
     "incremental-to-auto-tag",
     str,
     None,
-    "A tag: the changes to it from the tag before it. Without an earlier tag there are none.",
+    "A tag: the changes to it from the tag before it, or nothing without an earlier tag.",
     _READ,
 )
 INCREMENTAL_MODE: Final = Option(
