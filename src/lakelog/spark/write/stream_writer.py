@@ -12,7 +12,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
 from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.types import with_times
-from lakelog.spark.runtime.worker import prepare_worker, this_task
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
 from lakelog.table.commit.replay import should_write_epoch
@@ -24,7 +24,7 @@ from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.watermark import EventTime
 
 
-class LakelogStreamWriter(DataSourceStreamArrowWriter):
+class LakelogStreamWriter(OwnErrors, DataSourceStreamArrowWriter):
     """The sink of a streaming query; its writer id is the query id, which is stored in the checkpoint."""
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
