@@ -71,7 +71,7 @@ class OrcFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as (footer, file):
             known = file.schema.names
-            names = select_columns(path, known, columns)
+            wanted = select_columns(path, known, columns)
             # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
             is_filled = file.writer != "ORC_CPP"
             # a filter may use columns that are not requested

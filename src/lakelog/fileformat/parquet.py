@@ -163,12 +163,12 @@ def _filtered(
         if group not in asked and not _may_hide_nan(about, filter_columns):
             continue
         mask = _matches(rows.scan(list(filter_columns), [group]), filter)
-        found = np.flatnonzero(mask)
-        if not len(found):
+        positions = np.flatnonzero(mask)
+        if not len(positions):
             continue
         start = 0
         # the last batch ends with the last matching row
-        for batch in rows.scan(columns, [group], int(found[-1]) + 1):
+        for batch in rows.scan(columns, [group], int(positions[-1]) + 1):
             kept = np.flatnonzero(mask[start : start + batch.num_rows])
             start += batch.num_rows
             if len(kept) == batch.num_rows:
