@@ -42,7 +42,7 @@ def commits_on(storage: str, commits: int, keepers: bool) -> dict[str, float]:
     """Runs the processes, checks the table, gives the measurements."""
     with tempfile.TemporaryDirectory() as directory, warehouse_on(storage, Path(directory)) as place:
         run = run_processes(place, commits, keepers)
-        check(place, run, commits, keepers)
+        check(place, run, WRITERS * commits, keepers)
     total = WRITERS * commits
     return {
         "commits": total,

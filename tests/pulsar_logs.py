@@ -39,13 +39,3 @@ def eventually(work: Callable[[], T]) -> T:
         except Unavailable:
             assert time.monotonic() < end
             time.sleep(0.2)
-
-
-class soon:
-    """The body ends within 25 seconds (the promise is about 10; the machine may be busy)."""
-
-    def __enter__(self) -> None:
-        self.start = time.monotonic()
-
-    def __exit__(self, *exc: object) -> None:
-        assert time.monotonic() - self.start < 100

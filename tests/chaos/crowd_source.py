@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from chaos.registers import Row, with_kinds
+from chaos.source import NumberedReader
 from lakelog.io.clock import sleep
 from lakelog.spark.runtime.types import arrow_for_spark, conform
 
@@ -41,35 +42,13 @@ class CrowdSource(DataSource):
         return _Reader(int(self.options["keys"]), schema)
 
 
-class _Changes(InputPartition):
-    def __init__(self, first: int, last: int) -> None:
-        super().__init__(first)
-        self.first, self.last = first, last
-
-
-class _Reader(DataSourceStreamReader):
+class _Reader(NumberedReader):
     def __init__(self, keys: int, schema: StructType) -> None:
         self._keys, self._target = keys, arrow_for_spark(schema)
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"change": 0}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         sleep(_PAUSE_S)
         return {"change": start["change"] + 1 + start["change"] % 4}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [_Changes(start["change"], end["change"])]
-
-    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(input_partition, _Changes)
-        yield conform(with_kinds(changes(input_partition.first, input_partition.last, self._keys)), self._target)
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Nothing is kept."""
-
-    def stop(self) -> None:
-        """Nothing is open."""
+    def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        yield conform(with_kinds(changes(first, last, self._keys)), self._target)

@@ -39,17 +39,38 @@ class _Changes(InputPartition):
         self.first, self.last = first, last
 
 
-class _Reader(DataSourceStreamReader):
-    def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        self._input, self._target = _input(options), arrow_for_spark(schema)
-        self._total, self._rate = int(options["total"]), float(options["rate"])
-        self._start_ms, self._burst = int(options["start_ms"]), int(options["burst"])
+class NumberedReader(DataSourceStreamReader):
+    """Reader of changes that are known by their numbers; ``changes`` makes the rows of some of them."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {"change": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [_Changes(start["change"], end["change"])]
+
+    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(input_partition, _Changes)
+        return self.changes(input_partition.first, input_partition.last)
+
+    def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        """The changes first ≤ number < last."""
+        raise NotImplementedError
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing is kept."""
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+
+class _Reader(NumberedReader):
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._input, self._target = _input(options), arrow_for_spark(schema)
+        self._total, self._rate = int(options["total"]), float(options["rate"])
+        self._start_ms, self._burst = int(options["start_ms"]), int(options["burst"])
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         first = start["change"]
@@ -59,19 +80,9 @@ class _Reader(DataSourceStreamReader):
             sleep(_POLL_S)
         return {"change": last}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [_Changes(start["change"], end["change"])]
-
-    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(input_partition, _Changes)
-        for first in range(input_partition.first, input_partition.last, _BATCH_ROWS):
-            yield conform(self._input.rows(first, min(first + _BATCH_ROWS, input_partition.last)), self._target)
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Nothing is kept."""
-
-    def stop(self) -> None:
-        """Nothing is open."""
+    def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        for at in range(first, last, _BATCH_ROWS):
+            yield conform(self._input.rows(at, min(at + _BATCH_ROWS, last)), self._target)
 
 
 def _input(options: dict[str, str]) -> Input:

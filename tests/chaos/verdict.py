@@ -56,13 +56,15 @@ def census(table: Table, rows: Input, total: int) -> dict[str, int]:
 def readings(lake: Lake, rows: Input, values: Iterator[bytes | None], tailed: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The table as each reader has it, counted."""
     table, copy = lake.table("db.t"), lake.table("db.copy")
-    again = Net(rows.kind)
-    for batch in table.tail("earliest", stop="latest"):
-        again.add(batch)
+    again, committed = Net(rows.kind), Net(rows.kind)
+    for net, options in ((again, {}), (committed, {"log.consistency": "transactional"})):
+        for batch in table.tail("earliest", stop="latest", options=options):
+            net.add(batch)
     copied: Any = pl.from_arrow(copy.scan().to_arrow())
     return {
         "batch read": counted(table.scan().to_arrow()),
         "log, by lakelog": again.table(),
+        "log, committed rows": committed.table(),
         "log, by a plain consumer": plain(rows, values),
         "tail that lived through it": tailed,
         "copy by a stream": copied.select(tailed.columns) if rows.kind == "append" else counted(copied),

@@ -1,11 +1,11 @@
-"""What every catalog promises about changing and renaming a table, over local files and their twin in memory.
+"""What every catalog promises about names, and about changing and renaming a table, over local files and memory.
 
 The catalog by a database is run on SQLite and on a real PostgreSQL, the one by a server on that of Paimon's own tests.
 """
 
 from __future__ import annotations
 
-import threading
+import pickle
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,6 +46,7 @@ from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import BIGINT, INT, STRING
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, None)], ["id"], [], {"bucket": "2"})
+OTHER = new_schema([("x", BIGINT, None)])
 ORDERS = Identifier("shop", "orders")
 
 
@@ -81,6 +82,59 @@ def timeless(schema: TableSchema) -> TableSchema:
 
 def columns(catalog: Catalog, identifier: Identifier = ORDERS) -> tuple[str, ...]:
     return catalog.load_table(identifier).schema.field_names
+
+
+def test_names_are_created_once_and_listed(catalog: Catalog) -> None:
+    with pytest.raises(AlreadyExists, match="'shop'"):
+        catalog.create_database("shop")
+    catalog.create_database("shop", if_not_exists=True)
+    with pytest.raises(AlreadyExists, match=r"shop\.orders"):
+        catalog.create_table(ORDERS, OTHER)
+    found = catalog.create_table(ORDERS, OTHER, if_not_exists=True)
+    assert timeless(found.schema) == SCHEMA and pickle.loads(pickle.dumps(found)) == found == catalog.load_table(ORDERS)
+    assert catalog.list_tables("default") == [] and catalog.list_databases() == ["shop"]
+    catalog.create_table(Identifier("default", "t"), OTHER)
+    assert catalog.list_databases() == ["default", "shop"], "the default database need not be created"
+    assert catalog.list_tables("shop") == ["orders"]
+
+
+def test_a_missing_name_is_reported_with_the_nearest(catalog: Catalog) -> None:
+    with pytest.raises(NotFound, match="did you mean 'orders'"):
+        catalog.load_table(Identifier("shop", "order"))
+    with pytest.raises(NotFound, match="database 'shup' does not exist, did you mean 'shop'"):
+        catalog.create_table(Identifier("shup", "orders"), SCHEMA)
+    for act in (catalog.list_tables, catalog.drop_database):
+        with pytest.raises(NotFound, match="database 'shup'"):
+            act("shup")
+    with pytest.raises(NotFound, match=r"shop\.order\b"):
+        catalog.drop_table(Identifier("shop", "order"))
+    catalog.drop_table(Identifier("shop", "order"), if_exists=True)
+    catalog.drop_database("shup", if_exists=True)
+
+
+def test_what_is_dropped_goes_with_its_files_and_a_database_with_its_tables_only_when_asked(
+    catalog: Catalog, io: FileIO
+) -> None:
+    path = catalog.load_table(ORDERS).path
+    for name in ("bucket-0/data-1.parquet", "snapshot/snapshot-1"):
+        io.write(f"{path}/{name}", b"1")
+    with pytest.raises(InvalidRequest, match="has 1 tables.*CASCADE"):
+        catalog.drop_database("shop")
+    catalog.drop_table(ORDERS)
+    assert not io.exists(path) and catalog.list_tables("shop") == []
+    catalog.create_table(ORDERS, SCHEMA)
+    catalog.drop_database("shop", cascade=True)
+    assert catalog.list_databases() == []
+    catalog.create_database("shop")
+    assert timeless(catalog.create_table(ORDERS, OTHER).schema) == timeless(OTHER), "nothing of the old one is left"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "..", ".hidden", "t$snapshots", "a\\b", "a\nb"])
+def test_names_that_are_no_directories_are_refused(catalog: Catalog, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be the name of a table"):
+        catalog.table_path(Identifier("default", name))
+    with pytest.raises(InvalidRequest, match="cannot be the name of a database"):
+        catalog.create_database(name)
 
 
 def test_a_change_is_one_new_schema_and_the_old_one_stays(catalog: Catalog, io: FileIO) -> None:
@@ -124,29 +178,6 @@ def test_options_that_files_depend_on_are_fixed_by_the_first_snapshot(catalog: C
     io.write(f"{path}/snapshot/snapshot-1", b"{}")
     with pytest.raises(InvalidOption, match="files of the table depend on it"):
         catalog.alter_table(ORDERS, [SetOption("merge-engine", "aggregation")])
-
-
-def test_rivals_all_get_their_change_in(catalog: Catalog) -> None:
-    together = threading.Barrier(6)
-    failures: list[BaseException] = []
-
-    def rival(number: int) -> None:
-        together.wait()
-        try:
-            catalog.alter_table(ORDERS, [AddColumn((f"c{number}",), INT)])
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=rival, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    schema = catalog.load_table(ORDERS).schema
-    assert schema.id == 6
-    assert sorted(schema.field_names) == ["c0", "c1", "c2", "c3", "c4", "c5", "id", "n"]
-    assert len({f.id for f in schema.fields}) == 8
 
 
 def rival_before(step: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, rival: Callable[[], Any]) -> None:

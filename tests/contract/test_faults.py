@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-import pyarrow as pa
 import pytest
 
 from faults import (
@@ -15,7 +14,6 @@ from faults import (
     LATE,
     LOST,
     LOST_REQUEST,
-    READS,
     Died,
     FaultPlan,
     FaultyFileIO,
@@ -46,15 +44,6 @@ def test_calls_that_change_something_have_numbers_and_names() -> None:
     assert io.read("/t/b") == b"22"
 
 
-def test_reads_can_be_numbered_instead() -> None:
-    io = faulty(FaultPlan({2: FAIL_BEFORE}, READS))
-    io.write("/t/a", b"1")
-    assert io.exists("/t/a")
-    with pytest.raises(Unavailable):
-        io.read("/t/a")
-    assert [c.name for c in io.plan.calls] == ["exists", "read"]
-
-
 @pytest.mark.parametrize(
     ("kind", "error", "there"),
     [
@@ -75,19 +64,6 @@ def test_a_create_goes_wrong_as_planned(kind: str, error: type[BaseException], t
     assert io.plan.hit
 
 
-def test_a_delayed_create_loses_against_an_existing_file() -> None:
-    io = faulty(FaultPlan({1: LATE, 2: LATE}))
-    for path in ("/t/a", "/t/b"):
-        with pytest.raises(CommitUnknown):
-            io.create(path, b"late")
-    io.create("/t/b", b"second")
-    assert not io.exists("/t/a")
-    io.write("/t/c", b"")
-    assert io.read("/t/a") == b"late"
-    io.plan.arrive()
-    assert io.read("/t/b") == b"second"
-
-
 def test_the_dead_make_no_calls_and_finish_no_files() -> None:
     io = faulty(FaultPlan({2: DIE_BEFORE}))
     with pytest.raises(Died):
@@ -100,13 +76,6 @@ def test_the_dead_make_no_calls_and_finish_no_files() -> None:
     assert io.inner.list("/t") == []
     with pytest.raises(Died):
         io.read("/t/a")
-
-
-def test_a_sink_that_fails_at_its_end_raises_through_arrow() -> None:
-    io = faulty(FaultPlan({2: FAIL_AFTER}))
-    with pytest.raises(Unavailable), io.open_output("/t/a") as sink, pa.ipc.new_stream(sink, pa.schema([])):
-        pass
-    assert io.inner.size("/t/a") > 0
 
 
 def test_a_stale_listing_lacks_the_last_changes() -> None:

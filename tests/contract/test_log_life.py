@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
 
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, OffsetExpired, Unavailable
 from lakelog.logstore import LOG_SYSTEMS
@@ -153,39 +153,6 @@ def test_clients_that_are_open_notice_that_their_log_was_recreated(
     new = system.reader(replace(location, log_id="", machine=""))
     assert everything(new) == []
     new.close()
-
-
-def test_a_retention_that_is_changed_reaches_the_log(system: LogSystem, location: LogLocation) -> None:
-    assert kept_ms(location) != 7_200_000
-    system.set_retention(replace(location, retention_ms=7_200_000))
-    wait_until(lambda: kept_ms(location) in (None, 7_200_000))
-    system.set_retention(replace(location, retention_ms=None))
-    wait_until(lambda: kept_ms(location) in (None, 7 * 24 * 3_600_000))
-    system.drop(location)
-    if not isinstance(
-        LOG_SYSTEMS.create(location.system), EmbeddedLogSystem
-    ):  # whose appenders trim by what the table says
-        with pytest.raises(LakelogError):
-            system.set_retention(replace(location, retention_ms=7_200_000))
-
-
-def kept_ms(location: LogLocation) -> int | None:
-    """How long the log system keeps the records; None when that is in the location only."""
-    if location.system == "pulsar":
-        topic = PulsarTopic(location)
-        return 60_000 * int(topic.admin.get(f"{topic.path}/retention")["retentionTimeInMinutes"])
-    if location.system == "kafka":
-        resource = ConfigResource("topic", location.topic)
-        admin = AdminClient({"bootstrap.servers": location.address})
-        return int(admin.describe_configs([resource])[resource].result(120)["retention.ms"].value)
-    return None
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_errors_of_a_missing_log_are_errors_of_lakelog(new_location: NewLocation) -> None:

@@ -21,7 +21,6 @@ from lakelog.errors import (
     InvalidOption,
     InvalidRequest,
     NotFound,
-    TableReplaced,
     Unavailable,
     UnsupportedFeature,
 )
@@ -160,19 +159,6 @@ def test_rivals_lose_no_row(lake: Lake, server: RestServer, tmp_path: Path) -> N
     assert ids(lake) == [rival * 100 + number for rival in range(4) for number in range(6)]
     newest = lake.table("db.t").latest_snapshot()
     assert newest is not None and newest_of(server) == newest.id >= 24
-
-
-def test_a_recreated_table_takes_no_commit_of_the_old_one(lake: Lake) -> None:
-    lake.sql(KEYED)
-    old = lake.table("db.t")
-    with old.writer() as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "c": ["a"]}))
-        lake.sql("drop table db.t")
-        lake.sql(KEYED)
-        with pytest.raises(TableReplaced, match=r"db\.t was dropped.*open it again"):
-            writer.commit()
-        writer.abort()
-    assert ids(lake) == [] and lake.table("db.t").latest_snapshot() is None
 
 
 def test_a_rollback_is_known_to_the_server_and_commits_go_on_from_there(lake: Lake, server: RestServer) -> None:

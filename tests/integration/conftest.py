@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelog.logstore.clients import close_clients
 from lakelog.service.servers.server_process import KafkaBroker
+from lakelog.spark.session.session import local_session
 from servers.pulsar_server import PulsarServer
 
 
@@ -46,3 +48,11 @@ def own_server(_server_to_kill: PulsarServer) -> PulsarServer:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     return f"{request.node.name}-{time.time_ns()}".replace("[", "-").replace("]", "")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session for all tests of this folder."""
+    session = local_session()
+    yield session
+    session.stop()

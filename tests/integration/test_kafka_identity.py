@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -18,7 +17,6 @@ from lakelog.catalog.directories import Directories
 from lakelog.errors import AlreadyExists, NotFound, TableReplaced
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
-from lakelog.logstore import topic_identity as identity
 from lakelog.service.servers.server_process import KafkaBroker
 
 CREATE = (
@@ -49,31 +47,6 @@ def stores(table: Table) -> list[tuple[int, str]]:
     return plain
 
 
-def make_anew(broker: KafkaBroker, topic: str) -> None:
-    """Somebody deletes a topic and makes another one of its name."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([topic])[topic].result(120)
-    end = time.monotonic() + 120
-    while True:
-        try:
-            admin.create_topics([NewTopic(topic, 1)])[topic].result(120)
-            break
-        except KafkaException:  # its deletion may take a moment
-            assert time.monotonic() < end
-            time.sleep(0.1)
-    while True:
-        try:
-            admin.describe_topics(TopicCollection([topic]))[topic].result(120)
-            return
-        except KafkaException:  # the broker may not know of it at once
-            assert time.monotonic() < end
-            time.sleep(0.1)
-
-
-def after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.CHECK_EVERY_S)
-
-
 @pytest.mark.parametrize("purge", ["", " purge"])
 def test_a_handle_from_before_drop_and_create_writes_nothing(lakes, kafka, purge: str) -> None:
     service, owner = lakes
@@ -94,39 +67,6 @@ def test_a_handle_from_before_drop_and_create_writes_nothing(lakes, kafka, purge
     assert stores(new) == [(5, "new")]
 
 
-def test_a_handle_of_a_renamed_table_appends_nothing_to_its_log(lakes) -> None:
-    service, owner = lakes
-    table = service.table("db.x")
-    owner.sql("alter table db.x rename to db.y")
-    with pytest.raises(TableReplaced, match="open it again"):
-        write(table, 1, "refused")
-    assert not Path(table.path).exists()
-    assert stores(owner.table("db.y")) == [(1, "before")]
-    write(service.table("db.y"), 2, "after")
-    assert stores(owner.table("db.y")) == [(1, "before"), (2, "after")]
-
-
-def test_open_clients_do_not_read_or_write_a_recreated_topic(lakes, kafka, monkeypatch) -> None:
-    table = lakes[0].table("db.x")
-    tail = table.tail("earliest")
-    assert next(tail).column("id").to_pylist() == [1]
-    writer = table.writer()
-    writer.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["lost"]}))
-    writer.flush()
-    assert table.log is not None
-    make_anew(kafka, table.log.topic)
-    after_a_pause(monkeypatch)
-    for use in (lambda: write(table, 3, "foreign"), lambda: list(table.tail("earliest", stop="latest"))):
-        with pytest.raises(NotFound, match="is not the one that "):
-            use()
-    with pytest.raises(NotFound, match="is not the one that "):
-        writer.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["foreign"]}))
-    with pytest.raises(NotFound, match="is not the one that "):
-        next(tail)
-    assert "is not the one" in table.health().figures.log.trouble
-    assert [r["id"] for r in table.scan().to_arrow().to_pylist()] == [1]
-
-
 def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:
     owner = lakes[1]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
@@ -139,17 +79,6 @@ def test_a_topic_whose_records_expired_is_no_table_s_topic(lakes: tuple[Lake, La
     with pytest.raises(AlreadyExists, match="held records"):
         owner.sql(CREATE.format(f"{kafka.bootstrap}', 'log-store.topic' = 'once_used").replace("db.x", "db.y"))
     assert not owner.table_exists("db.y")
-
-
-def test_create_refuses_the_empty_topic_of_another_table(lakes: tuple[Lake, Lake], kafka: KafkaBroker) -> None:
-    service, owner = lakes
-    create = CREATE.format(f"{kafka.bootstrap}', 'log-store.topic' = 'named")
-    service.sql(create.replace("db.x", "db.y"))
-    with pytest.raises(AlreadyExists, match=r"'log-store\.topic' = 'named' is the log of table db\.y"):
-        owner.sql(create.replace("db.x", "db.z"))
-    write(service.table("db.y"), 1, "own")
-    assert stores(service.table("db.y")) == [(1, "own")]
-    assert not owner.table_exists("db.z")
 
 
 def test_a_purge_during_a_rename_keeps_the_topic_of_the_renamed_table(

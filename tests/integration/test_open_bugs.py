@@ -21,27 +21,18 @@ from pyspark import TaskContext
 from pyspark.errors.exceptions.base import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from failing_jobs import Job, end, files, net
+from failing_jobs import end, files, net
 from lakelog import Lake, connect
 from lakelog.lake.table import Table
 from lakelog.spark.runtime.types import map_in_arrow
-from lakelog.spark.session.session import local_session
 from lakelog.table.commit.take_over import take_over_now
 
 Row = tuple[int, str]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = local_session()
-    yield session
-    session.stop()
-
-
 @pytest.fixture
 def lake(spark, tmp_path) -> Iterator[Lake]:
     with connect(spark, warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
         yield opened
         for query in spark.streams.active:
             query.stop()
@@ -164,23 +155,6 @@ def test_a_micro_batch_that_spark_commits_again_changes_neither_rows_nor_log(
     assert files(table) == net(table)
 
 
-def test_a_micro_batch_that_spark_commits_again_is_not_added_up_again(lake, given, tmp_path) -> None:
-    """apache/paimon#9666 on running totals, where a second commit shows in every row."""
-    lake.sql(
-        "create table db.t (name string, id bigint, primary key (name)) using lakelog "
-        "tblproperties ('merge-engine' = 'aggregation', 'fields.id.aggregate-function' = 'sum')"
-    )
-    table, checkpoint = lake.table("db.t"), tmp_path / "checkpoint"
-    for name in ("a", "b", "a"):
-        given.add(name, range(100))
-    for _ in range(3):
-        run(lake, given.stream(), checkpoint)
-        lose_last_entry(checkpoint)
-    table.seal()
-    found = {row["name"]: row["id"] for row in table.scan().to_arrow().to_pylist()}
-    assert found == {"a": 2 * sum(range(100)), "b": sum(range(100))}
-
-
 def dies_in_last_of(tasks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Rows as they are; the last task fails behind its rows. There are more tasks than cores: others have ended."""
 
@@ -203,18 +177,14 @@ def seen_so_far(table: Table) -> tuple[dict[Row, int], dict[int, int]]:
             return found, place
 
 
-def at_rest(
-    table: Table, place: str | dict[int, int] = "earliest", before: dict[Row, int] | None = None
-) -> Counter[Row]:
-    """What the log adds up to, with what was seen before a place.
+def at_rest(table: Table) -> Counter[Row]:
+    """What the log adds up to.
 
     A task of a failed query may append behind the next run, whenever it is suspended: maintenance takes that back.
     """
     deadline = time.monotonic() + 120
     while True:
-        found = Counter(before)
-        found.update(net(table, place))
-        found = Counter({row: count for row, count in found.items() if count})
+        found = Counter({row: count for row, count in net(table).items() if count})
         if found == files(table) or time.monotonic() > deadline:
             return found
         take_over_now(table.logical)
@@ -228,31 +198,22 @@ def test_failovers_in_a_row_with_other_numbers_of_tasks_leave_each_row_once(lake
     given.add("first", range(100))
     run(lake, given.stream().repartition(3), checkpoint)
     given.add("second", range(100, 500))
-    inside: list[tuple[dict[Row, int], dict[int, int]]] = []
+    inside: list[tuple[dict[Row, int], Reader]] = []
     for tasks in (5, 4):
         frame = given.stream().repartition(tasks)
         with pytest.raises(StreamingQueryException, match="as planned"):
             run(lake, map_in_arrow(frame, dies_in_last_of(tasks), frame.schema), checkpoint)
-        inside.append(seen_so_far(table))
+        seen, place = seen_so_far(table)
+        inside.append((seen, Reader(lake, place)))
     assert sum(inside[0][0].values()) > 100, "rows of the epoch that is open are in the log"
     run(lake, given.stream().repartition(2), checkpoint)
     want = {(number, "first" if number < 100 else "second"): 1 for number in range(500)}
     assert files(table) == at_rest(table) == want
     assert early.add_up_to(want)
-    for before, place in inside:
-        assert at_rest(table, place, before) == want
-
-
-def test_776_of_776_rows_come_through_a_failover(lake, logged) -> None:
-    """apache/amoro#1534, read by streaming queries from before the job and from between its two tries."""
-    lake.sql(KINDS["append"].format(log=logged + ", 'bucket' = '1', 'bucket-key' = 'id'"))
-    table = lake.table("db.t")
-    readers = [(net(table), Reader(lake, end(table)))]
-    Job(table).lose(0, range(500))
-    readers.append((net(table), Reader(lake, end(table))))
-    Job(table).epoch(0, range(776))
-    assert len(files(table)) == 776
-    assert all(reader.add_up_to(files(table), before) for before, reader in readers)
+    assert all(reader.add_up_to(want, before) for before, reader in inside)
+    table.seal()
+    committed = table.tail("earliest", stop="latest", options={"log.consistency": "transactional"})
+    assert Counter((r["id"], r["name"]) for batch in committed for r in batch.to_pylist()) == want
 
 
 @pytest.mark.parametrize(("logged", "kind"), [("embedded", "append"), ("kafka", "keyed")], indirect=["logged"])

@@ -62,16 +62,6 @@ def test_a_keyed_table_folds_to_what_a_batch_read_gives(tmp_path, kafka, mode) -
     assert ops == ({"c": 40, "u": 20, "d": 5} if mode == "all" else {"c": 60, "d": 5})
 
 
-def test_a_table_without_a_key_adds_up_to_what_a_batch_read_gives(tmp_path, kafka) -> None:
-    table = make(tmp_path, DDL, "", "all", 2, kafka.bootstrap)
-    for _ in range(2):
-        write(table, rows(0, 30))
-    added = debezium_consumer.added_up(messages(kafka, table))
-    got = {comparable(debezium_consumer.typed(json.loads(row), KINDS)): count for row, count in added.items()}
-    assert got == Counter(comparable(row) for row in read_here(table))
-    assert set(got.values()) == {2}
-
-
 def test_replaced_rows_of_a_table_without_a_key_add_up_to_what_a_batch_read_gives(tmp_path, kafka) -> None:
     table = make(tmp_path, DDL, "", "all", 2, kafka.bootstrap)
     for _ in range(2):

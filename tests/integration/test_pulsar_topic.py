@@ -6,17 +6,16 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 from dataclasses import replace
 
 import pytest
 
 from lakelog import connect
-from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
 from lakelog.logstore.pulsar.system import PulsarLogSystem
 from lakelog.logstore.pulsar.topic import PulsarTopic
-from log_records import append, everything
-from pulsar_logs import new_location, on, soon
+from log_records import append, everything, soon
+from pulsar_logs import new_location, on
 from servers.pulsar_server import PulsarServer
 
 SYSTEM = PulsarLogSystem()
@@ -123,21 +122,6 @@ def test_a_token_opens_a_cluster_that_asks_for_one(tmp_path) -> None:
                 with soon(), pytest.raises(InvalidOption, match="refuses the credentials") as error:
                     use(outside)
                 assert other not in str(error.value)
-
-
-def test_a_changed_retention_reaches_the_topic_or_the_table_stays_as_it_is(own_server, tmp_path) -> None:
-    table = on(own_server, tmp_path)
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    topic = PulsarTopic(table.logical.log)
-    lake.sql("alter table db.t set tblproperties ('log-store.retention' = '90 min')")
-    end = time.monotonic() + 120
-    while topic.admin.get(f"{topic.path}/retention")["retentionTimeInMinutes"] != 90:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    own_server.kill()
-    with soon(), pytest.raises(LakelogError):
-        lake.sql("alter table db.t set tblproperties ('log-store.retention' = '10 min')")
-    assert "90 min" in str(lake.table("db.t").logical.schema.options)
 
 
 def signed(subject: str) -> str:

@@ -20,8 +20,8 @@ from lakelog import Lake, connect
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CREATE = """create table db.t (id bigint, name string, sent_at double, primary key (id)) using lakelog tblproperties
-('log-store.enabled' = 'true', 'log-store.address' = '{address}', 'log-store.topic' = '{topic}-log', {buckets})"""
-BUCKETS = {"2 buckets": "'bucket' = '2'", "dynamic buckets": "'bucket' = '-1', 'log-store.partitions' = '3'"}
+('log-store.enabled' = 'true', 'log-store.address' = '{address}', 'log-store.topic' = '{topic}-log', 'bucket' = '-1',
+'log-store.partitions' = '3')"""
 
 
 class Side:
@@ -65,11 +65,10 @@ def topic(kafka) -> str:
     return name
 
 
-@pytest.fixture(params=BUCKETS)
-def lake(kafka, topic, tmp_path, request) -> Iterator[Lake]:
+@pytest.fixture
+def lake(kafka, topic, tmp_path) -> Iterator[Lake]:
     with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
-        opened.sql(CREATE.format(address=kafka.bootstrap, topic=topic, buckets=BUCKETS[request.param]))
+        opened.sql(CREATE.format(address=kafka.bootstrap, topic=topic))
         yield opened
         opened.sql("drop table db.t purge")
 

@@ -25,11 +25,10 @@ def statements(kafka) -> dict[str, str]:
 
 
 @pytest.fixture
-def lake(tmp_path, kafka):
+def lake(tmp_path, kafka, spark):
     from confluent_kafka.admin import AdminClient
 
-    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
-        opened.sql("create database db")
+    with connect(spark, warehouse=str(tmp_path / "warehouse")) as opened:
         yield opened
         for name in opened.list_tables():
             opened.sql(f"drop table {name} purge")

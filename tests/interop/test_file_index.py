@@ -64,7 +64,6 @@ def test_the_filters_of_java_have_the_bits_that_are_made_here(java, tmp_path: Pa
 @pytest.mark.parametrize("keyed", [True, False])
 def test_java_skips_the_files_that_an_index_made_here_excludes(java, tmp_path: Path, keyed: bool) -> None:
     lake = connect(warehouse=str(tmp_path))
-    lake.sql("create database db")
     key, bucket = (", primary key (id)", "'bucket' = '1', ") if keyed else ("", "")
     lake.sql(
         f"create table db.t (id bigint, c string{key}) using lakelog tblproperties ({bucket}"

@@ -25,9 +25,7 @@ PYPAIMON_FAILS = {
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> Lake:
-    opened = connect(warehouse=str(tmp_path_factory.mktemp("matrix") / "warehouse"))
-    opened.sql("create database db")
-    return opened
+    return connect(warehouse=str(tmp_path_factory.mktemp("matrix") / "warehouse"))
 
 
 def write_here(lake: Lake, table: str, case: Case, chance: random.Random, turns: int = 3) -> None:

@@ -204,9 +204,7 @@ def test_types_change_with_the_option_where_paimon_lets_them(java: PaimonJava) -
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    opened = connect(warehouse=str(tmp_path / "warehouse"))
-    opened.sql("create database db")
-    return opened
+    return connect(warehouse=str(tmp_path / "warehouse"))
 
 
 @pytest.mark.parametrize("keyed", ["", ", primary key (id)"])

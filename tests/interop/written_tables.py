@@ -125,6 +125,16 @@ CASES: dict[str, Case] = {
     "rolled": _options(target_file_size="1 kb"),
     "many manifests": _options(manifest__merge_min_count="2"),
     "with a log": _options(log_store__enabled="true"),
+    "whole rows with a log": Case(primary_keys=(), options=_given(log_store__enabled="true", bucket="3")),
+    "dynamic with a log": Case(
+        options=_given(log_store__enabled="true", bucket="-1", log_store__partitions="2"), java_writes=False
+    ),
+    "changes with a log": _options(log_store__enabled="true", log__content="changes", changelog_producer="lookup"),
+    "aggregation with a log": _options(
+        log_store__enabled="true", merge_engine="aggregation", fields__default_aggregate_function="max"
+    ),
+    "partial update with a log": _options(log_store__enabled="true", merge_engine="partial-update"),
+    "sequence with a log": _options(log_store__enabled="true", sequence__field="n"),
     **{f"{f} all types": Case(_VALUES[f], options={"bucket": "1", "file.format": f}) for f in _VALUES},
     "orc nanoseconds": Case({"id": "INT", "v": "TIMESTAMP(9)"}, options={"bucket": "1", "file.format": "orc"}),
     **{f"{f} deep": Case(_DEEP, options={"bucket": "1", "file.format": f}) for f in ("parquet", "orc", "avro")},

@@ -17,6 +17,7 @@ from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import LakelogError
+from lakelog.io import machine
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.schema.schema import new_schema
@@ -25,7 +26,6 @@ from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
 from lakelog.table.log.scan import LogScan
-from lakelog.table.maintenance import compaction_lease
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
@@ -143,7 +143,7 @@ def attempt(job: Callable[[DynamicTable], None], after: Rows, plan: FaultPlan, m
 def test_an_overwrite_that_goes_wrong_at_any_call_is_done_or_not(
     job: str, bucket: str, depth: Depth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction_lease, "is_running", lambda process: False)  # the one that dies has the lease
+    monkeypatch.setattr(machine, "is_running", lambda process: False)  # the one that dies has the lease
     act, after = JOBS[job]
     made = make_table(bucket)
     assert content(made) == OLD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Self
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from lakelog.service.servers.server_process import KafkaBroker, free_port, java_program
+from lakelog.service.servers.server_process import KafkaBroker, free_port
 
 _CLUSTER = "bGFrZWxvZy1jbHVzdGVyMQ"
 
@@ -28,9 +29,15 @@ class _Node(KafkaBroker):
         return True
 
     def _run_java(self, classpath: str, main: str, *arguments: str) -> None:
-        given = list(arguments)
+        """Formats the storage of the first node, of which the others have a copy: that takes no Java."""
+        given, data = list(arguments), self.directory / "data"
         given[given.index("-t") + 1] = _CLUSTER
-        super()._run_java(classpath, main, *given)
+        if self.number == 1:
+            super()._run_java(classpath, main, *given)
+            return
+        data.mkdir()
+        shutil.copy(self.directory.with_name("1") / "data" / "bootstrap.checkpoint", data)
+        (data / "meta.properties").write_text(f"version=1\ncluster.id={_CLUSTER}\nnode.id={self.number}\n")
 
     def _settings(self) -> dict[str, str]:
         voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(self._controllers, 1))
@@ -94,28 +101,17 @@ class SecureKafka(KafkaBroker):
         super().__init__(directory)
         self._secure_port = free_port()
         self.secure = f"localhost:{self._secure_port}"
-        self._store = self.directory / "keys.p12"
+        self._store = self.directory / "keys.pem"
         self.ca = self.directory / "ca.pem"
 
     def start(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
-        keytool = str(Path(java_program()).with_name("keytool")) if "/" in java_program() else "keytool"
         if not self._store.exists():
-            store = [
-                "-keystore",
-                str(self._store),
-                "-storetype",
-                "PKCS12",
-                "-storepass",
-                "changeit",
-                "-alias",
-                "broker",
-            ]
-            names = ["-dname", "CN=localhost", "-ext", "SAN=dns:localhost,ip:127.0.0.1", "-ext", "bc=ca:true"]
-            made = [keytool, "-genkeypair", "-keyalg", "RSA", *store, *names]
-            subprocess.run(made, check=True, capture_output=True)
-            shown = [keytool, "-exportcert", "-rfc", *store, "-file", str(self.ca)]
-            subprocess.run(shown, check=True, capture_output=True)
+            names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+            made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(self._store)]
+            subprocess.run([*made, "-out", str(self.ca), *names], check=True, capture_output=True)
+            with self._store.open("a") as store:
+                store.write(self.ca.read_text())
         return super().start()
 
     def properties(self, mechanism: str) -> dict[str, str]:
@@ -143,7 +139,5 @@ class SecureKafka(KafkaBroker):
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{login}.plain.PlainLoginModule required "
             f'user_{self.USER}="{self.PASSWORD}";',
             "ssl.keystore.location": str(self._store),
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.password": "changeit",
-            "ssl.key.password": "changeit",
+            "ssl.keystore.type": "PEM",
         }

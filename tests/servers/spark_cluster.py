@@ -49,13 +49,13 @@ class _Worker(ServerProcess):
     NAME = "worker of the Spark cluster"
     START_S = 200.0
 
-    def __init__(self, directory: Path, master: _Master, memory: str, with_package: bool) -> None:
+    def __init__(self, directory: Path, master: _Master, memory: str) -> None:
         super().__init__(directory)
-        self._master, self._memory, self._with_package = master, memory, with_package
+        self._master, self._memory = master, memory
         self._port, self._http = free_port(), free_port()
 
     def environment(self) -> Mapping[str, str]:
-        return server_environment("256m", self._with_package)
+        return server_environment("256m")
 
     def command(self) -> Sequence[str]:
         place = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._http)]
@@ -68,17 +68,12 @@ class _Worker(ServerProcess):
 
 
 class SparkCluster:
-    """A master and workers of one core each; starts with ``with``, ends with all its executors.
+    """A master and two workers of one core each; starts with ``with``, ends with all its executors."""
 
-    ``with_package`` says whether the Python of the executors finds lakelog by itself.
-    """
-
-    def __init__(
-        self, directory: str | Path, workers: int = 2, memory: str = "1100m", with_package: bool = True
-    ) -> None:
+    def __init__(self, directory: str | Path, memory: str = "1100m") -> None:
         home = Path(directory)
         self._master = _Master(home / "master")
-        self._workers = [_Worker(home / f"worker-{n}", self._master, memory, with_package) for n in range(workers)]
+        self._workers = [_Worker(home / f"worker-{n}", self._master, memory) for n in range(2)]
         self.url = self._master.url
 
     def __enter__(self) -> Self:

@@ -23,9 +23,9 @@ def job_environment(with_package: bool = True) -> dict[str, str]:
     return given
 
 
-def server_environment(memory: str, with_package: bool = True) -> Mapping[str, str]:
+def server_environment(memory: str) -> Mapping[str, str]:
     """The variables of a server; its Python workers find lakelog and the modules that the tests share."""
-    return {**job_environment(with_package), "SPARK_DAEMON_MEMORY": memory}
+    return {**job_environment(), "SPARK_DAEMON_MEMORY": memory}
 
 
 def conf_arguments(settings: Mapping[str, str]) -> list[str]:

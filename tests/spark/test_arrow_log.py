@@ -80,7 +80,6 @@ def check_all_reads(lake, spark, tmp_path, expected: pl.DataFrame) -> None:
 
 
 def test_large_micro_batches_of_upserts_fill_both_stores(lake, spark, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(mode="upsert"))
     for number in range(3):
         put(tmp_path / "in", number, upserts(number * ROWS // 2, f"n{number}"), files=2)
@@ -91,7 +90,6 @@ def test_large_micro_batches_of_upserts_fill_both_stores(lake, spark, tmp_path) 
 
 @pytest.mark.parametrize("mode", ["all", "upsert"])
 def test_large_micro_batches_of_changes_fill_both_stores(lake, spark, tmp_path, mode) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(mode=mode))
     put(tmp_path / "in", 0, upserts(0, "a").with_columns(pl.lit("+I").alias("_row_kind")), files=1)
     put(tmp_path / "in", 1, changes(0, "a", "b"), files=1)

@@ -76,7 +76,6 @@ def test_a_value_of_another_meaning_is_refused(lake: Lake, kind: str, value: str
 
 
 def test_partition_columns_of_the_clause_come_last_as_in_tables_of_spark(lake: Lake, spark: SparkSession) -> None:
-    lake.sql("create database db")
     shape = "(p string, v string, q string) {} partitioned by (p, q)"
     lake.sql(f"create table db.t {shape.format('using lakelog')}")
     spark.sql("drop table if exists plain_of_partitions")
@@ -100,7 +99,6 @@ def test_fields_of_structs_go_by_position_with_a_list_of_columns(lake: Lake) -> 
 @pytest.mark.parametrize("given", ["named_struct('City', 'Oslo')", "named_struct('ctiy', 'Oslo')"])
 @pytest.mark.parametrize("around", ["{}", "array({})", "map('k', {})"])
 def test_fields_of_frames_go_by_name(lake: Lake, spark: SparkSession, given: str, around: str, tmp_path: Path) -> None:
-    lake.sql("create database db")
     kind = {"{}": "{}", "array({})": "array<{}>", "map('k', {})": "map<string, {}>"}[around].format(
         "struct<city: string>"
     )
@@ -139,7 +137,6 @@ def test_times_of_a_day_are_kept_by_statements(lake: Lake) -> None:
 
 
 def test_nested_columns_with_null_are_read_after_a_merge(lake: Lake) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, v array<struct<x: int>>, m map<string, struct<x: int>>, primary key (id))")
     lake.sql(
         "insert into db.t values (1, array(named_struct('x', 1)), null), (2, null, map('k', named_struct('x', 1)))"

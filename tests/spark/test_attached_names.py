@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,49 +139,3 @@ def test_a_new_session_knows_the_tables_and_the_end_of_the_lake_is_theirs(spark:
     assert not spark.catalog.tableExists("db.t")
     with pytest.raises(AnalysisException):
         spark.table("db.t").collect()
-
-
-_NO_IMPORT = """\
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-frame = spark.read.format("lakelog").option("warehouse", sys.argv[1]).load("db.t")
-print([tuple(row) for row in frame.collect()], "lakelog" in sys.modules)
-"""
-
-
-def test_pyspark_finds_the_source_without_an_import(tmp_path: Path) -> None:
-    lake = lakelog.connect(tmp_path / "warehouse")
-    lake.create_table("db.t", {"id": "int"})
-    lake.sql("call sys.compact('db.t')")
-    source = str(Path(lakelog.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-c", _NO_IMPORT, str(tmp_path / "warehouse")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[] False", done.stderr
-
-
-_NEW_SESSION = """\
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-import lakelog
-lakelog.attach(spark, sys.argv[1])
-print(spark.newSession().table("db.t").count(), SparkSession.getActiveSession().table("db.t").count())
-spark.catalog.setCurrentDatabase("db")
-print(spark.catalog.currentDatabase())
-"""
-
-
-def test_a_new_session_knows_the_tables_where_spark_does_not_find_the_source_by_itself(tmp_path: Path) -> None:
-    lakelog.connect(tmp_path / "warehouse").create_table("db.t", {"id": "int"})
-    other = tmp_path / "bin" / "python3"  # the first one of the path, as in an environment that is not activated
-    other.parent.mkdir()
-    other.write_text("#!/bin/sh\nexit 1\n")
-    other.chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    environment["PATH"] = f"{other.parent}{os.pathsep}{environment['PATH']}"
-    environment["PYTHONPATH"] = str(Path(lakelog.__file__).parents[1])
-    command = [sys.executable, "-c", _NEW_SESSION, str(tmp_path / "warehouse")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["0", "0", "db"], done.stderr

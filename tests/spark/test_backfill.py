@@ -21,7 +21,6 @@ def put(directory, name: str, ids: range, hours_ago: float) -> None:
 
 
 def test_a_backfill_leaves_the_log_to_live_rows(lake, spark, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE)
     directory = tmp_path / "in"
 

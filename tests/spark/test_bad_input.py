@@ -29,7 +29,6 @@ GOOD = (
 
 @pytest.fixture
 def db(lake):
-    lake.sql("create database db")
     return lake
 
 

@@ -16,7 +16,6 @@ from lakelog.errors import InvalidSchema, LakelogError, Unavailable
 from lakelog.spark.runtime.types import map_in_arrow
 from lakelog.spark.write import batch_writer
 from lakelog.table.staging.job_files import JobFiles
-from plans import optimized_plan
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true')"""
@@ -27,7 +26,6 @@ def rows(frame) -> list[tuple]:
 
 
 def test_a_keyed_table_keeps_the_newest_row_of_a_key(lake) -> None:
-    lake.sql("create database db")
     lake.sql(LOG_TABLE)
     lake.sql("insert into db.log_table values (1, 'a', timestamp'2024-01-01'), (2, 'b', null)")
     lake.sql("insert into db.log_table values (1, 'c', timestamp'2024-01-02')")
@@ -38,7 +36,6 @@ def test_a_keyed_table_keeps_the_newest_row_of_a_key(lake) -> None:
 
 
 def test_a_join_of_two_tables_and_a_view_reads_right(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.a (id int, x string, primary key (id)) using lakelog")
     lake.sql("create table db.b (id int, y string) using lakelog")
     lake.sql("insert into db.a values (1, 'x1'), (2, 'x2')")
@@ -48,23 +45,7 @@ def test_a_join_of_two_tables_and_a_view_reads_right(lake, spark) -> None:
     assert rows(joined) == [("x1", "y1", 10), ("x1", "y2", 10)]
 
 
-def test_a_partitioned_table_reads_one_partition_only(lake) -> None:
-    lake.sql("create database db")
-    lake.sql(
-        "create table db.p (id int, day date, v double, primary key (day, id)) using lakelog partitioned by (day) "
-        "tblproperties ('bucket' = '2')"
-    )
-    lake.sql("insert into db.p select id, date_add(date'2024-01-01', cast(id % 3 as int)), id / 2 from range(30)")
-    table = lake.table("db.p")
-    assert table.scan().to_arrow().num_rows == 30
-    one = table.scan(filter="day = '2024-01-02'")
-    assert one.to_arrow().num_rows == 10
-    assert {s.partition for s in one.plan()} < {s.partition for s in table.scan().plan()}
-    assert lake.sql("select count(*) from db.p where day = date'2024-01-02'").first()[0] == 10
-
-
 def test_columns_of_a_query_by_name_in_any_order_with_row_kinds_and_defaults(lake) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, name string default 'none', day date, primary key (id)) using lakelog")
     lake.sql("insert into db.t by name select date'2024-01-01' as DAY, 1 as id")
     lake.sql("insert into db.t by name select 'b' as name, 2 as id union all select 'c', 3")
@@ -74,16 +55,7 @@ def test_columns_of_a_query_by_name_in_any_order_with_row_kinds_and_defaults(lak
         lake.sql("insert into db.t by name select 4 as id, 'd' as nme")
 
 
-def test_only_the_needed_columns_are_read(lake) -> None:
-    lake.sql("create database db")
-    lake.sql("create table db.w (id int, a string, b string, primary key (id)) using lakelog")
-    lake.sql("insert into db.w values (1, 'a', 'b')")
-    plan = optimized_plan(lake.sql("select t.a from db.w t where t.id = 1"))
-    assert "b#" not in plan and "a#" in plan
-
-
 def test_a_dataframe_is_written_and_read_by_format(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '3')"
     )
@@ -95,7 +67,6 @@ def test_a_dataframe_is_written_and_read_by_format(lake, spark) -> None:
 
 
 def test_a_change_frame_deletes_and_updates(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog")
     lake.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")
     changes = spark.createDataFrame(
@@ -105,28 +76,8 @@ def test_a_change_frame_deletes_and_updates(lake, spark) -> None:
     assert rows(lake.sql("select * from db.t")) == [(2, "B"), (3, "c")]
 
 
-def test_arrow_and_spark_read_the_same_rows(lake) -> None:
-    lake.sql("create database db")
-    lake.sql("create table db.t (id int, d decimal(20,3), b binary, a array<int>, m map<string,int>) using lakelog")
-    lake.sql("insert into db.t values (1, 1.5, X'00ff', array(1, null), map('k', 2)), (2, null, null, null, null)")
-    arrow = lake.table("db.t").scan().to_arrow().sort_by("id")
-    spark_rows = lake.sql("select * from db.t order by id").toArrow()
-    assert arrow.column("d").to_pylist() == spark_rows.column("d").to_pylist()
-    assert arrow.column("a").to_pylist() == spark_rows.column("a").to_pylist()
-    assert arrow.column("b").to_pylist() == [b"\x00\xff", None]
-
-
-def test_a_write_without_spark_is_read_by_spark(lake) -> None:
-    lake.sql("create database db")
-    lake.sql("create table db.t (id int, name string, primary key (id)) using lakelog")
-    with lake.table("db.t").writer() as writer:
-        writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["x", None]}))
-    assert rows(lake.sql("select * from db.t")) == [(1, "x"), (2, None)]
-
-
 @pytest.mark.parametrize("log", ["false", "true"])
 def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog "
         f"tblproperties ('bucket' = '2', 'log-store.enabled' = '{log}')"
@@ -151,7 +102,6 @@ def test_a_write_with_a_failed_task_has_no_effect(lake, spark, log) -> None:
 
 @pytest.mark.local_only("on Connect the data source commits, which does not know how its tasks went")
 def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
     cleaned = []
     monkeypatch.setattr(JobFiles, "remove_uncommitted", lambda *_: cleaned.append(1))
@@ -165,7 +115,6 @@ def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) 
 
 @pytest.mark.parametrize("way", ["lake", "format"])
 def test_a_job_that_failed_leaves_no_file_of_its_other_tasks(lake, spark, way) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, text string) using lakelog "
         "tblproperties ('bucket' = '2', 'bucket-key' = 'id', 'write-buffer-size' = '1 mb')"
@@ -208,7 +157,6 @@ def test_a_session_for_narrow_rows_limits_the_rows_of_a_batch_and_not_its_bytes(
         given = spark.range(0, 40_000, 1, 1).selectExpr("id", "repeat('x', 1500) as text")
         sizes = map_in_arrow(given, lambda bs: (pa.table({"n": [b.num_rows]}).to_batches()[0] for b in bs), "n long")
         assert [row.n for row in sizes.collect()] == [16_384, 16_384, 7_232]  # 25 MB each: no limit of 16 MiB
-        lake.sql("create database db")
         lake.sql("create table db.t (id bigint, text string, primary key (id)) using lakelog")
         lake.write(given, "db.t")
         found = lake.sql("select count(*), sum(id), min(length(text)), max(length(text)) from db.t")
@@ -219,7 +167,6 @@ def test_a_session_for_narrow_rows_limits_the_rows_of_a_batch_and_not_its_bytes(
 
 
 def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, `a.b c` string, primary key (id)) using lakelog")
     frame = spark.range(3).selectExpr("id", "'x' as `a.b c`")
     lake.write(frame.where("id > 5"), "db.t")
@@ -230,7 +177,6 @@ def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> N
 
 @pytest.mark.local_only("breaks the commit inside of the driver's process; on Connect the server commits")
 def test_a_commit_that_fails_before_its_decision_takes_the_rows_out_of_the_log(lake, spark, monkeypatch) -> None:
-    lake.sql("create database db")
     lake.sql(LOG_TABLE)
 
     def fails(*given: object) -> None:
@@ -250,7 +196,6 @@ def test_a_commit_that_fails_before_its_decision_takes_the_rows_out_of_the_log(l
 
 
 def test_two_frames_of_a_snapshot_are_joined_by_their_columns_and_names_have_backticks(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, `c``d` int, primary key (id)) using lakelog")
     lake.write(spark.range(6000).selectExpr("id", "cast(id % 7 as int) as `c``d`"), "db.t")
     lake.sql("insert into db.t select id + 6000, `c``d` from db.t where id < 10")
@@ -261,7 +206,6 @@ def test_two_frames_of_a_snapshot_are_joined_by_their_columns_and_names_have_bac
 
 
 def test_files_are_read_while_the_log_is_away(lake, tmp_path: Path) -> None:
-    lake.sql("create database db")
     lake.sql(LOG_TABLE)
     lake.sql("insert into db.log_table values (1, 'a', null), (2, 'b', null)")
     log = Path(lake.table("db.log_table").log.address)

@@ -10,7 +10,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelog import Lake, connect
-from lakelog.errors import NotFound
 
 
 @pytest.fixture
@@ -48,18 +47,6 @@ def test_a_join_and_writes_across_catalogs(lake: Lake) -> None:
     lake.sql("use catalog prod; use db; delete from totals where name = 'milk'")
     assert rows(lake.sql("select name, n from totals")) == [("tea", 14)]
     assert rows(lake.sql("select count(*) from lakelog.db.orders")) == [(5,)]
-
-
-def test_a_table_that_no_catalog_has(lake: Lake) -> None:
-    with pytest.raises(
-        NotFound, match=r"'prod\.db\.product' does not exist .* of catalog 'prod', did you mean 'products'"
-    ):
-        lake.sql("select * from db.orders o join prod.db.product p on o.product = p.id")
-    for statement in ("insert into prid.db.t values (1)", "describe prid.db.t", "drop table prid.db.t"):
-        with pytest.raises(NotFound, match="catalog 'prid' does not exist, did you mean 'prod'"):
-            lake.sql(statement)
-    with pytest.raises(AnalysisException, match="prid"):  # it may be a catalog of Spark's
-        lake.sql("select * from prid.db.t")
 
 
 def test_the_data_source_knows_the_catalogs(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:

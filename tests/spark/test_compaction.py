@@ -8,12 +8,10 @@ from pyspark.sql.utils import is_remote
 
 from lakelog.spark.engine import engine
 from lakelog.spark.engine.compaction import SparkExecutor
-from lakelog.table.maintenance.compaction_task import leases_of
 
 
 @pytest.fixture
 def table(lake):
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (p string, id int, name string, primary key (p, id)) using lakelog "
         "partitioned by (p) tblproperties ('bucket' = '3', 'write-only' = 'true')"
@@ -51,18 +49,6 @@ def test_buckets_are_compacted_by_executors_and_committed_by_the_driver(lake, ta
     assert rows(table) == [(number, "n2") for number in range(40)]
     assert not table.compact()
     assert lake.spark.sql("select 1").count() == 1
-
-
-def test_a_bucket_that_another_compactor_has_is_left_to_it(lake, table) -> None:
-    leases = leases_of(table.logical)
-    task = next(iter(table.logical.store.buckets_to_compact(full=True)))
-    lease = leases.take(*task)
-    assert lease is not None
-    lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '2')")
-    minor = lake.table("db.t").compact(full=False)
-    assert (minor.busy, minor.buckets) == (1, 5)
-    leases.release(lease)
-    assert table.compact().buckets == 1
 
 
 def test_a_local_session_of_few_cores_leaves_compactions_to_this_process(lake, table, monkeypatch) -> None:

@@ -9,7 +9,6 @@ from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 
 
 def test_columns_and_rows_are_the_query_s(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.s (id bigint, name string, at timestamp, price decimal(9, 2), tags array<string>)")
     lake.sql(
         "insert into db.s values (1, 'a', timestamp'2024-01-31 10:00:00', 1.5, array('x')), (2, null, null, 2, null)"
@@ -30,7 +29,6 @@ def test_columns_and_rows_are_the_query_s(lake, spark) -> None:
 
 
 def test_a_query_that_fails_leaves_no_table(lake) -> None:
-    lake.sql("create database db")
     with pytest.raises(PySparkException, match="no way"):
         lake.sql("create table db.t as select cast(raise_error('no way') as int) as id from range(3)")
     with pytest.raises(NotFound):
@@ -40,7 +38,6 @@ def test_a_query_that_fails_leaves_no_table(lake) -> None:
 
 
 def test_a_table_is_replaced_by_a_query_of_itself_and_stays_after_a_failure(lake) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, v int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
     lake.sql("insert into db.t values (1, 10), (2, 20)")
     with pytest.raises(PySparkException, match="no way"):

@@ -6,7 +6,6 @@ from lakelog import Lake
 
 
 def test_spark_reads_what_a_compaction_has_marked(lake: Lake) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, v string, primary key (id)) using lakelog tblproperties "
         "('bucket' = '2', 'deletion-vectors.enabled' = 'true', 'changelog-producer' = 'lookup')"

@@ -33,7 +33,6 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """A table with a key and one without for each kind of log, of two partitions."""
     rows = {"id": pa.array([1, 2, 1], pa.int32()), "day": pa.array([1, 1, 2], pa.int32()), "v": ["a", "b", "c"]}
     with connect(spark, warehouse=str(tmp_path_factory.mktemp("warehouse"))) as lake:
-        lake.sql("create database db")
         for log, options in LOGS.items():
             for kind, key in (("k", ", primary key (id, day)"), ("n", "")):
                 buckets = "'bucket' = '2'" if key else "'bucket' = '2', 'bucket-key' = 'id'"

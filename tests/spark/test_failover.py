@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,6 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.logstore.clients import reader_for
 from lakelog.spark.runtime.types import map_in_arrow
-from servers.spark_home import job_environment
 
 SCHEMA = "id int, name string"
 _LONG = "x" * 40_000
@@ -27,7 +24,6 @@ _LONG = "x" * 40_000
 @pytest.fixture
 def table(lake, spark, tmp_path):
     """Without a key: what is doubled stays doubled. Rows reach the sink two at a time."""
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
         "'log-store.data-format' = 'debezium-json', "
@@ -86,11 +82,6 @@ def check(table, expected: list[int]) -> None:
     assert ids_of(table.tail("earliest", stop="latest", options=committed)) == expected
 
 
-def records(table) -> int:
-    """Data records and corrections in the log."""
-    return sum(v is not None for chunk in table.log_records() for v in chunk["value"].to_pylist())
-
-
 def fail(lake, directory: Path, checkpoint: Path, poison: Path, tasks: int) -> None:
     """A query whose next micro-batch dies."""
     poison.touch()
@@ -98,17 +89,6 @@ def fail(lake, directory: Path, checkpoint: Path, poison: Path, tasks: int) -> N
     with pytest.raises(PySparkException, match="died after some rows"):
         query.processAllAvailable()
     poison.unlink()
-
-
-@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
-def test_a_restart_with_another_number_of_partitions(lake, table, tmp_path, before, after) -> None:
-    add(tmp_path / "in", "1", range(20))
-    run(lake, tmp_path / "in", tmp_path / "cp", before)
-    add(tmp_path / "in", "2", range(20, 50))
-    fail(lake, tmp_path / "in", tmp_path / "cp", tmp_path / "poison", before)
-    assert records(table) > 20, "rows of the lost try are in the log"
-    run(lake, tmp_path / "in", tmp_path / "cp", after)
-    check(table, list(range(50)))
 
 
 def test_an_older_checkpoint_is_restored(lake, table, tmp_path) -> None:
@@ -146,15 +126,6 @@ def test_a_new_checkpoint_goes_on_at_once(lake, table, tmp_path) -> None:
         ended.processAllAvailable()
 
 
-def test_tasks_that_spark_tries_again(tmp_path) -> None:
-    command = [sys.executable, str(Path(__file__).with_name("retry_job.py")), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
-    assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["files"] == found["net"] == found["committed"] == list(range(60))
-    assert found["records"] > 60 and found["attempts"] > 4, "every first try has left rows in the log"
-
-
 KEYED = """create table db.k (id int, name string, primary key (id)) using lakelog tblproperties (
 'log-store.enabled' = 'true', 'commit.interval' = '100 ms', 'write-only' = 'true'{more})"""
 
@@ -165,7 +136,6 @@ def into(lake, directory: Path, checkpoint: Path):
 
 
 def test_a_second_query_on_a_table_with_a_key_is_refused_and_names_the_first(lake, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(KEYED.format(more=""))
     add(tmp_path / "a", "0", range(5))
     add(tmp_path / "b", "0", range(100, 105))
@@ -191,7 +161,6 @@ def test_a_second_query_on_a_table_with_a_key_is_refused_and_names_the_first(lak
 
 
 def test_two_queries_may_write_where_it_is_allowed(lake, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(KEYED.format(more=", 'write.concurrent-writers' = 'true'"))
     queries = [
         into(lake, tmp_path / name, tmp_path / f"{name}-cp") for name in "ab" if not add(tmp_path / name, "0", range(1))

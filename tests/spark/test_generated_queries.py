@@ -30,7 +30,6 @@ FORMS = {
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Tables ``db.<form>_t`` and ``_u``, which have the rows of the views ``rows_t`` and ``rows_u``."""
     with connect(spark, warehouse=str(tmp_path_factory.mktemp("queries"))) as lake:
-        lake.sql("create database db")
         for name, seed, count in (("t", 0, 120), ("u", 1, 60)):
             right = rows(seed, count)
             frame = spark.createDataFrame(right.to_pylist(), spark_schema(right.schema))

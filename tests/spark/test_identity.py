@@ -33,7 +33,6 @@ def logged(table: Table) -> int:
 
 @pytest.mark.parametrize("log", [LOG, ""], ids=["log", "no log"])
 def test_a_stream_writes_nothing_into_another_table_of_the_name(lake, spark, tmp_path, log: str) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format("t", log))
     source = tmp_path / "in"
     put(source, "one", 1)
@@ -61,7 +60,6 @@ def test_a_stream_writes_nothing_into_another_table_of_the_name(lake, spark, tmp
 
 
 def test_a_stream_of_the_files_does_not_go_on_in_another_table_of_the_name(lake, tmp_path) -> None:
-    lake.sql("create database db")
 
     def made() -> None:
         lake.sql(CREATE.format("t", ""))

@@ -26,7 +26,6 @@ def fold(lake, name: str) -> list[tuple]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_streams_and_statements_go_on_while_the_buckets_change(lake, tmp_path, kind: str) -> None:
-    lake.sql("create database db")
     lake.sql(
         f"create table db.t (id bigint, v string, primary key (id)) using lakelog tblproperties ('log-store.enabled' = "
         f"'true', 'commit.interval' = '200 ms', {KINDS[kind]})"

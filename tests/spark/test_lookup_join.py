@@ -31,7 +31,6 @@ def put(lake, rows: list[tuple], kinds: list[str] | None = None, table: str = "d
 
 
 def made(lake, more: str = LOG) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(more=more))
     put(lake, [(i, lang, f"{lang}{i}", i) for i in range(20) for lang in ("de", "en")])
 
@@ -80,7 +79,6 @@ def test_a_whole_number_of_another_size_finds_its_equal_only(lake, spark) -> Non
 
 
 def test_rows_of_every_type_come_through(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.dim (k timestamp(3), d date, m decimal(10,2), b binary, t timestamp_ntz, a array<int>, "
         "s struct<x:int,y:string>, mp map<string,int>, primary key (k, d, m, b)) using lakelog tblproperties "

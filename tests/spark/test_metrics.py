@@ -25,7 +25,6 @@ def counted(spark, tmp_path, monkeypatch):
     collect_from_children()
     METER.reset()
     with lakelog.connect(spark, warehouse=str(tmp_path / "warehouse")) as lake:
-        lake.sql("create database db")
         for name in ("by_stream", "by_batch"):
             lake.sql(CREATE.format(name=name))
         yield lake

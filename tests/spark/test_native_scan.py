@@ -75,7 +75,6 @@ def test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them(lake, spark) -
 
 
 def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_files(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (`Day x` string, id bigint, f double, d decimal(20,3), ts timestamp, n timestamp_ntz, "
         "s struct<x:int,y:array<string>>, primary key (`Day x`, id)) using lakelog partitioned by (`Day x`) "
@@ -112,7 +111,6 @@ def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_fi
 
 
 def test_a_frame_reports_a_missing_file_of_its_snapshot(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, name string) using lakelog")
     lake.sql("insert into db.t select id, 'n' from range(5000)")
     frame = lake.sql("select * from db.t")

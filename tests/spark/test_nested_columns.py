@@ -23,7 +23,6 @@ KINDS = {
 @pytest.fixture(params=list(KINDS))
 def table(request: pytest.FixtureRequest, lake: Lake) -> str:
     key, options = KINDS[request.param]
-    lake.sql("create database db")
     lake.sql(f"create table db.t ({COLUMNS}{key}) using lakelog tblproperties ({options})")
     return "db.t"
 
@@ -66,7 +65,6 @@ def test_a_log_is_followed_with_null_in_arrays_and_maps(
     lake: Lake, spark: SparkSession, tmp_path: Path, normalize: str
 ) -> None:
     """Spark takes such rows from tasks only; between them come batches without, which the planner reads."""
-    lake.sql("create database db")
     lake.sql(f"create table db.t ({COLUMNS}{KEYED}) using lakelog tblproperties ('log-store.enabled' = 'true')")
     seen = SeenBatches(tmp_path / "seen")
     options = {"read.mode": "log", "scan.startup.mode": "earliest", "log.consumer.normalize": normalize}

@@ -34,7 +34,6 @@ def delete(table, *ids: int) -> None:
 )
 def test_a_restarted_stream_gives_one_whole_changelog(lake, spark, tmp_path, form, start, size) -> None:
     """Of 30,000 rows the buckets are tasks, of 300 the source reads while it plans."""
-    lake.sql("create database db")
     lake.sql(CREATE.format(form=form))
     table = lake.table("db.t")
     write(table, 0, size, "a")
@@ -71,7 +70,6 @@ def test_a_restarted_stream_gives_one_whole_changelog(lake, spark, tmp_path, for
 
 
 def test_a_sum_over_an_upsert_log_comes_out_right(lake, spark, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(form="debezium-json"))
     table = lake.table("db.t")
     changes = (

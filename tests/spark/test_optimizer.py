@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,6 @@ from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.spark.engine.compaction import SparkExecutor
 from lakelog.table.maintenance.compaction_task import leases_of
 from lakelog.table.maintenance.run_history import DONE, STOPPED
-from servers.spark_cluster import SparkCluster
 from servers.spark_connect import SparkConnectServer
 from servers.spark_home import job_environment
 
@@ -39,23 +37,6 @@ def make(lake):
 def rows(table) -> list[tuple[int, str]]:
     found = table.scan().to_arrow()
     return sorted(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
-
-
-def test_buckets_are_compacted_by_executors_and_the_rest_is_done_here(lake, monkeypatch) -> None:
-    table, ran, run = make(lake), [], SparkExecutor.run
-
-    def counted(executor, given, tasks):
-        outcomes = run(executor, given, tasks)
-        ran.append(len(outcomes))
-        return outcomes
-
-    monkeypatch.setattr(SparkExecutor, "run", counted)
-    runs = {one.kind: one for one in Optimizer(lake, executor=lake.executor(start=True)).once()}
-    assert {kind: one.outcome for kind, one in runs.items()} == {"compaction": DONE, "expiry": DONE}
-    assert sum(ran) == 8
-    assert (runs["compaction"].files_before, runs["compaction"].files_after) == (40, 8)
-    assert rows(table) == [(number, "n4") for number in range(100)]
-    assert table.health().needs == ()
 
 
 def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
@@ -82,12 +63,9 @@ def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
 def test_the_command_compacts_on_a_cluster_and_on_a_connect_server(tmp_path: Path, kind: str) -> None:
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
         table = make(lake)
-    bucket_key = tmp_path / "spark"
-    server: AbstractContextManager[Any] = (
-        SparkCluster(bucket_key) if kind == "master" else SparkConnectServer(bucket_key, {})
-    )
-    with server as running:
-        command = [sys.executable, "-m", "lakelog", "optimize", "--once", "--format", "jsonl", f"--{kind}", running.url]
+    with SparkConnectServer(tmp_path / "spark", {}) if kind == "remote" else nullcontext() as server:
+        url = "local-cluster[1,1,1024]" if server is None else server.url
+        command = [sys.executable, "-m", "lakelog", "optimize", "--once", "--format", "jsonl", f"--{kind}", url]
         command += ["--warehouse", str(tmp_path / "warehouse"), "--only", "compaction"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
     assert done.returncode == 0, done.stderr[-4000:]

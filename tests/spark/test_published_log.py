@@ -38,7 +38,6 @@ def rows(lake: Lake) -> Counter[tuple[int, int]]:
 
 
 def test_a_stream_into_a_table_of_totals_publishes_changes_of_the_totals(lake, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(TOTALS)
     (tmp_path / "in").mkdir()
     source = lake.spark.readStream.schema("id int, n bigint").json(str(tmp_path / "in"))
@@ -56,7 +55,6 @@ def test_a_stream_into_a_table_of_totals_publishes_changes_of_the_totals(lake, t
 
 
 def test_statements_on_spark_are_published(lake, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(TOTALS)
     lake.sql("insert into db.totals values (1, 1), (2, 2)")
     first = net_changes(lake, tmp_path / "out")

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.pulsar
 
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 def test_a_stream_writes_both_stores_and_another_one_reads_the_log(lake, spark, tmp_path, pulsar_server, form) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '2', "
         f"'log-store.enabled' = 'true', 'log-store.address' = '{pulsar_server.service_url}', "

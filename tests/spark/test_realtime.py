@@ -58,7 +58,6 @@ CREATE = (
 def typed(lake, spark):
     """A table of all types; sessions whose time zone has gaps must not matter."""
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    lake.sql("create database db")
     more = ", 'log.changelog-mode' = 'all'"
     lake.sql(CREATE.format(columns=f"{COLUMNS}, primary key (id)", more=more))
     yield lake.table("db.t")
@@ -125,7 +124,6 @@ def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
 
 
 def test_variants_are_read_and_not_written(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int, v variant, many array<variant>, primary key (id)", more=""))
     values = """(1, parse_json('{"a": [1.50, 2e0]}'), array(parse_json('1'), null)), (2, null, null)"""
     lake.sql(f"insert into db.t values {values}")
@@ -137,7 +135,6 @@ def test_variants_are_read_and_not_written(lake, spark) -> None:
 
 
 def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int, n int, o int, s string, at timestamp", more=", 'bucket-key' = 'id'"))
     before = lake.table("db.t")
     lake.sql("insert into db.t values (1, 10, 11, 'a', timestamp'2024-01-01 00:00:00')")
@@ -169,7 +166,6 @@ def test_records_from_before_and_after_an_alter_are_those_of_a_tail(lake, spark)
 
 
 def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int", more=", 'bucket-key' = 'id'"))
     table = lake.table("db.t")
     appender = appender_for(table.logical.log)
@@ -202,7 +198,6 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
 
 
 def test_a_change_that_is_none_stops_the_query(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int", more=", 'bucket-key' = 'id'"))
     records = spark.sql("""select '{"before":null,"after":{"id":1},"op":"x"}' value, null headers""")
     typed = records.withColumn("headers", sf.col("headers").cast("array<struct<key: string, value: binary>>"))
@@ -211,7 +206,6 @@ def test_a_change_that_is_none_stops_the_query(lake, spark) -> None:
 
 
 def test_rows_that_the_table_does_not_take_are_no_records(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int not null, name string", more=", 'bucket-key' = 'id'"))
     table = lake.table("db.t").logical
     with pytest.raises(InvalidSchema, match="no column 'more'"):
@@ -228,7 +222,6 @@ def test_rows_that_the_table_does_not_take_are_no_records(lake, spark) -> None:
 
 def test_a_time_with_a_zone_and_one_without_are_the_same_in_utc(lake, spark) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="at timestamp, wall timestamp_ntz", more=", 'bucket-key' = 'at'"))
     given = "timestamp'2024-03-31 01:30:00Z' as wall, timestamp_ntz'2024-03-31 02:30:00' as at"
     (found,) = records_of(spark.sql(f"select {given}"), lake.table("db.t").logical).collect()
@@ -257,7 +250,6 @@ KEYS = {
 
 @pytest.mark.parametrize("declared", KEYS)
 def test_the_partition_of_a_record_is_the_bucket_of_its_row(lake, spark, declared) -> None:
-    lake.sql("create database db")
     names = [part.split()[0] for part in declared.split(", ")]
     options = f"'bucket' = '7', 'bucket-key' = '{','.join(names)}'"
     lake.sql(f"create table db.t ({declared}) using lakelog tblproperties ({options})")
@@ -271,14 +263,12 @@ def test_the_partition_of_a_record_is_the_bucket_of_its_row(lake, spark, declare
 
 
 def test_a_key_that_spark_cannot_hash_is_refused(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id double) using lakelog tblproperties ('bucket' = '2', 'bucket-key' = 'id')")
     with pytest.raises(UnsupportedFeature, match="'id' of type DOUBLE"):
         bucket_column({"id": sf.col("id")}, lake._tables.open(Identifier("db", "t")).schema)
 
 
 def test_without_kafka_or_its_connector_it_says_what_to_do(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int", more=", 'bucket-key' = 'id'"))
     with pytest.raises(InvalidRequest, match="needs a log on Kafka.*'embedded'"):
         lake.read_realtime("db.t")

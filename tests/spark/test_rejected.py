@@ -32,7 +32,6 @@ def start(lake, spark, directory):
 
 @pytest.mark.parametrize("more", ["'log-store.enabled' = 'true'", "'write-only' = 'true'"], ids=["log", "files"])
 def test_a_stream_goes_on_and_keeps_what_does_not_fit(lake, spark, tmp_path, more) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint not null, name string not null) using lakelog "
         f"tblproperties ('bucket' = '2', 'bucket-key' = 'id', 'on-bad-record' = 'keep', {more})"
@@ -65,7 +64,6 @@ def test_a_stream_goes_on_and_keeps_what_does_not_fit(lake, spark, tmp_path, mor
 
 
 def test_without_the_option_it_stops(lake, spark, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint not null, name string) using lakelog")
     send(tmp_path / "in", 0)
     query = start(lake, spark, tmp_path / "in")

@@ -103,7 +103,6 @@ def test_rows_change_as_the_statements_say(lake, monkeypatch, kind, natively) ->
         monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
     dice = random.Random(f"{kind} {natively}")
     key, partitions, options = KINDS[kind]
-    lake.sql("create database db")
     lake.sql(f"create table db.t (id int, v string, n int{key}) using lakelog {partitions} tblproperties ({options})")
     plain = Plain([(i, dice.choice(["a", "b", "it's"]), dice.choice([None, 0, 3, 7])) for i in range(12)])
     done = lake.sql(f"insert into db.t values {values(plain.rows)}")
@@ -129,7 +128,6 @@ def test_rows_change_as_the_statements_say(lake, monkeypatch, kind, natively) ->
 
 @pytest.mark.parametrize("key", ["", KEYED])
 def test_two_rows_of_the_source_for_one_of_the_target_change_nothing(lake, key) -> None:
-    lake.sql("create database db")
     lake.sql(
         f"create table db.t (id int, v string, n int{key}) using lakelog "
         "tblproperties ('bucket-key' = 'id', 'bucket' = '2')"
@@ -147,7 +145,6 @@ def test_two_rows_of_the_source_for_one_of_the_target_change_nothing(lake, key) 
 
 
 def test_a_key_stays_and_engines_that_add_up_are_refused(lake) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, v string, n int, primary key (id)) using lakelog")
     lake.sql("insert into db.t values (1, 'a', 1)")
     lake.sql("update db.t set id = 1, v = 'b'")
@@ -164,7 +161,6 @@ def test_a_key_stays_and_engines_that_add_up_are_refused(lake) -> None:
 
 @pytest.mark.parametrize("key", ["", KEYED])
 def test_other_rows_keep_their_values_whatever_the_new_ones_are(lake, key) -> None:
-    lake.sql("create database db")
     lake.sql(f"create table db.t (id int, v string, n bigint{key}) using lakelog")
     lake.sql("insert into db.t values (1, '007', 9007199254740993), (2, '007', 9007199254740993)")
     lake.sql("update db.t set n = n / 3, v = id where id = 1")
@@ -178,7 +174,6 @@ def test_other_rows_keep_their_values_whatever_the_new_ones_are(lake, key) -> No
 
 @pytest.mark.parametrize("more", ["", ", 'log-store.enabled' = 'true', 'log.changelog-mode' = 'all'"])
 def test_a_key_that_is_deleted_and_inserted_is_there(lake, more) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.t (id int, v string, n int, primary key (id)) using lakelog "
         f"tblproperties ('bucket' = '1'{more})"
@@ -192,7 +187,6 @@ def test_a_key_that_is_deleted_and_inserted_is_there(lake, more) -> None:
 
 
 def test_a_default_does_not_stand_for_old_nulls_and_older_rows_are_refused(lake) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, v string, n int) using lakelog")
     lake.sql("insert into db.t values (1, null, 0), (2, null, 0)")
     lake.sql("alter table db.t alter column v set default 'x'")
@@ -209,7 +203,6 @@ def test_a_default_does_not_stand_for_old_nulls_and_older_rows_are_refused(lake)
 
 def test_only_files_with_such_rows_are_written_again(lake, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, v string, n int) using lakelog tblproperties ('write-only' = 'true')")
     for start in (0, 100, 200):
         lake.sql(f"insert into db.t select id, 'a', 0 from range({start}, {start + 100}, 1, 1)")
@@ -229,7 +222,6 @@ def test_only_files_with_such_rows_are_written_again(lake, monkeypatch) -> None:
 def test_a_source_that_is_another_one_each_time_is_read_once(lake, monkeypatch) -> None:
     """Each id has a row in two files: both change, or none, and both to the same value."""
     monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
-    lake.sql("create database db")
     lake.sql("create table db.t (id int, v double) using lakelog tblproperties ('write-only' = 'true')")
     for number in range(8):
         lake.sql(f"insert into db.t values ({number}, 0), ({(number + 1) % 8}, 0)")

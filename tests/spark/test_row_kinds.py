@@ -15,7 +15,6 @@ CHANGES = [("+I", 1, 1), ("+I", 2, 2), ("-U", 1, 1), ("+U", 1, 10), ("-D", 2, 2)
 
 @pytest.fixture(params=["all", "upsert"])
 def changed(lake, request):
-    lake.sql("create database db")
     lake.sql(
         "create table db.cm (id int, v int, primary key (id)) using lakelog tblproperties ("
         f"'log-store.enabled' = 'true', 'log.changelog-mode' = '{request.param}')"

@@ -22,7 +22,6 @@ KEYS = [
 
 @pytest.mark.parametrize("columns", KEYS, ids=lambda columns: " ".join(kind for kind, _ in columns.values()))
 def test_the_bucket_of_a_row_is_the_same_in_spark(lake, spark, columns) -> None:
-    lake.sql("create database db")
     declared = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
     key = f"primary key ({', '.join(columns)})"
     lake.sql(f"create table db.t ({declared}, {key}) using lakelog tblproperties ('bucket' = '7')")
@@ -37,7 +36,6 @@ def test_the_bucket_of_a_row_is_the_same_in_spark(lake, spark, columns) -> None:
 
 
 def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
-    lake.sql("create database db")
     options = "tblproperties ('bucket' = '3', 'write-only' = 'true', 'write.shuffle' = 'bucket')"
     lake.sql(f"create table db.t (id bigint, v string, primary key (id)) using lakelog {options}")
     # rows above a megabyte of a bucket are files of the tasks
@@ -58,7 +56,6 @@ def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
 
 
 def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) -> None:
-    lake.sql("create database db")
     lake.sql(
         "create table db.p (day date, id int, v string, primary key (day, id)) using lakelog partitioned by (day) "
         "tblproperties ('bucket' = '2', 'write-only' = 'true', 'write.shuffle' = 'bucket')"
@@ -73,7 +70,6 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
 
 
 def test_only_large_writes_are_shuffled_by_default(lake, spark, request) -> None:
-    lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
     table = lake._tables.open(Identifier("db", "t"))
 

@@ -40,7 +40,6 @@ def test_every_statement_does_what_the_page_says(lake: Lake, monkeypatch: pytest
             with opened.writer() as writer:
                 writer.write(pa.table(values).cast(opened.schema))
 
-    lake.sql("create database db")
     tables = Filled("lakelog", lake.sql, tmp_path)
     page, found, expected = told_by_the_page(), {}, {}
     for statement in read_statements():

@@ -16,6 +16,7 @@ from lakelog import connect
 from lakelog.service.terminal import Limits, Privilege, Terminal, TerminalConfig
 from terminals import done, last, rows, run, until
 
+BYTES = 9_000
 LOG = "/*+ OPTIONS('read.mode' = 'log', 'scan.startup.mode' = 'earliest') */"
 
 
@@ -26,7 +27,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def shared(warehouse: str) -> Iterator[Terminal]:
-    limits = Limits(max_rows=50, cancel_s=30)
+    limits = Limits(max_rows=50, max_bytes=BYTES, cancel_s=30)
     with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN, limits=limits)) as terminal:
         done(
             terminal,
@@ -89,12 +90,10 @@ def test_more_rows_than_the_limit_are_cut_and_the_message_says_so(terminal: Term
     assert last(done(terminal, "SELECT id FROM range(50)")).truncated is False
 
 
-def test_more_bytes_than_the_limit_are_cut(terminal: Terminal, warehouse: str) -> None:
-    # the worker has its limits from its start
-    with Terminal(replace(terminal.config, limits=Limits(max_bytes=200))) as small:
-        execution = done(small, "SHOW FUNCTIONS")
-        assert last(execution).truncated and 0 < (last(execution).rows or 0) < 50
-        assert "only 200 bytes are shown" in str(last(execution).message)
+def test_more_bytes_than_the_limit_are_cut(terminal: Terminal) -> None:
+    execution = done(terminal, "SELECT repeat('x', 1000) FROM range(40)")
+    assert last(execution).truncated and 0 < (last(execution).rows or 0) < 40
+    assert f"only {BYTES} bytes are shown" in str(last(execution).message)
 
 
 @pytest.mark.parametrize(
@@ -204,17 +203,6 @@ def test_the_number_of_parallel_streams_is_limited(terminal: Terminal) -> None:
     assert execution.wait(120) == "failed"
 
 
-def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
-    before = terminal.state()
-    execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
-    next(e for e in execution.events(wait_s=60) if e.kind == "progress")
-    terminal.config = replace(terminal.config, limits=replace(terminal.config.limits, memory_bytes=100 << 20))
-    assert execution.wait(120) == "failed"
-    error = execution.snapshot().error
-    assert error is not None and error.kind == "MemoryLimit" and "limit of 100 MiB" in error.message
-    assert not psutil.pid_exists(before.pid or 0)
-
-
 def test_the_end_of_sparks_process_is_reported_and_the_next_statement_starts_a_new_one(terminal: Terminal) -> None:
     assert rows(terminal, "SELECT 1") == [[1]]
     pid = terminal.state().pid or 0
@@ -227,3 +215,14 @@ def test_the_end_of_sparks_process_is_reported_and_the_next_statement_starts_a_n
     assert rows(terminal, "SELECT 2") == [[2]]
     assert terminal.state().pid != pid
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_terminal_above_its_memory_limit_restarts(terminal: Terminal) -> None:
+    before = terminal.state()
+    execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
+    next(e for e in execution.events(wait_s=60) if e.kind == "progress")
+    terminal.config = replace(terminal.config, limits=replace(terminal.config.limits, memory_bytes=100 << 20))
+    assert execution.wait(120) == "failed"
+    error = execution.snapshot().error
+    assert error is not None and error.kind == "MemoryLimit" and "limit of 100 MiB" in error.message
+    assert not psutil.pid_exists(before.pid or 0)

@@ -23,7 +23,6 @@ TRANSACTIONAL = {"log.consistency": "transactional"}
 
 @pytest.fixture
 def table(lake):
-    lake.sql("create database db")
     lake.sql(CREATE.format(more=""))
     return lake.table("db.t")
 
@@ -125,7 +124,6 @@ def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
 
 
 def test_the_real_time_path_refuses(lake) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional', 'log-store.data-format' = 'debezium-json'"))
     table = lake.table("db.t").logical
     on_kafka = replace(table.log, system="kafka")
@@ -155,7 +153,6 @@ def test_the_guarantee_off_and_inserts_alone(lake, table, tmp_path) -> None:
 
 
 def test_the_guarantee_off_as_a_property_of_the_table(lake, tmp_path) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(more=", 'log-store.consistency-guarantee.enabled' = 'false'"))
     fail_over(lake.table("db.t"), 0, 1)
     seen = SeenBatches(tmp_path / "seen")

@@ -20,7 +20,6 @@ def rows(first: int, count: int, name: str) -> pl.DataFrame:
 @pytest.mark.parametrize(("open_rows", "form"), [(300, "debezium-json"), (30_000, "debezium-json"), (30_000, "arrow")])
 def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows, form) -> None:
     """Few open rows travel with the plan, many are merged by the tasks."""
-    lake.sql("create database db")
     lake.sql(CREATE.format(mode="upsert", form=form))
     table = lake.table("db.t")
     with table.writer() as writer:
@@ -42,7 +41,6 @@ def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows, form) -> None:
 
 @pytest.mark.parametrize(("mode", "form"), [("all", "debezium-json"), ("upsert", "debezium-json"), ("upsert", "arrow")])
 def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, spark, tmp_path, mode, form) -> None:
-    lake.sql("create database db")
     lake.sql(CREATE.format(mode=mode, form=form))
     table = lake.table("db.t")
     with table.writer() as writer:

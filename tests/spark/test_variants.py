@@ -25,7 +25,6 @@ ROWS = """(1, parse_json('{"a": 1, "b": [1, 2.5]}')), (2, null), (3, parse_json(
 @pytest.fixture(params=list(KINDS))
 def table(request: pytest.FixtureRequest, lake: Lake) -> str:
     key, options = KINDS[request.param]
-    lake.sql("create database db")
     lake.sql(f"create table db.t (id int, v variant{key}) using lakelog tblproperties ({options})")
     return "db.t"
 

@@ -40,7 +40,7 @@ def dies(table: Table, number: int) -> tuple[bool, list[Call]]:
         return True, plan.calls
     except Died:
         for name in table.logical.registered.writers():
-            if table.logical.registered.lease(name) is not None:
+            if table.logical.registered.find(name) is not None:
                 silence(table, name)
         return False, plan.calls
 

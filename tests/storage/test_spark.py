@@ -30,7 +30,6 @@ def spark() -> Iterator[SparkSession]:
 def lake(spark: SparkSession, s3_server: S3Server) -> Iterator[Lake]:
     place = f"s3://{s3_server.new_bucket()}/warehouse"
     with connect(spark, warehouse=place, storage_options=s3_server.options) as opened:
-        opened.sql("create database db")
         opened.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog")
         yield opened
 

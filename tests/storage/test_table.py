@@ -1,28 +1,19 @@
-"""A table on an object store and on HDFS, from its creation to a race of processes."""
+"""A table on an object store and on HDFS, from its creation to its end."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lakelog import Lake
-from lakelog.errors import InvalidOption, NotFound, TableReplaced
+from lakelog.errors import InvalidOption, NotFound
 from servers.warehouse import Warehouse
-
-PROCESSES = 8
-COMMITS = {"s3": 10, "hdfs": int(os.environ.get("LAKELOG_HDFS_COMMITS", "3"))}
-"""Closing a file on HDFS takes half a second, and a commit closes five."""
 
 CREATE = """create database db;
     create table db.t (id bigint, name string, primary key (id)) using lakelog
-    tblproperties ('bucket' = '1', 'commit.max-retries' = '1000')"""
+    tblproperties ('bucket' = '1')"""
 
 
 def rows(lake: Lake, snapshot: int | None = None) -> dict[int, str]:
@@ -54,30 +45,6 @@ def test_a_table_lives_there_from_create_to_drop(warehouse: Warehouse) -> None:
         lake.table("db.t")
     lake.sql("drop database db")
     assert lake.list_databases() == []
-
-
-def test_a_handle_from_before_drop_and_create_writes_nothing(warehouse: Warehouse) -> None:
-    lake = warehouse.connect()
-    lake.sql(CREATE)
-    write(lake, (1, "before"))
-    table = lake.table("db.t")
-    row = pa.table({"id": pa.array([2], pa.int64()), "name": ["foreign"]})
-    open_writer = table.writer()
-    open_writer.write(row)
-    owner = warehouse.connect()
-    owner.sql("drop table db.t")
-    with pytest.raises(TableReplaced):
-        open_writer.commit()
-    with pytest.raises(TableReplaced), table.writer() as writer:
-        writer.write(row)
-    owner.sql(CREATE.replace("database db", "database if not exists db"))
-    with pytest.raises(TableReplaced), table.writer() as writer:
-        writer.write(row)
-    with pytest.raises(TableReplaced):
-        table.scan().to_arrow()
-    assert rows(owner) == {}
-    write(owner, (1, "new"))
-    assert rows(lake) == {1: "new"}
 
 
 def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehouse: Warehouse, tmp_path: Path) -> None:
@@ -112,36 +79,3 @@ def test_a_log_without_a_server_is_in_the_table_directory(warehouse: Warehouse) 
     lake.sql("drop table db.t")
     lake.sql(CREATE.partition(";")[2].replace("'bucket'", "'log-store.enabled' = 'true', 'bucket'"))
     assert list(lake.table("db.t").tail("earliest", stop="latest")) == []
-
-
-def test_processes_that_race_leave_no_gap_and_lose_no_row(warehouse: Warehouse) -> None:
-    lake = warehouse.connect()
-    lake.sql(CREATE)
-    commits = COMMITS[warehouse.uri.partition(":")[0]]
-    started = time.monotonic()
-    given = json.dumps({"warehouse": warehouse.uri, "options": dict(warehouse.options)}).encode()
-    jobs = []
-    for number in range(PROCESSES):
-        command = [sys.executable, str(Path(__file__).with_name("race_job.py")), str(number), str(commits)]
-        job = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert job.stdin is not None
-        job.stdin.write(given)
-        job.stdin.close()
-        jobs.append(job)
-    for job in jobs:
-        assert job.stderr is not None
-        errors = job.stderr.read().decode()
-        assert job.wait(280) == 0, errors[-3000:]
-        job.stderr.close()
-    print(f"{PROCESSES * commits} commits in {time.monotonic() - started:.1f} s")  # noqa: T201 - a measurement
-    store = lake.table("db.t").logical.store
-    assert sorted(store.snapshots.ids()) == list(range(1, store.latest_snapshot().id + 1))
-    appends = [s.id for s in store.snapshots.backwards() if s.commit_kind == "APPEND"]
-    assert len(appends) == PROCESSES * commits
-    wanted = [n * 1000 + c for n in range(PROCESSES) for c in range(commits)]
-    after = rows(lake)
-    assert sorted(after) == [-1, *wanted]
-    for snapshot in appends[:10]:  # the shared row is that of the commit which made the snapshot
-        now, before = rows(lake, snapshot), rows(lake, snapshot - 1)
-        (mine,) = now.keys() - before.keys()
-        assert now[-1] == now[mine] == f"r{mine}"

@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.avro_file import Record, read_parts, read_schema, write_records
 from lakelog.fileformat.avro_rows import avro_records, avro_schema
-from lakelog.fileformat.base import BATCH_ROWS, FileFormat, matching_rows, select_columns, with_types
+from lakelog.fileformat.base import (
+    BATCH_ROWS,
+    FileFormat,
+    corrupt_file,
+    limited,
+    matching_rows,
+    read_errors,
+    select_columns,
+    with_types,
+)
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
@@ -55,12 +64,15 @@ class AvroFormat(FileFormat):
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         data = io.read(path)
-        by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
+        with corrupt_file(path):
+            by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
         names = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
         read = names if names and filter is None else list(by_name)
-        slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
-        yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, names)
+        with corrupt_file(path), read_errors(path, "Avro"):
+            slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
+            batches = limited(path, len(data), (_batch(part, read, by_name) for part in slices))
+            yield from matching_rows((with_types(batch, fields) for batch in batches), filter, names)
 
     def write(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,9 @@ from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataTyp
 from lakelog.paimon.types.variant import VARIANT, has_variant
 
 BATCH_ROWS = 65536
+_SMALL_FILE_BYTES: Final = 256 << 20
+_MOST_RATIO: Final = 1 << 15
+"""Equal rows of some hundred bytes, the best that any format packs, come to less."""
 
 
 class FileFormat(ABC):
@@ -95,12 +98,38 @@ def read_errors(path: str, format_name: str) -> Iterator[None]:
     """Context that reads a file; Arrow's errors become Corrupt, those of the storage Unavailable."""
     try:
         yield
-    except pa.ArrowInvalid as why:
+    except (pa.ArrowNotImplementedError, pa.ArrowMemoryError) as why:
+        raise UnsupportedFeature(f"'{path}' cannot be read as {format_name}: {why}") from None
+    except (pa.ArrowException, UnicodeDecodeError) as why:
         raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
     except OSError as why:
         if why.errno is None:
             raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
         raise Unavailable(f"'{path}' cannot be read: {why}") from why
+
+
+@contextlib.contextmanager
+def corrupt_file(path: str) -> Iterator[None]:
+    """Context whose Corrupt names the file."""
+    try:
+        yield
+    except Corrupt as why:
+        if path in str(why):
+            raise
+        raise Corrupt(f"'{path}' cannot be read: {why}") from None
+
+
+def limited(path: str, packed: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file of ``packed`` bytes. Raises Corrupt if they take more than any real file.
+
+    The reader makes batches of bounded memory; this bounds what its callers may hold of them.
+    """
+    left = most = max(_SMALL_FILE_BYTES, _MOST_RATIO * packed)
+    for batch in batches:
+        left -= batch.nbytes
+        if left < 0:
+            raise Corrupt(f"'{path}' has {packed} bytes and unpacks to more than {most}, as no data file does")
+        yield batch
 
 
 def create_file(io: FileIO, path: str, write: Callable[[pa.NativeFile], None]) -> int:

@@ -16,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from lakelog.io.arrow_messages import UnpackLimit
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
 from lakelog.merge.keys import Part, concat_parts, find_keys, key_parts, sort_rows
 
 BLOCK_ROWS: Final = 8192
+BLOCKS: Final = UnpackLimit(rows=BLOCK_ROWS, size=1 << 40, ratio=1 << 8)
+"""What a block unpacks to: LZ4 never packs better."""
 
 
 @dataclass(frozen=True)

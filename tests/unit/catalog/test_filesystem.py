@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pickle
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, TableReplaced, Unavailable
+from lakelog.errors import CommitConflict, NotFound, TableReplaced, Unavailable
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.memory import MemoryFileIO
@@ -47,11 +45,6 @@ def test_a_table_of_paimon_is_found_and_read() -> None:
     assert location.path == str(GOLDEN / "pk_dedup" / "g.db" / "pk_dedup")
 
 
-def test_an_empty_warehouse_has_nothing(catalog: FilesystemCatalog) -> None:
-    assert catalog.list_databases() == []
-    assert catalog.list_tables("default") == []
-
-
 def test_a_table_that_cannot_be_listed_does_not_hide_the_others(
     shop: FilesystemCatalog, io: FileIO, monkeypatch
 ) -> None:
@@ -70,47 +63,6 @@ def test_a_table_that_cannot_be_listed_does_not_hide_the_others(
         shop.load_table(Identifier("shop", "closed"))
 
 
-def test_what_is_created_is_listed_and_loaded(shop: FilesystemCatalog) -> None:
-    made = shop.create_table(ORDERS, SCHEMA)
-    assert made.path == shop.table_path(ORDERS) == f"{shop.warehouse}/shop.db/orders"
-    assert shop.load_table(ORDERS) == made
-    assert shop.list_databases() == ["shop"]
-    assert shop.list_tables("shop") == ["orders"]
-    assert pickle.loads(pickle.dumps(made)) == made
-
-
-def test_the_default_database_need_not_be_created(catalog: FilesystemCatalog) -> None:
-    catalog.create_table(Identifier("default", "t"), SCHEMA)
-    assert catalog.list_databases() == ["default"]
-
-
-def test_a_second_table_of_a_name_is_refused_or_answered_with_the_first(shop: FilesystemCatalog) -> None:
-    first = shop.create_table(ORDERS, SCHEMA)
-    other = new_schema([("x", BIGINT, None)])
-    with pytest.raises(AlreadyExists, match=r"shop\.orders"):
-        shop.create_table(ORDERS, other)
-    assert shop.create_table(ORDERS, other, if_not_exists=True) == first
-
-
-def test_of_many_who_create_a_table_one_wins(shop: FilesystemCatalog) -> None:
-    together = threading.Barrier(6)
-    won, lost = [], []
-
-    def rival() -> None:
-        together.wait()
-        try:
-            won.append(shop.create_table(ORDERS, SCHEMA))
-        except AlreadyExists as error:
-            lost.append(error)
-
-    threads = [threading.Thread(target=rival) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(won), len(lost)) == (1, 5)
-
-
 def test_the_newest_schema_is_loaded(shop: FilesystemCatalog, io: FileIO) -> None:
     made = shop.create_table(ORDERS, SCHEMA)
     for number in (2, 10):
@@ -118,30 +70,6 @@ def test_the_newest_schema_is_loaded(shop: FilesystemCatalog, io: FileIO) -> Non
         io.write(f"{made.path}/schema/schema-{number}", data)
     io.write(f"{made.path}/schema/.schema-11.tmp", b"half")
     assert shop.load_table(ORDERS).schema.field_names == ("c10",)
-
-
-def test_a_missing_table_is_named_with_the_nearest(shop: FilesystemCatalog) -> None:
-    shop.create_table(ORDERS, SCHEMA)
-    with pytest.raises(NotFound, match="did you mean 'orders'"):
-        shop.load_table(Identifier("shop", "order"))
-    with pytest.raises(NotFound, match="database 'shup' does not exist, did you mean 'shop'"):
-        shop.load_table(Identifier("shup", "orders"))
-    with pytest.raises(NotFound, match="database 'shup'"):
-        shop.create_table(Identifier("shup", "orders"), SCHEMA)
-    with pytest.raises(NotFound, match="database 'shup'"):
-        shop.list_tables("shup")
-
-
-def test_a_dropped_table_is_deleted_with_its_files(shop: FilesystemCatalog, io: FileIO) -> None:
-    made = shop.create_table(ORDERS, SCHEMA)
-    io.write(f"{made.path}/bucket-0/data-1.parquet", b"1")
-    io.write(f"{made.path}/snapshot/snapshot-1", b"1")
-    shop.drop_table(ORDERS)
-    assert not io.exists(made.path)
-    assert shop.list_tables("shop") == []
-    shop.drop_table(ORDERS, if_exists=True)
-    with pytest.raises(NotFound, match=r"shop\.orders"):
-        shop.drop_table(ORDERS)
 
 
 @pytest.mark.parametrize("moves", [True, False], ids=["moves", "in place"])
@@ -272,28 +200,6 @@ def test_a_create_whose_directory_was_renamed_raises_a_conflict(
     with pytest.raises(CommitConflict, match="was moved while table"):
         shop.create_table(ORDERS, replace(SCHEMA, options={**SCHEMA.options, "log-store.type": "embedded"}))
     assert not io.exists(path)
-
-
-def test_databases_are_created_once_and_dropped_when_empty(shop: FilesystemCatalog) -> None:
-    with pytest.raises(AlreadyExists, match="'shop'"):
-        shop.create_database("shop")
-    shop.create_database("shop", if_not_exists=True)
-    shop.create_table(ORDERS, SCHEMA)
-    with pytest.raises(InvalidRequest, match="CASCADE"):
-        shop.drop_database("shop")
-    shop.drop_database("shop", cascade=True)
-    assert shop.list_databases() == []
-    shop.drop_database("shop", if_exists=True)
-    with pytest.raises(NotFound, match="'shop'"):
-        shop.drop_database("shop")
-
-
-@pytest.mark.parametrize("name", ["", " ", "a/b", "..", ".hidden", "t$snapshots", "a\\b", "a\nb"])
-def test_names_that_are_no_directories_are_refused(catalog: FilesystemCatalog, name: str) -> None:
-    with pytest.raises(InvalidRequest, match="cannot be the name of a table"):
-        catalog.table_path(Identifier("default", name))
-    with pytest.raises(InvalidRequest, match="cannot be the name of a database"):
-        catalog.create_database(name)
 
 
 def test_a_relative_warehouse_stays_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +41,6 @@ def rows(place: Path, table: str) -> list[tuple]:
 
 
 def test_names_are_rows_as_in_paimon(catalog: SqlCatalog, tmp_path: Path) -> None:
-    assert catalog.list_tables("default") == [] and catalog.list_databases() == ["shop"]
     catalog.create_table(ORDERS, SCHEMA)
     catalog.create_table(Identifier("default", "t"), OTHER)
     assert rows(tmp_path, "paimon_tables") == [("jdbc", "default", "t"), ("jdbc", "shop", "orders")]
@@ -52,43 +50,7 @@ def test_names_are_rows_as_in_paimon(catalog: SqlCatalog, tmp_path: Path) -> Non
         ("jdbc", "shop", "location", location),
     ]
     assert catalog.load_table(ORDERS).path == f"{location}/orders"
-    assert catalog.list_databases() == ["default", "shop"] and catalog.list_tables("shop") == ["orders"]
-    files = FilesystemCatalog(str(tmp_path / "warehouse"), LocalFileIO())
-    assert files.load_table(ORDERS).schema == SCHEMA
-    catalog.drop_table(ORDERS)
-    catalog.drop_table(ORDERS, if_exists=True)
-    assert catalog.list_tables("shop") == [] == files.list_tables("shop")
-
-
-def test_a_missing_name_is_reported_with_the_existing_ones(catalog: SqlCatalog) -> None:
-    catalog.create_table(ORDERS, SCHEMA)
-    with pytest.raises(NotFound, match="did you mean 'orders'"):
-        catalog.load_table(Identifier("shop", "order"))
-    with pytest.raises(NotFound, match="did you mean 'shop'"):
-        catalog.create_table(Identifier("shpo", "t"), SCHEMA)
-    for act in (catalog.list_tables, catalog.drop_database):
-        with pytest.raises(NotFound, match="database 'nowhere' does not exist"):
-            act("nowhere")
-    with pytest.raises(NotFound):
-        catalog.drop_table(Identifier("shop", "x"))
-    with pytest.raises(AlreadyExists):
-        catalog.create_database("shop")
-    with pytest.raises(AlreadyExists):
-        catalog.create_table(ORDERS, OTHER)
-    assert catalog.create_table(ORDERS, OTHER, if_not_exists=True).schema == SCHEMA
-    with pytest.raises(InvalidRequest, match="cannot be the name"):
-        catalog.create_database("a/b")
-
-
-def test_a_database_goes_with_its_tables_only_when_asked(catalog: SqlCatalog) -> None:
-    catalog.create_table(ORDERS, SCHEMA)
-    with pytest.raises(InvalidRequest, match="has 1 tables"):
-        catalog.drop_database("shop")
-    catalog.drop_database("shop", cascade=True)
-    catalog.drop_database("shop", if_exists=True)
-    assert catalog.list_databases() == []
-    catalog.create_database("shop")
-    assert catalog.create_table(ORDERS, OTHER).schema == OTHER, "nothing of the old one is left"
+    assert FilesystemCatalog(str(tmp_path / "warehouse"), LocalFileIO()).load_table(ORDERS).schema == SCHEMA
 
 
 def test_a_table_without_a_name_is_taken_over_when_asked(catalog: SqlCatalog, tmp_path: Path) -> None:
@@ -159,30 +121,6 @@ def test_a_creation_that_died_between_name_and_table_is_finished_by_the_next_one
     FilesystemCatalog(catalog.warehouse, LocalFileIO()).rename_table(ORDERS, new)  # only the directory has moved
     catalog.rename_table(ORDERS, new)
     assert catalog.load_table(new).schema == SCHEMA and catalog.list_tables("shop") == ["new"]
-
-
-def test_of_rivals_for_a_name_one_wins(tmp_path: Path) -> None:
-    catalog_at(tmp_path).create_database("shop")
-    made: list[int] = []
-    start = threading.Barrier(6)
-
-    def create(number: int) -> None:
-        mine = catalog_at(tmp_path)
-        start.wait()
-        schema = new_schema([(f"c{number}", BIGINT, None)], [], [], {})
-        try:
-            mine.create_table(ORDERS, schema)
-            made.append(number)
-        except AlreadyExists:
-            pass
-
-    threads = [threading.Thread(target=create, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 1
-    assert catalog_at(tmp_path).load_table(ORDERS).schema.field_names == (f"c{made[0]}",)
 
 
 def test_several_catalogs_share_a_database_and_know_only_their_own(tmp_path: Path) -> None:

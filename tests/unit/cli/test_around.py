@@ -127,7 +127,6 @@ def test_the_secrets_of_a_configuration_are_not_printed(tmp_path: Path) -> None:
 
 def test_quiet_leaves_remarks_out(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
-    lake.sql("create database db")
     for number in range(101):
         lake.sql(f"create table db.t{number} (id int)")
     result = invoke("sql", "show tables in db", "--warehouse", str(tmp_path))

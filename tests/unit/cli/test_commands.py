@@ -1,8 +1,7 @@
-"""The commands against a lake that is only a script of answers."""
+"""``lakelog sql`` against Spark that is only a script of answers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql.types import StructType
 
-from lakelog.cli import tables as describe_module
-from lakelog.cli import tables as tables_module
 from lakelog.cli.rows import sql as sql_module
-from lakelog.cli.rows import streams as tail_module
 
 
 class Frame:
@@ -50,17 +46,6 @@ class Query:
         self.stopped = True
 
 
-class FakeTable:
-    def tail(self, start: str, stop: str | None) -> Iterator[pa.RecordBatch]:
-        assert (start, stop) == ("earliest", "latest")
-        for number in range(3):
-            yield pa.record_batch({"id": [number], "_row_kind": ["+I"]})
-
-    def describe(self, extended: bool) -> list[tuple[str, str, str]]:
-        more = [("location", "/w/db.db/t", "")] if extended else []
-        return [("id", "int", ""), ("name", "string", "a name"), *more]
-
-
 class FakeLake:
     def __init__(self, results: list[Any]) -> None:
         self.results, self.closed, self.text = results, False, ""
@@ -69,13 +54,6 @@ class FakeLake:
         self.text = text
         return self.results
 
-    def table(self, name: str) -> FakeTable:
-        assert name == "db.t"
-        return FakeTable()
-
-    def list_tables(self, database: str | None) -> list[str]:
-        return [name for name in ("a.x", "b.y") if database in (None, name[0])]
-
     def close(self) -> None:
         self.closed = True
 
@@ -83,29 +61,12 @@ class FakeLake:
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     made = FakeLake([])
-    for module in (sql_module, tail_module, tables_module, describe_module):
-        monkeypatch.setattr(module, "connect", lambda warehouse: made)
+    monkeypatch.setattr(sql_module, "connect", lambda warehouse: made)
     return made
 
 
 def invoke(command: click.Command, *arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(command, arguments, input=stdin, catch_exceptions=False)
-
-
-def test_sql_prints_every_result_that_has_rows_and_nothing_else(lake: FakeLake) -> None:
-    lake.results = [None, pa.table({"a": [1, 2]}), Frame(pa.table({"b": ["x"]}))]
-    answer = invoke(sql_module.sql, "--format", "jsonl", "create …; show …; select …")
-    assert [json.loads(line) for line in answer.stdout.splitlines()] == [{"a": 1}, {"a": 2}, {"b": "x"}]
-    assert lake.closed
-
-
-@pytest.mark.parametrize("how", ["argument", "stdin", "file"])
-def test_sql_takes_its_text_from_the_argument_stdin_or_a_file(lake: FakeLake, how: str, tmp_path: Any) -> None:
-    script = tmp_path / "script.sql"
-    script.write_text("select 1")
-    arguments = {"argument": ["select 1"], "stdin": [], "file": ["-f", str(script)]}[how]
-    invoke(sql_module.sql, *arguments, stdin="select 1" if how == "stdin" else None)
-    assert lake.text == "select 1"
 
 
 def test_sql_asks_spark_for_no_more_rows_than_it_shows(lake: FakeLake) -> None:
@@ -155,21 +116,3 @@ def test_a_failed_streaming_insert_fails_the_command_and_stops_the_others(lake: 
         invoke(sql_module.sql, "insert …; insert …")
     assert other.stopped
     assert lake.closed
-
-
-def test_tail_prints_row_kinds_and_ends_at_the_limit(lake: FakeLake) -> None:
-    arguments = ["db.t", "--start", "earliest", "--stop", "latest", "--limit", "2", "--format", "jsonl"]
-    answer = invoke(tail_module.tail, *arguments)
-    assert answer.stdout.splitlines() == ['{"id":0,"_row_kind":"+I"}', '{"id":1,"_row_kind":"+I"}']
-    assert lake.closed
-
-
-def test_tables_lists_all_databases_or_one(lake: FakeLake) -> None:
-    assert invoke(tables_module.tables, "--format", "csv").stdout == "database,table\na,x\nb,y\n"
-    assert invoke(tables_module.tables, "b", "--format", "csv").stdout == "database,table\nb,y\n"
-
-
-def test_describe_shows_columns_and_on_demand_everything(lake: FakeLake) -> None:
-    plain = invoke(describe_module.describe, "db.t", "--format", "csv").stdout
-    assert plain == "name,type,comment\nid,int,\nname,string,a name\n"
-    assert "location" in invoke(describe_module.describe, "db.t", "--extended", "--format", "csv").stdout

@@ -82,6 +82,35 @@ def test_head_with_fresh_also_has_what_only_the_log_has(tmp_path: Path) -> None:
     assert rows(tmp_path, "head", "db.t", "--fresh") == [{"id": 7}]
 
 
+# sql, tail, tables and describe
+
+
+@pytest.mark.parametrize("how", ["argument", "stdin", "file"])
+def test_sql_prints_every_result_that_has_rows_and_nothing_else(warehouse: Path, tmp_path: Path, how: str) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text("create database d2; show tables in db; describe db.empty")
+    given = {"argument": [script.read_text()], "stdin": [], "file": ["-f", str(script)]}[how]
+    words = ["sql", *given, "--format", "jsonl", "--warehouse", str(warehouse)]
+    done = CliRunner().invoke(command, words, input=script.read_text() if how == "stdin" else None)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row.get("tableName") or row["col_name"] for row in found] == ["empty", "t", "id"]
+
+
+def test_tail_tables_and_describe_print_rows(tmp_path: Path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql(f"create table db.t (id int, name string comment 'a name') tblproperties ({JSON_LOG}, 'bucket' = '1')")
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array([0, 1, 2], pa.int32()), "name": ["a", "b", "c"]}))
+    told = rows(tmp_path, "tail", "db.t", "--start", "earliest", "--stop", "latest", "--limit", "2")
+    assert [(row["id"], row["_row_kind"]) for row in told] == [(0, "+I"), (1, "+I")]
+    lake.sql("create table other.u (id int)")
+    assert run(tmp_path, "tables", "--format", "csv").stdout == "database,table\ndb,t\nother,u\n"
+    assert run(tmp_path, "tables", "other", "--format", "csv").stdout == "database,table\nother,u\n"
+    described = run(tmp_path, "describe", "db.t", "--format", "csv").stdout
+    assert described == "name,type,comment\nid,int,\nname,string,a name\n"
+    assert "location" in run(tmp_path, "describe", "db.t", "--extended", "--format", "csv").stdout
+
+
 # show
 
 

@@ -65,37 +65,10 @@ def test_nanoseconds_are_int96_and_only_without_coarser_timestamps(tmp_path: Pat
     assert not (tmp_path / "b.parquet").exists()
 
 
-def test_batches_come_back_in_order_and_the_size_is_that_of_the_file(io: MemoryFileIO) -> None:
-    size = FORMAT.write(io, "/t/a.parquet", (rows(i, 10) for i in range(0, 100, 10)), SCHEMA)
-    assert size == io.size("/t/a.parquet")
-    found = list(FORMAT.read(io, "/t/a.parquet", batch_rows=32))
-    assert max(b.num_rows for b in found) <= 32
-    assert pa.Table.from_batches(found).column("id").to_pylist() == list(range(100))
-    assert FORMAT.file_columns(io, "/t/a.parquet") == ["id", "name"]
-
-
 def test_small_batches_share_a_row_group(io: MemoryFileIO) -> None:
     FORMAT.write(io, "/t/b.parquet", (rows(i, 10) for i in range(0, 100, 10)), SCHEMA)
     with io.open_input("/t/b.parquet") as source:
         assert pq.ParquetFile(source).metadata.num_row_groups == 1
-
-
-def test_columns_come_in_the_order_asked_for(io: MemoryFileIO) -> None:
-    FORMAT.write(io, "/t/c.parquet", [rows(0, 3)], SCHEMA)
-    (found,) = FORMAT.read(io, "/t/c.parquet", ["name", "id"])
-    assert found.schema.names == ["name", "id"]
-    (found,) = FORMAT.read(io, "/t/c.parquet", [])
-    assert (found.num_rows, found.num_columns) == (3, 0)
-    with pytest.raises(Corrupt, match=r"c\.parquet.*'namex'"):
-        list(FORMAT.read(io, "/t/c.parquet", ["namex"]))
-
-
-def test_a_filter_drops_rows_and_may_use_columns_that_are_not_asked_for(io: MemoryFileIO) -> None:
-    FORMAT.write(io, "/t/d.parquet", [rows(0, 1000)], SCHEMA)
-    found = list(FORMAT.read(io, "/t/d.parquet", ["name"], filter=pc.field("id") >= 998))
-    assert [b.schema.names for b in found] == [["name"]]
-    assert found[0].column(0).to_pylist() == ["n998", "n999"]
-    assert list(FORMAT.read(io, "/t/d.parquet", filter=pc.field("id") < 0)) == []
 
 
 def test_types_of_the_table_win_over_those_of_the_file(io: MemoryFileIO) -> None:

@@ -32,11 +32,6 @@ def test_changes_of_buckets_come_in_the_order_of_the_format_s_own_reader() -> No
     assert [e.bucket for e in in_reading_order(entries)] == [1, 2, 3, 0, 0]
 
 
-def test_many_buckets_all_come() -> None:
-    entries = [ManifestEntry(ADD, EMPTY_ROW, bucket, 100, file(f"f{bucket}")) for bucket in range(100)]
-    assert sorted(e.bucket for e in in_reading_order(entries)) == list(range(100))
-
-
 def test_files_that_follow_each_other_are_read_one_after_the_other() -> None:
     keys = KeyRange((INT,))
     parts = [split(file("c", 7, 9), file("a", 1, 3)), split(file("b", 4, 6), file("x", 5, 8), merged=True)]

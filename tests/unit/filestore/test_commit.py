@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-from typing import Any
+import itertools
 
 import pytest
 
-from lakelog.errors import CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound
+from faults import KINDS, LATE, LOST, LOST_REQUEST, Died, FaultPlan, FaultyFileIO
+from lakelog.errors import CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound, Unavailable
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.metadata.data_file import BucketFiles
-from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import Snapshot
 
 I, D = 0, 3  # noqa: E741 - row kinds
 PLACE = (b"\x00" * 12, 0)
-
-
-class Crash(Exception):
-    """The process is gone; no code of ours catches this."""
-
-
-class FailingIO(MemoryFileIO):
-    """Files in memory whose changing calls are counted; one of them fails, before or after it took effect."""
-
-    def __init__(self, name: str, fail_at: int = -1, after: bool = False, error: type[Exception] = Crash) -> None:
-        super().__init__(name)
-        self.calls, self.fail_at, self.after, self.error = 0, fail_at, after, error
-
-    def _call(self, name: str, *args: Any) -> Any:
-        self.calls += 1
-        if self.calls - 1 == self.fail_at and not self.after:
-            raise self.error(name)
-        result = getattr(super(), name)(*args)
-        if self.calls - 1 == self.fail_at:
-            raise self.error(name)
-        return result
-
-    def write(self, path: str, data: bytes) -> None:
-        self._call("write", path, data)
-
-    def create(self, path: str, data: bytes) -> bool:
-        return bool(self._call("create", path, data))
-
-    def delete(self, path: str) -> None:
-        self._call("delete", path)
 
 
 def over(store: FileStore, io: FileIO) -> FileStore:
@@ -88,16 +55,6 @@ def test_an_empty_commit_is_refused_unless_it_is_wanted(make_table) -> None:
     assert store.commit(CommitRequest("me", 1, "APPEND", allow_empty=True)).total_record_count == 0
 
 
-def test_changelog_files_are_listed_apart_from_data_files(make_table) -> None:
-    table = make_table()
-    (files,) = table.staged((I, 1, "a", 1.0))
-    change = BucketFiles(*PLACE, 1, changelog_files=files.new_files)
-    snapshot = table.store.commit(CommitRequest("me", 1, "APPEND", (change,)))
-    assert [e.file for e in table.store.manifests.changelog(snapshot)] == list(files.new_files)
-    assert snapshot.changelog_record_count == 1
-    assert table.read() == []
-
-
 def test_properties_are_prepared_from_the_snapshot_they_follow(make_table) -> None:
     table = make_table()
     rounds: list[int] = []
@@ -119,23 +76,13 @@ def test_a_commit_that_is_given_up_in_prepare_leaves_nothing(make_table) -> None
     def prepare(latest: Snapshot | None) -> dict[str, str]:
         raise KeyError("sealed elsewhere")
 
-    with pytest.raises(KeyError):
-        table.insert((I, 1, "a", 1.0), prepare=prepare)
-    assert table.store.latest_snapshot() is None
-
-
-def test_a_commit_that_is_given_up_in_prepare_leaves_no_renumbered_copy(make_table) -> None:
-    table = make_table()
-
-    def prepare(latest: Snapshot | None) -> dict[str, str]:
-        raise KeyError("sealed elsewhere")
-
     mine = table.staged((I, 1, "mine", 1.0))
     table.insert((I, 1, "first", 1.0))
     before = table.store.io.list("/t/bucket-0")
     with pytest.raises(KeyError):
         table.store.commit(CommitRequest("me", 1, "APPEND", mine, prepare=prepare))
     assert table.store.io.list("/t/bucket-0") == before
+    assert table.store.latest_snapshot().id == 1
 
 
 def test_rows_of_the_later_commit_win_even_if_they_were_numbered_first(make_table) -> None:
@@ -217,57 +164,29 @@ def test_a_commit_gives_up_after_its_retries(make_table) -> None:
     assert len(data_files - named) == 1  # the caller's file, and no renumbered copy of it
 
 
-def changing_calls_of_a_commit(make_table) -> int:  # type: ignore[no-untyped-def]
-    name = new_uuid()
-    table = make_table(io=MemoryFileIO(name))
-    table.insert((I, 1, "a", 1.0))
-    files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
-    io = FailingIO(name)
-    over(table.store, io).commit(CommitRequest("me", 1, "APPEND", files))
-    return io.calls
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_crash_at_any_call_leaves_the_table_as_before_or_as_after(make_table, after) -> None:
-    calls = changing_calls_of_a_commit(make_table)
-    assert calls >= 5
-    outcomes = []
-    for fail_at in range(calls):
-        name = new_uuid()
-        table = make_table(io=MemoryFileIO(name))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_that_goes_wrong_at_any_call_has_happened_or_not(make_table, kind: str) -> None:
+    request, outcomes = None, []
+    for number in itertools.count(1):
+        table = make_table(io=MemoryFileIO(new_uuid()))
         table.insert((I, 1, "a", 1.0))
-        files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
-        request = CommitRequest("me", 1, "APPEND", files)
-        with pytest.raises(Crash):
-            over(table.store, FailingIO(name, fail_at, after)).commit(request)
-        assert table.ids() in ([1], [2])
-        outcomes.append(table.ids())
-        # the next process tries the same commit again: it is there once
-        table.store.commit(request)
-        assert table.ids() == [2]
-        assert table.store.latest_snapshot().id == 2
-    assert [2] in outcomes and [1] in outcomes
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["not created", "created"])
-def test_a_lost_answer_is_asked_again(make_table, after) -> None:
-    calls = changing_calls_of_a_commit(make_table)
-    unknown = 0
-    for fail_at in range(calls):
-        name = new_uuid()
-        table = make_table(io=MemoryFileIO(name))
-        table.insert((I, 1, "a", 1.0))
-        files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
-        io = FailingIO(name, fail_at, after, CommitUnknown)
+        request = CommitRequest("me", 1, "APPEND", table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0)))
+        plan = FaultPlan({number: kind})
         try:
-            snapshot = over(table.store, io).commit(CommitRequest("me", 1, "APPEND", files))
-        except CommitUnknown:
-            unknown += 1  # a manifest: nothing was visible yet
-            assert table.ids() == [1]
-        else:
-            assert snapshot.id == table.store.latest_snapshot().id == 2
-            assert table.ids() == [2]
-    assert unknown < calls
+            done = over(table.store, FaultyFileIO(table.store.io.inner, plan)).commit(request)
+        except (Died, Unavailable, CommitUnknown):
+            done = None
+        if not plan.hit:
+            break
+        assert table.ids() in ([1], [2])
+        assert done is None or (done.id, table.ids()) == (2, [2])
+        outcomes.append(table.ids())
+        plan.arrive()
+        table.store.commit(request)  # the next process tries the same commit again: it is there once
+        assert (table.ids(), table.store.latest_snapshot().id) == ([2], 2)
+    assert len(outcomes) >= 5
+    assert [1] in outcomes or kind in (LOST, LOST_REQUEST, LATE)
+    assert [2] in outcomes
 
 
 class NeverSure(MemoryFileIO):
@@ -282,47 +201,6 @@ def test_an_unknown_outcome_is_reported_and_keeps_its_manifests(make_table) -> N
     with pytest.raises(CommitUnknown):
         over(table.store, NeverSure(name)).commit(CommitRequest("me", 1, "APPEND", files))
     assert len(table.store.io.list("/t/manifest")) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
-def test_threads_that_commit_at_once_lose_no_row_and_no_number(make_table, tmp_path: Path, keyed: bool) -> None:
-    table = make_table(
-        primary_keys=("id",) if keyed else (),
-        io=LocalFileIO(),
-        path=str(tmp_path / "t"),
-        commit_max_retries="200",
-        commit_min_retry_wait="1 ms",
-        commit_max_retry_wait="4 ms",
-    )
-    threads, commits = 4, 20
-    failures: list[BaseException] = []
-
-    def work(thread: int) -> None:
-        try:
-            store = FileStore(LocalFileIO(), table.store.table_path, table.store.schema)
-            for n in range(commits):
-                rows = ((I, thread * commits + n, str(thread), 0.0), (I, -1, str(thread), 0.0))
-                files = table.staged(*rows, store=store)
-                store.commit(CommitRequest(f"user-{thread}", n, "APPEND", files))
-        except BaseException as failure:
-            failures.append(failure)
-
-    workers = [threading.Thread(target=work, args=(t,)) for t in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert failures == []
-    store = table.store
-    assert sorted(store.snapshots.ids()) == list(range(1, threads * commits + 1))
-    shared = [-1] if keyed else [-1] * threads * commits
-    assert sorted(row["id"] for row in table.read()) == sorted([*range(threads * commits), *shared])
-    if keyed:
-        last = store.latest_snapshot()
-        assert [r["name"] for r in table.read() if r["id"] == -1] == [last.commit_user.removeprefix("user-")]
-        ranges = sorted((e.file.min_sequence_number, e.file.max_sequence_number) for e in store.live_entries(last))
-        assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:], strict=False))
 
 
 def test_a_newest_snapshot_whose_file_is_gone_is_an_error_and_never_an_older_state(make_table) -> None:
@@ -365,21 +243,6 @@ def test_commits_are_found_by_user_and_identifier(make_table) -> None:
     assert find("b", 1, "COMPACT") is None
     assert find("b", 2) is None
     assert find("a", 0, after=1) is None
-
-
-def test_small_manifests_are_joined_and_deleted_files_forgotten(make_table) -> None:
-    table = make_table(manifest_merge_min_count="5")
-    for n in range(23):
-        table.insert((I, n % 3, str(n), float(n)))
-        if n % 6 == 5:
-            assert table.store.compact(*PLACE, full=True) is not None
-    latest = table.store.latest_snapshot()
-    manifests = table.store.manifests.manifests_of(latest)
-    assert len(manifests) <= 6
-    entries = [e for m in manifests for e in table.store.manifests.read(m.file_name)]
-    assert sum(e.kind == ADD for e in entries) < 15
-    assert [row["name"] for row in table.read()] == ["21", "22", "20"]
-    assert table.store.snapshots.get(10).total_record_count is not None
 
 
 def test_changed_manifests_above_the_threshold_are_rewritten_to_their_live_entries(make_table) -> None:

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.compaction.planner import pick_compaction
 from lakelog.filestore.compaction.strategy import lookup_interval, pick_level_zero, pick_runs, pick_small_files
 from lakelog.filestore.metadata.levels import SortedRun, has_deletes
 from lakelog.filestore.store import FileStore
 from lakelog.options.option import Options
-from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.data_file import DataFileMeta
 from unit.filestore.conftest import TestTable
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
@@ -89,19 +88,6 @@ def test_a_full_compaction_changes_no_row_and_drops_deletes(make_table) -> None:
     assert table.store.max_sequence_numbers(snapshot, {PLACE}) == {PLACE: 24}
 
 
-def test_deletes_stay_as_long_as_older_rows_are_below(make_table) -> None:
-    table = make_table(num_sorted_run_compaction_trigger="2")
-    table.insert(*((I, i, "a" * 50, float(i)) for i in range(2000)))
-    table.store.compact(*PLACE, full=True)
-    table.insert((D, 1, "", 0.0), (I, 5000, "", 0.0))
-    table.insert((D, 2, "", 0.0), (I, 5001, "", 0.0))
-    changed = table.store.run_compaction(*PLACE)
-    assert {f.level for f in changed.files.new_files} == {1}
-    assert sum(f.delete_row_count for f in changed.files.new_files) == 2
-    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
-    assert table.ids() == [0, *range(3, 2000), 5000, 5001]
-
-
 def test_compactions_keep_the_number_of_runs_at_or_below_the_trigger(make_table) -> None:
     table = make_table()
     for n in range(30):
@@ -142,32 +128,11 @@ def test_small_files_of_an_append_table_become_one_in_order(make_table) -> None:
     assert table.store.compact(*PLACE, full=True) is None
 
 
-def test_rows_committed_during_a_compaction_stay_the_newest(make_table) -> None:
-    table = make_table()
-    for n in range(3):
-        table.insert((I, 1, f"old {n}", 0.0))
-    changed = table.store.run_compaction(*PLACE, full=True)
-    table.insert((U, 1, "new", 0.0))
-    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
-    assert [r["name"] for r in table.read()] == ["new"]
-
-
 def test_a_bucket_without_files_has_nothing_to_compact(make_table) -> None:
     store = make_table().store
     assert pick_compaction([], store.schema) is None
     assert store.compact(*PLACE) is None
     assert store.buckets_to_compact() == []
-
-
-def test_a_compaction_of_a_dropped_file_is_a_conflict(make_table) -> None:
-    table = make_table()
-    for n in range(2):
-        table.insert((I, 1, str(n), 0.0))
-    changed = table.store.run_compaction(*PLACE, full=True)
-    gone = replace(changed.files.deleted_files[0], file_name="data-0.parquet")
-    with pytest.raises(CommitConflict):
-        wrong = BucketFiles(*PLACE, 1, changed.files.new_files, (gone,))
-        table.store.commit(CommitRequest("c", 1, "COMPACT", (wrong,)))
 
 
 @pytest.mark.parametrize(

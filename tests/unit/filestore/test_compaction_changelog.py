@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -14,20 +13,6 @@ PLACE = (b"\x00" * 12, 0)
 I, UB, U, D = 0, 1, 2, 3  # noqa: E741 - row kinds
 COLUMNS = (("id", "INT NOT NULL"), ("n", "BIGINT"), ("t", "STRING"))
 SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.t.aggregate-function": "max"}
-GROUPS = {"merge-engine": "partial-update", "fields.n.sequence-group": "t"}
-ENGINES: dict[str, dict[str, str]] = {
-    "deduplicate": {},
-    "deduplicate in order": {"sequence.field": "n"},
-    "aggregation": SUMS,
-    "partial-update": GROUPS,
-}
-PRODUCERS: dict[str, dict[str, str]] = {
-    "lookup": {"changelog-producer": "lookup"},
-    "lookup with vectors": {"changelog-producer": "lookup", "deletion-vectors.enabled": "true"},
-    "lookup of others only": {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"},
-    "full-compaction": {"changelog-producer": "full-compaction"},
-    "full-compaction with lookup": {"changelog-producer": "full-compaction", "force-lookup": "true"},
-}
 
 
 def make(make_table: Any, options: dict[str, str]) -> Any:
@@ -63,52 +48,6 @@ def apply(state: dict[int, tuple[Any, ...]], changes: list[tuple[Any, ...]]) -> 
 
 def rows(table: Any) -> dict[int, tuple[Any, ...]]:
     return {r["id"]: (r["n"], r["t"]) for r in table.read()}
-
-
-@pytest.mark.parametrize("producer", PRODUCERS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_who_applies_the_changelog_has_the_table(make_table, engine, producer) -> None:
-    table = make(make_table, {**ENGINES[engine], **PRODUCERS[producer]})
-    chance = random.Random(f"{engine} {producer}")
-    kinds = (I, U, D) if engine == "deduplicate" else (I,)
-    state: dict[int, tuple[Any, ...]] = {}
-    for step in range(12):
-        keys = chance.sample(range(40), 12) if step else range(40)
-        table.insert(*((chance.choice(kinds), k, chance.randrange(5), chance.choice("abc")) for k in keys))
-        snapshot = table.store.compact(*PLACE, full=producer.startswith("full") or step == 7)
-        apply(state, told(table.store, snapshot))
-        assert state == rows(table)
-
-
-def test_updates_without_effect_are_emitted_only_on_request(make_table) -> None:
-    changes = {}
-    for name, options in {
-        "all": {},
-        "others": {"changelog-producer.row-deduplicate": "true"},
-        "but t": {
-            "changelog-producer.row-deduplicate": "true",
-            "changelog-producer.row-deduplicate-ignore-fields": "t",
-        },
-    }.items():
-        table = make(make_table, {"changelog-producer": "lookup", **options})
-        table.insert((I, 1, 1, "a"), (I, 2, 1, "a"), (I, 3, 1, "a"))
-        table.store.compact(*PLACE)
-        table.insert((U, 1, 1, "a"), (U, 2, 1, "b"), (U, 3, 2, "a"))
-        changes[name] = told(table.store, table.store.compact(*PLACE))
-    assert changes["all"] == [c for k, new in ((1, (1, "a")), (2, (1, "b")), (3, (2, "a")))
-                              for c in ((UB, k, 1, "a"), (U, k, *new))]  # fmt: skip
-    assert changes["others"] == changes["all"][2:]
-    assert changes["but t"] == changes["all"][4:]
-
-
-def test_the_first_row_of_a_key_is_emitted_once(make_table) -> None:
-    table = make(make_table, {"merge-engine": "first-row", "changelog-producer": "lookup"})
-    seen = []
-    for n in range(4):
-        table.insert(*((I, k, n, "a") for k in range(n, n + 3)))
-        seen += told(table.store, table.store.compact(*PLACE, full=n == 2))
-    assert seen == [(I, 0, 0, "a"), (I, 1, 0, "a"), (I, 2, 0, "a"), (I, 3, 1, "a"), (I, 4, 2, "a"), (I, 5, 3, "a")]
-    assert rows(table) == {key: values for _, key, *values in map(list, seen) for values in [tuple(values)]}
 
 
 def test_a_large_file_emits_its_changes_when_it_moves_up(make_table) -> None:

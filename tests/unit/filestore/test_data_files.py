@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from decimal import Decimal
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.column_stats import stats_bounds
 from lakelog.paimon.rows.binary_row import decode_row
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.types import BIGINT, STRING, AtomicType, DataField
+from lakelog.paimon.types.types import AtomicType, DataField
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
 
@@ -51,14 +47,6 @@ def test_statistics_of_many_batches_are_those_of_all_rows(make_table) -> None:
     assert stats_bounds(files[-1].value_stats, types, 1)[1] == "04999"
 
 
-def test_no_statistics_when_the_table_wants_none(make_table) -> None:
-    table = make_table(metadata_stats_mode="none")
-    (file,) = table.staged((I, 1, "a", 1.0))[0].new_files
-    assert file.value_stats.null_counts == ()
-    table.insert((I, 1, "a", 1.0))
-    assert table.ids(Compare("name", "=", "a")) == [1]
-
-
 def test_a_keyed_file_has_key_sequence_kind_and_values_in_this_order(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
@@ -75,58 +63,6 @@ def evolved(store: FileStore, *fields: DataField) -> FileStore:
     schema = TableSchema(1, fields, 9, store.schema.partition_keys, store.schema.primary_keys, store.schema.options)
     store.io.write(f"{store.table_path}/schema/schema-1", schema.to_json())
     return FileStore(store.io, store.table_path, schema)
-
-
-@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
-def test_old_files_read_with_renamed_moved_added_dropped_and_widened_columns(make_table, keyed) -> None:
-    table = make_table(primary_keys=("id",) if keyed else ())
-    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0))
-    id_, name, _ = table.store.schema.fields
-    table.store = evolved(
-        table.store,
-        DataField(7, "amount", BIGINT),  # a new column with the name of a dropped one
-        DataField(name.id, "title", STRING),
-        DataField(id_.id, "id", BIGINT if not keyed else id_.type),
-    )
-    table.insert((I, 30, "new", 3))
-    rows = sorted(table.store.read_table(table.store.plan()).to_pylist(), key=str)
-    # written in the column order of the new schema
-    assert rows == sorted(
-        [
-            {"amount": None, "title": "a", "id": 1},
-            {"amount": None, "title": "b", "id": 2},
-            {"amount": 30, "title": "new", "id": 3},
-        ],
-        key=str,
-    )
-    assert table.ids(Compare("title", "=", "b")) == [2]
-    assert table.ids(IsNull("amount")) == [1, 2]
-    assert table.ids(Compare("amount", ">", 5)) == [3]
-    assert sum(len(s.files) for s in table.store.plan(filter=Compare("amount", ">", 5))) == 1
-
-
-@pytest.mark.parametrize(
-    ("old", "value", "new", "expected"),
-    [
-        ("INT", 7, "BIGINT", 7),
-        ("INT", 7, "DOUBLE", 7.0),
-        ("INT", -7, "STRING", "-7"),
-        ("INT", 7, "DECIMAL(10, 2)", Decimal("7.00")),
-        ("FLOAT", 1.5, "DOUBLE", 1.5),
-        ("DECIMAL(5, 2)", Decimal("1.25"), "DECIMAL(10, 4)", Decimal("1.2500")),
-        ("VARCHAR(5)", "abc", "STRING", "abc"),
-        ("DATE", dt.date(2024, 2, 29), "TIMESTAMP(3)", dt.datetime(2024, 2, 29)),
-        ("TIMESTAMP(3)", dt.datetime(2024, 1, 1, 1), "TIMESTAMP(6)", dt.datetime(2024, 1, 1, 1)),
-    ],
-)
-def test_old_values_take_the_new_type(make_table, old, value, new, expected) -> None:
-    columns = (("id", "INT"), ("v", old))
-    table = make_table(columns=columns)
-    table.insert((I, 1, value), (I, 2, None))
-    wanted = make_table(columns=(("id", "INT"), ("v", new))).store.schema.field("v")
-    store = evolved(table.store, table.store.schema.field("id"), wanted)
-    rows = sorted(store.read_table(store.plan()).to_pylist(), key=str)
-    assert rows == [{"id": 1, "v": expected}, {"id": 2, "v": None}]
 
 
 def test_a_change_of_type_that_is_not_followed_is_named(make_table) -> None:

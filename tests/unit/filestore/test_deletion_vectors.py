@@ -122,18 +122,6 @@ def test_small_batches_count_on(appended) -> None:
     assert rows == [(i, first + i) for i in range(1000) if i not in GONE]
 
 
-def test_each_file_has_its_own_vector(appended) -> None:
-    one, two = files_of(appended.store)
-    delete_rows(appended.store, {one.file_name: [3]})
-    delete_rows(appended.store, {two.file_name: [4, 5]})
-    assert set(range(2000)) - set(appended.ids()) == {3, 1004, 1005}
-
-
-def test_a_file_may_be_deleted_to_the_last_row(appended) -> None:
-    delete_rows(appended.store, {files_of(appended.store)[0].file_name: list(range(1000))})
-    assert appended.ids() == list(range(1000, 2000))
-
-
 def test_splits_carry_the_places_of_vectors_through_pickle(appended) -> None:
     delete_rows(appended.store, {files_of(appended.store)[0].file_name: GONE})
     splits = pickle.loads(pickle.dumps(appended.store.plan()))

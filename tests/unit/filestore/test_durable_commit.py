@@ -53,9 +53,7 @@ class Disk:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    lake = connect(tmp_path)
-    lake.sql("create database db")
-    return lake
+    return connect(tmp_path)
 
 
 def test_a_snapshot_that_exists_survives_a_power_loss_with_all_its_files(lake: Lake, monkeypatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -126,15 +125,3 @@ def test_bounds_of_text_are_cut_between_characters(make_table) -> None:
     assert bounds("a\U0010ffff\U0010ffff") == ("a\U0010ffff", "b", 0)
     assert bounds("\U0010ffff" * 3)[1] is None
     assert bounds("a\ud7ffx") == ("a\ud7ff", "a\ue000", 0), "no half of a pair is made"
-
-
-def test_small_files_of_a_table_without_keys_are_joined_when_there_are_enough(make_table) -> None:
-    table = make_table((), **{"compaction.min.file-num": "3"})
-    for i in range(2):
-        table.insert((I, i, "a", 1.0))
-    assert table.store.buckets_to_compact() == []
-    table.insert((I, 2, "a", 1.0))
-    assert table.store.compact(b"\x00" * 12, 0) is not None
-    assert len(table.store.live_entries(table.store.latest_snapshot())) == 1
-    assert table.store.read_table(table.store.plan()).column("id").to_pylist() == [0, 1, 2]
-    assert isinstance(table.store.read_table(table.store.plan()), pa.Table)

@@ -122,15 +122,6 @@ def test_a_commit_succeeds_when_the_export_fails_and_the_next_one_repairs_it(tmp
         assert plain(reader.rows(snapshot_id)) == plain(rows)
 
 
-@pytest.mark.parametrize("broken", ["v1.metadata.json", "version-hint.text", "*-m0.avro", "snap-*.avro"])
-def test_a_broken_iceberg_file_is_replaced(broken: str, tmp_path: Path) -> None:
-    table = appended(tmp_path)
-    for path in (Path(table.path) / "metadata").glob(broken):
-        path.write_text("nonsense")
-    write(table, *numbers(2, 2))
-    assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
-
-
 def test_a_location_outside_of_the_table_is_not_read(tmp_path: Path) -> None:
     table = appended(tmp_path)
     path = Path(table.path) / "metadata" / "v1.metadata.json"
@@ -142,18 +133,6 @@ def test_a_location_outside_of_the_table_is_not_read(tmp_path: Path) -> None:
     table.expire_snapshots(retain_max=1)
     assert outside.read_text() == "secret"
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
-
-
-def test_a_moved_table_is_exported_again(tmp_path: Path) -> None:
-    table = appended(tmp_path)
-    uuid = reader_of(table).metadata["table-uuid"]
-    lake = open_lake(tmp_path)
-    lake.sql("alter table db.t rename to db.u")
-    moved = lake.table("db.u")
-    write(moved, *numbers(2, 2))
-    reader = reader_of(moved)
-    assert reader.metadata["table-uuid"] == uuid
-    assert plain(reader.rows()) == plain(moved.scan().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -202,19 +181,6 @@ def test_the_system_table_says_what_such_a_reader_sees(tmp_path: Path) -> None:
     ]
 
 
-def test_snapshots_of_failed_exports_are_whole_when_their_manifests_are_merged(tmp_path: Path) -> None:
-    table = appended(tmp_path, "'manifest.merge-min-count' = '3'")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(IcebergExport, "run", lambda export: None)
-        for n in range(1, 6):
-            write(table, *numbers(n, 1))
-    write(table, *numbers(6, 1))
-    reader = reader_of(table)
-    assert list(reader.snapshots) == [1, 2, 3, 4, 5, 6, 7]
-    for at in reader.snapshots:
-        assert plain(reader.rows(at)) == plain(table.scan(snapshot_id=at).to_arrow().to_pylist())
-
-
 def test_a_tag_after_a_cast_that_iceberg_lacks_keeps_the_readable_schema(tmp_path: Path) -> None:
     lake = open_lake(tmp_path)
     table = make_iceberg(lake, "id int, name string")
@@ -254,20 +220,6 @@ def test_no_file_is_deleted_that_readers_still_see(
     table.delete_branch("b")
     assert deleted
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
-
-
-def test_a_fast_forward_is_exported(tmp_path: Path) -> None:
-    lake = open_lake(tmp_path)
-    table = make_iceberg(lake, "id int, name string")
-    write(table, *numbers(0, 2))
-    table.create_tag("base")
-    table.create_branch("dev", tag="base")
-    write(lake.table("db.t$branch_dev"), *numbers(10, 2))
-    write(table, *numbers(20, 2))
-    table.fast_forward("dev")
-    rows = lake.table("db.t").scan().to_arrow().to_pylist()
-    assert len(rows) == 4
-    assert plain(reader_of(table).rows()) == plain(rows)
 
 
 def test_while_exports_fail_expiry_keeps_the_files_that_readers_see(tmp_path: Path) -> None:

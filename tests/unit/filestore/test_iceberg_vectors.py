@@ -24,8 +24,6 @@ from iceberg_vector_tables import (
     upgraded,
 )
 from lakelog.errors import InvalidOption
-from lakelog.filestore.iceberg import deletion_vectors
-from lakelog.filestore.iceberg.export import IcebergExport
 from lakelog.filestore.iceberg.manifests import IcebergFiles
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
@@ -92,32 +90,6 @@ def test_tables_without_vectors_have_the_same_rows_in_version_3(
     check_numbers(reader, {})
 
 
-def test_numbers_are_never_used_again_after_a_rollback(tmp_path: Path) -> None:
-    table = make(open_lake(tmp_path), "id int, name string", options=ON)
-    seen: Numbers = {}
-    for n in range(4):
-        write(table, *numbers(10 * n, 10))
-        delete_rows(table.logical, 10 * n + 1)
-        check_numbers(reader_of(table), seen)
-    table.rollback_to(snapshot_id=3)
-    for n in range(4, 6):
-        write(table, *numbers(10 * n, 10))
-        check_numbers(check(table), seen)
-
-
-def test_rows_keep_their_numbers_when_manifests_are_written_again(tmp_path: Path) -> None:
-    lake = open_lake(tmp_path)
-    options = f"{VERSION_3}, 'manifest.merge-min-count' = '2'"
-    table = make(lake, "id int, name string, day int", "partitioned by (day)", options)
-    seen: Numbers = {}
-    for day in range(5):
-        write(table, *numbers(10 * day, 10, day=day))
-        check_numbers(reader_of(table), seen)
-        if day % 2:
-            table.drop_partitions([{"day": day - 1}])
-            check_numbers(check(table), seen)
-
-
 def test_a_vector_that_did_not_change_has_no_new_file(tmp_path: Path) -> None:
     table = many_deletes(open_lake(tmp_path))
     puffins = [{e["data_file"]["file_path"] for e in reader_of(table).deletes(at)} for at in reader_of(table).snapshots]
@@ -166,21 +138,7 @@ def test_a_writer_that_opened_the_table_before_the_alter_keeps_the_new_version(t
     check_numbers(reader, {})
 
 
-def test_snapshots_of_failed_exports_are_whole_and_numbered(tmp_path: Path) -> None:
-    table = make(open_lake(tmp_path), "id int, name string", options=f"{ON}, 'manifest.merge-min-count' = '3'")
-    write(table, *numbers(0, 10))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(IcebergExport, "run", lambda export: None)
-        for n in range(1, 5):
-            write(table, *numbers(10 * n, 10))
-            delete_rows(table.logical, 10 * n + 1)
-    delete_rows(table.logical, 2)
-    reader = check(table)
-    assert len(reader.snapshots) == 10
-    check_numbers(reader, {})
-
-
-@pytest.mark.parametrize("broken", ["*.metadata.json", "*-d0.avro", "*-m0.avro", "snap-*.avro"])
+@pytest.mark.parametrize("broken", ["*.metadata.json", "version-hint.text", "*-d0.avro", "*-m0.avro", "snap-*.avro"])
 def test_a_broken_file_is_replaced(broken: str, tmp_path: Path) -> None:
     table = deletes(open_lake(tmp_path))
     for path in (Path(table.path) / "metadata").glob(broken):
@@ -191,13 +149,14 @@ def test_a_broken_file_is_replaced(broken: str, tmp_path: Path) -> None:
 
 def test_a_moved_table_is_exported_again(tmp_path: Path) -> None:
     lake = open_lake(tmp_path)
-    next_row_id = reader_of(deletes(lake)).metadata["next-row-id"]
+    before = reader_of(deletes(lake)).metadata
     lake.sql("alter table db.t rename to db.u")
     moved = lake.table("db.u")
     delete_rows(moved.logical, 1)
     reader = reader_of(moved)
     assert plain(reader.rows()) == plain(moved.scan().to_arrow().to_pylist())
-    assert min(r.start for r in reader.row_numbers().values()) >= next_row_id
+    assert reader.metadata["table-uuid"] == before["table-uuid"]
+    assert min(r.start for r in reader.row_numbers().values()) >= before["next-row-id"]
 
 
 def test_version_2_is_refused_with_the_option_that_helps(tmp_path: Path) -> None:
@@ -280,15 +239,3 @@ def test_a_change_says_what_incremental_readers_must_know(tmp_path: Path) -> Non
     table.compact(full=False)
     operations = [s["summary"]["operation"] for s in reader_of(table).metadata["snapshots"]]
     assert operations == ["append"] * 5 + ["overwrite"]
-
-
-def test_a_commit_succeeds_when_its_vectors_cannot_be_exported(tmp_path: Path, caplog) -> None:
-    table = make(open_lake(tmp_path), "id int, name string", options=ON)
-    write(table, *numbers(0, 10))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(deletion_vectors, "puffin_file", lambda vectors: 1 / 0)
-        delete_rows(table.logical, 3)
-    assert "not up to date" in caplog.text
-    assert reader_of(table).version == 1
-    write(table, *numbers(10, 10))
-    check_numbers(check(table), {})

@@ -8,14 +8,11 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema
-from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
 TOTALS = (("id", "INT NOT NULL"), ("total", "BIGINT"), ("names", "STRING"))
-GROUPED = (("id", "INT NOT NULL"), ("a", "STRING"), ("version", "INT"), ("b", "STRING"))
-VERSIONED = (("id", "INT NOT NULL"), ("version", "INT"), ("name", "STRING"))
 
 
 def with_options(table: Any, **options: str) -> Any:
@@ -36,22 +33,6 @@ def values(table: Any, *names: str, **plan: Any) -> list[tuple[Any, ...]]:
     return [tuple(row[n] for n in names) for row in table.read(names, **plan)]
 
 
-def test_aggregates_are_folded_in_the_flush_across_files_and_in_compactions(make_table) -> None:
-    table = aggregation(make_table)
-    table.insert((0, 1, 10, "a"), (0, 1, 5, "b"), (0, 2, 7, ""))
-    assert [s.row_count for s in table.store.plan()] == [2]
-    table.insert((0, 1, None, "c"), (0, 3, 1, "x"))
-    expected = [(1, 15, "a,b,c"), (2, 7, ""), (3, 1, "x")]
-    assert values(table, "id", "total", "names") == expected
-    for at in range(4):
-        table.insert((0, 3, at, None))
-    whole = [*expected[:2], (3, 7, "x")]
-    assert values(table, "id", "total", "names") == whole
-    assert table.store.compact(*PLACE, full=True) is not None
-    assert values(table, "id", "total", "names") == whole
-    assert not any(split.needs_merge for split in table.store.plan())
-
-
 def test_a_full_write_buffer_folds_as_one_that_is_not_full(make_table) -> None:
     rows = [(kind, 1, 1, name) for kind, name in ((0, "a"), (0, "b"), (0, None), (0, "c"))]
     seen = set()
@@ -65,67 +46,6 @@ def test_a_full_write_buffer_folds_as_one_that_is_not_full(make_table) -> None:
         data = table.store.file_rows(*PLACE, file)
         seen.add((data.column("total")[0].as_py(), data.column("names")[0].as_py()))
     assert seen == {(4, "a,b,c")}
-
-
-def test_a_retraction_that_a_function_cannot_do_is_an_error_that_names_it(make_table) -> None:
-    table = aggregation(make_table)
-    table.insert((0, 1, 10, "a"))
-    table.insert((3, 1, 4, "a"))
-    assert values(table, "id", "total") == [(1, 6)]
-    with pytest.raises(InvalidSchema, match="'listagg' of column 'names'"):
-        table.read()
-
-
-def test_a_partial_update_also_reads_unselected_columns_of_a_sequence_group(make_table) -> None:
-    table = make_table(columns=GROUPED, merge_engine="partial-update")
-    table = with_options(table, fields__version__sequence_group="a")
-    table.insert((0, 1, "new", 9, None))
-    table.insert((0, 1, "old", 3, "b"))
-    assert table.read() == [{"id": 1, "a": "new", "version": 9, "b": "b"}]
-    assert values(table, "a") == [("new",)]
-    assert values(table, "b") == [("b",)]
-    table.store.compact(*PLACE, full=True)
-    assert table.read() == [{"id": 1, "a": "new", "version": 9, "b": "b"}]
-
-
-@pytest.mark.parametrize("order", ["ascending", "descending"])
-def test_the_sequence_field_decides_before_the_order_of_writing(make_table, order) -> None:
-    table = with_options(make_table(columns=VERSIONED, sequence_field="version"), sequence__field__sort_order=order)
-    table.insert((0, 1, 5, "five"), (0, 1, 2, "two"), (0, 2, None, "none"), (0, 2, 1, "one"))
-    table.insert((0, 1, 3, "three"), (0, 2, None, "later none"))
-    table.insert((0, 3, 1, "first"), (0, 3, 1, "second"))
-    names = ("five" if order == "ascending" else "two", "one", "second")
-    assert values(table, "name") == [(n,) for n in names]
-    table.store.compact(*PLACE, full=True)
-    assert values(table, "name") == [(n,) for n in names]
-
-
-def test_a_filter_drops_no_row_that_would_have_won(make_table) -> None:
-    table = make_table(columns=VERSIONED, sequence_field="version")
-    table.insert((0, 1, 9, "winner"))
-    table.insert((0, 1, 1, "late"))
-    assert table.read(filter=Compare("name", "=", "late")) == []
-    assert values(table, "name", filter=Compare("name", "=", "winner")) == [("winner",)]
-    totals = aggregation(make_table)
-    totals.insert((0, 1, 10, "a"))
-    totals.insert((0, 1, 5, "a"))
-    assert totals.read(filter=Compare("total", "=", 5)) == []
-    assert values(totals, "total", filter=Compare("total", ">", 12)) == [(15,)]
-
-
-def test_rows_of_a_first_row_table_are_seen_once_they_are_compacted(make_table) -> None:
-    table = make_table(merge_engine="first-row")
-    table.insert((0, 1, "first", 1.0), (0, 1, "again", 1.0))
-    assert table.read() == []
-    assert table.store.buckets_to_compact() == [PLACE]
-    table.store.compact(*PLACE)
-    assert values(table, "name") == [("first",)]
-    assert table.store.buckets_to_compact() == []
-    table.insert((0, 1, "third", 1.0), (0, 2, "other", 1.0))
-    assert values(table, "name") == [("first",)]
-    table.store.compact(*PLACE)
-    assert values(table, "name") == [("first",), ("other",)]
-    assert not any(split.needs_merge for split in table.store.plan())
 
 
 @pytest.mark.parametrize("engine", ["first-row", "aggregation", "partial-update", "deduplicate"])

@@ -59,20 +59,6 @@ def test_a_compaction_of_level_zero_marks_what_it_replaces(marked) -> None:
     assert not any(s.needs_merge for s in marked.store.plan())
 
 
-def test_keys_go_and_come_back_over_several_levels(marked) -> None:
-    for n in range(4):
-        marked.insert(*((U if n % 2 else D, i, f"round {n}", 0.0) for i in range(n, 100, 3)))
-        marked.store.compact(*PLACE)
-        assert 0 not in levels(marked)
-    expected: dict[int, str] = {i: f"n{i % 10}" for i in range(1000)}
-    for n in range(4):
-        for i in range(n, 100, 3):
-            expected.pop(i, None)
-            if n % 2:
-                expected[i] = f"round {n}"
-    assert {r["id"]: r["name"] for r in marked.read()} == expected
-
-
 def test_a_full_compaction_purges_the_vectors(marked) -> None:
     marked.insert((U, 3, "new", 0.0), (D, 7, "n7", 7.0))
     marked.store.compact(*PLACE)
@@ -114,18 +100,6 @@ def test_a_row_of_an_upper_level_is_the_whole_value_of_its_key(make_table, how) 
     assert (rows[1], rows[2], rows[900]) == ((1104, "base " * 20), (102, "base " * 20), (3, "new,new"))
     table.store.compact(*PLACE, full=True)
     assert {r["id"]: (r["total"], r["names"]) for r in table.read()} == rows
-
-
-def test_the_first_row_is_looked_up(make_table) -> None:
-    table = make_table(merge_engine="first-row")
-    table.insert(*((I, i, f"first {i}", 0.0) for i in range(500)))
-    table.store.compact(*PLACE)
-    for n in range(3):
-        table.insert((I, 1, "again", 0.0), (I, 600 + n, f"first {600 + n}", 0.0), (I, 600, "again", 0.0))
-        table.store.compact(*PLACE)
-        assert 0 not in levels(table)
-    assert [r["name"] for r in table.read()] == [f"first {r['id']}" for r in table.read()]
-    assert table.ids() == [*range(500), 600, 601, 602]
 
 
 @pytest.mark.parametrize("other", ["second", "first"])

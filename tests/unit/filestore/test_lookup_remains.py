@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from faults import DIE_AFTER, DIE_BEFORE, Died, FaultPlan, FaultyFileIO
-from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.compaction.planner import CompactionResult
 from lakelog.filestore.gc.expiry import Retention
@@ -84,15 +83,6 @@ def test_an_uncommitted_compaction_leaves_only_orphans(make) -> None:
     names = [f.file_name for f in (*made.files.new_files, *made.files.changelog_files)]
     assert found == {*names, entry.file_name}
     assert table.ids() == OLD
-
-
-def test_the_second_of_two_compactions_is_a_conflict(make) -> None:
-    table = make()
-    one, two = (table.store.run_compaction(*PLACE) for _ in range(2))
-    table.store.commit(request(one))
-    with pytest.raises(CommitConflict):
-        table.store.commit(request(two))
-    assert (table.ids(), changes_told(table.store)) == (NEW, 2)
 
 
 def test_a_writer_of_level_zero_does_not_disturb_a_compaction(make) -> None:

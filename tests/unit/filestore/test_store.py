@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,26 +13,6 @@ from lakelog.filestore.skipping.predicate import Compare, In, IsNull
 from lakelog.paimon.metadata.data_file import BucketFiles
 
 I, UB, U, D = 0, 1, 2, 3  # noqa: E741 - row kinds
-
-
-def test_an_empty_table_reads_as_no_rows(make_table) -> None:
-    table = make_table()
-    assert table.store.latest_snapshot() is None
-    assert table.read() == []
-
-
-def test_the_newest_row_of_a_key_is_read_and_deleted_keys_are_not(make_table) -> None:
-    table = make_table()
-    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0), (I, 3, "c", 3.0))
-    table.insert((U, 1, "A", 10.0), (D, 2, "b", 2.0))
-    assert table.read() == [{"id": 1, "name": "A", "amount": 10.0}, {"id": 3, "name": "c", "amount": 3.0}]
-
-
-def test_rows_of_one_write_fold_in_their_order(make_table) -> None:
-    table = make_table()
-    snapshot = table.insert((I, 1, "a", 1.0), (UB, 1, "a", 1.0), (U, 1, "b", 2.0), (I, 2, "x", 0.0), (D, 2, "x", 0.0))
-    assert table.read(["name"]) == [{"name": "b"}]
-    assert snapshot.total_record_count == 2  # the delete is a row of the file too
 
 
 def test_older_snapshots_stay_readable(make_table) -> None:
@@ -64,13 +43,6 @@ def test_an_append_table_refuses_deletes_unless_it_ignores_them(make_table) -> N
     assert table.ids() == [2]
 
 
-def test_ignored_deletes_leave_the_row(make_table) -> None:
-    table = make_table(ignore_delete="true")
-    table.insert((I, 1, "a", 1.0))
-    table.insert((D, 1, "a", 1.0), (I, 2, "b", 1.0))
-    assert table.ids() == [1, 2]
-
-
 def test_partitions_and_buckets_have_their_own_directories(make_table) -> None:
     columns = (("day", "STRING"), ("id", "INT"), ("name", "STRING"))
     table = make_table(("day", "id"), ("day",), columns, bucket="2")
@@ -84,15 +56,6 @@ def test_partitions_and_buckets_have_their_own_directories(make_table) -> None:
     assert len(table.store.plan(filter=In("day", ("mon", "wed")), buckets=[1])) == 1
     assert len(table.store.plan(partitions=[splits[0].partition])) == 2
     assert table.read(filter=Compare("name", "=", "tue5")) == [{"day": "tue", "id": 5, "name": "tue5"}]
-
-
-def test_a_filter_on_values_never_brings_an_old_row_back(make_table) -> None:
-    table = make_table()
-    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0), (I, 5, "e", 5.0))
-    table.insert((U, 1, "z", 9.0), (I, 3, "c", 3.0))
-    assert table.ids(Compare("amount", "<", 3.0)) == [2]
-    assert table.ids(Compare("name", "=", "a")) == []
-    assert table.ids(IsNull("name")) == []
 
 
 def test_a_filter_may_use_columns_that_are_not_asked_for(make_table) -> None:
@@ -188,34 +151,6 @@ def test_a_table_with_an_unknown_feature_is_not_written(make_table) -> None:
         store.bucket_writer(b"\x00" * 12, 0)
     with pytest.raises(UnsupportedFeature, match="row-tracking.enabled"):
         store.commit(CommitRequest("u", 1, "APPEND", allow_empty=True))
-
-
-def test_large_writes_roll_over_to_the_next_file(make_table) -> None:
-    table = make_table(target_file_size="40 kb")
-    rows = 20_000
-    random = np.random.default_rng(1)
-    writer = table.store.bucket_writer(b"\x00" * 12, 0)
-    order = random.permutation(rows)
-    names = pa.array([f"name {n}" for n in random.integers(0, 1 << 60, rows)])
-    writer.write(pa.table({"id": pa.array(order, pa.int32()), "name": names, "amount": random.random(rows)}))
-    files = writer.finish()
-    assert len(files) > 3
-    assert all(f.file_size < 120_000 for f in files)
-    table.store.commit(CommitRequest("u", 1, "APPEND", (BucketFiles(b"\x00" * 12, 0, 1, files),)))
-    assert table.ids() == list(range(rows))
-    assert not any(s.needs_merge for s in table.store.plan())
-
-
-def test_a_full_write_buffer_spills_and_loses_nothing(make_table) -> None:
-    table = make_table(write_buffer_size="20 kb")
-    writer = table.store.bucket_writer(b"\x00" * 12, 0)
-    for start in range(0, 5000, 500):
-        ids = pa.array([(i * 7919) % 1000 for i in range(start, start + 500)], pa.int32())
-        writer.write(pa.table({"id": ids, "name": [str(start)] * 500, "amount": [float(start)] * 500}))
-    (file,) = writer.finish()
-    assert file.row_count == 1000
-    table.store.commit(CommitRequest("u", 1, "APPEND", (BucketFiles(b"\x00" * 12, 0, 1, (file,)),)))
-    assert {row["amount"] for row in table.read()} == {4000.0, 4500.0}
 
 
 def test_files_whose_numbers_overlap_are_merged_by_number_and_not_by_place(make_table) -> None:

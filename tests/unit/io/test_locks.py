@@ -79,22 +79,6 @@ def test_with_a_lock_no_commit_is_lost(lock: CreateLock) -> None:
     assert there == claimed
 
 
-def test_without_a_lock_commits_are_lost() -> None:
-    name, together = uuid.uuid4().hex, threading.Barrier(2)
-    made: list[bool] = []
-
-    def rival(data: bytes) -> None:
-        made.append(CarelessIO(name, together.wait).create("/t/snapshot-1", data))
-
-    threads = [threading.Thread(target=rival, args=(data,)) for data in (b"1", b"2")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made == [True, True], "two were told that the file is theirs"
-    assert len(MemoryFileIO(name).list("/t")) == 1
-
-
 def test_a_lock_is_free_when_its_holder_dies(tmp_path: Path) -> None:
     for kind, address in (("file", str(tmp_path / "locks")), ("sql", f"sqlite:///{tmp_path}/locks.db")):
         holder = (

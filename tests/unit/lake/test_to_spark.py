@@ -21,7 +21,6 @@ class Frame:
 
 def test_conditions_on_floats_are_left_to_spark(tmp_path) -> None:
     with connect(warehouse=str(tmp_path / "warehouse")) as lake:
-        lake.sql("create database db")
         lake.sql("create table db.t (id int, f double) using lakelog")
         table = lake.table("db.t")
         with table.writer() as writer:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from faults import CHANGES, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
+from faults import CHANGES, READS, FaultPlan, FaultyFileIO
 from lakelog import connect
-from lakelog.errors import Corrupt, LakelogError, OffsetExpired, Unavailable
+from lakelog.errors import Corrupt, LakelogError, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.io.names import new_uuid
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 from lakelog.logstore.files import chain
 from lakelog.logstore.files.appender import FilesAppender
@@ -55,29 +52,6 @@ def test_four_processes_append_to_one_bucket_without_losing_a_record(location: L
         wanted = [b"%s %d%s" % (name, number, end) for number in range(25) for end in (b"", b"'")]
         assert [value for value in found if value is not None and value.startswith(name)] == wanted
     assert len(found) == 200
-
-
-@pytest.mark.parametrize("kind", [LOST, LOST_REQUEST, LATE, FAIL_BEFORE])
-@pytest.mark.parametrize("number", range(1, 9))
-def test_a_record_whose_answer_is_lost_is_there_once_if_it_is_acknowledged(kind: str, number: int) -> None:
-    plan = FaultPlan({}, CHANGES)
-    io = FaultyFileIO(MemoryFileIO(new_uuid()), plan)
-    location = SYSTEM.create(LogLocation("files", "memory/t/log", "t", 1, storage=io))
-    appender, rival = SYSTEM.appender(location), SYSTEM.appender(replace(location, storage=io.inner))
-    plan.faults = {len(plan.calls) + number: kind}
-    acknowledged = []
-    for value in (b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i"):
-        try:
-            append(appender, [value])
-            acknowledged.append(value)
-        except Unavailable:
-            appender = SYSTEM.appender(location)
-        append(rival, [b"rival of " + value])
-    plan.arrive()
-    found = everything(SYSTEM.reader(location))
-    assert plan.hit
-    assert [value for value in found if value in acknowledged] == acknowledged
-    assert all(times == 1 for times in Counter(found).values())
 
 
 def test_records_have_the_time_at_which_their_segment_is_made(
@@ -151,27 +125,12 @@ def test_a_reader_looks_at_the_floor_again_after_it_was_suspended(
     for position, passed_s in enumerate((0, 0, 3, 3, -60 if clock == "now_ms" else 9)):
         append(writer, [b"a"])
         by, now = (passed_s, monotonic_s) if clock == "monotonic_s" else (passed_s * 1000, now_ms)
-        monkeypatch.setattr(chain, clock, lambda by=by, now=now: now() + by)
+        monkeypatch.setattr(f"lakelog.io.clock.{clock}", lambda by=by, now=now: now() + by)
         plan.calls.clear()
         reader.wait({0: position}, 1)
         assert reader.read(0, position).num_rows == 1
         looked.append(any("/floors/" in call.path for call in plan.calls))
     assert looked[1:] == [False, True, False, True]
-
-
-def test_a_writer_suspended_during_an_expiry_appends_after_the_others(
-    location: LogLocation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lakelog.logstore.files.chain._RECENT_S", 0.0)  # it was suspended for longer
-    suspended, others = SYSTEM.appender(location), SYSTEM.appender(location)
-    append(suspended, [b"before"])
-    for number in range(5):
-        append(others, [b"%d" % number])
-    expire(location)
-    (offset,) = append(suspended, [b"after"])
-    assert offset == 6
-    append(others, [b"last"])
-    assert everything(SYSTEM.reader(location)) == [b"4", b"after", b"last"]
 
 
 def test_a_writer_that_others_overtake_at_once_tries_again_or_says_that_it_does_not_know(location: LogLocation) -> None:
@@ -187,39 +146,6 @@ def test_a_writer_that_others_overtake_at_once_tries_again_or_says_that_it_does_
     assert everything(SYSTEM.reader(location)) == [b"4"]
     assert append(quick, [b"e"]) == [8]
     assert everything(SYSTEM.reader(location)) == [b"4", b"e"]
-
-
-@pytest.mark.usefixtures("deleted_at_once")
-def test_a_number_that_expired_and_was_created_again_is_nobodys_record(location: LogLocation) -> None:
-    writer, reader = SYSTEM.appender(location), FilesReader(location)
-    append(writer, [b"first"])
-    assert everything(reader) == [b"first"]
-    late = SegmentChain(location)
-    late.newest()
-    for number in range(4):
-        append(writer, [b"%d" % number])
-    data = (Path(late.path(0))).read_bytes()
-    expire(location)
-    assert not LocalFileIO().exists(late.path(1))
-    assert LocalFileIO().create(late.path(1), data), "a suspended writer creates the number that it knows as the next"
-    with pytest.raises(OffsetExpired, match="first offset is 4"):
-        reader.read(0, 1)
-    assert everything(reader) == everything(FilesReader(location)) == [b"3"]
-    append(writer, [b"4"])
-    assert everything(reader) == [b"3", b"4"]
-
-
-@pytest.mark.usefixtures("deleted_at_once")
-def test_an_expiry_that_died_after_its_floor_is_finished_by_the_next_one(location: LogLocation) -> None:
-    writer = SYSTEM.appender(location)
-    for number in range(4):
-        append(writer, [b"%d" % number])
-    plan = FaultPlan({3: FAIL_BEFORE}, frozenset({"create", "write", "delete"}))
-    with pytest.raises(Unavailable):
-        SegmentChain(replace(location, storage=FaultyFileIO(LocalFileIO(), plan))).expire(now_ms() + 60_000)
-    assert everything(SYSTEM.reader(location)) == [b"3"]
-    expire(location)
-    assert len(LocalFileIO().list(SegmentChain(location).path(0).rpartition("/")[0])) == 1
 
 
 def test_needed_records_do_not_expire(location: LogLocation) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from zlib import crc32
 
 import orjson
-import pyarrow as pa
 import pytest
 
 from faults import FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, READS, FaultPlan, FaultyFileIO
-from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, OffsetExpired, Unavailable
+from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.delegating import DelegatingFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.logstore import topic_identity as identity
@@ -23,7 +20,6 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.files import chain
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.reader import FilesReader
-from lakelog.logstore.files.segment import encode_segment
 from lakelog.logstore.files.system import FilesLogSystem
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
 from lakelog.logstore.record_batch.encoder import encode
@@ -88,55 +84,6 @@ def test_a_read_up_to_an_end_is_complete_after_a_read_that_ended_inside_a_batch(
     assert [reader.read(0, start, 20, 7).num_rows for start in (0, 7, 14)] == [7, 7, 6]
 
 
-@dataclass(frozen=True)
-class Between(DelegatingFileIO):
-    """Storage to which something happens just before the nth call of a name."""
-
-    name: str
-    work: dict[int, Callable[[], object]]
-    count: list[int] = field(default_factory=lambda: [0])
-
-    def _arrive(self, name: str) -> None:
-        if name == self.name:
-            self.count[0] += 1
-            self.work.pop(self.count[0], lambda: None)()
-
-    def read(self, path: str) -> bytes:
-        self._arrive("read")
-        return super().read(path)
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        self._arrive("open")
-        return super().open_input(path)
-
-    def exists(self, path: str) -> bool:
-        self._arrive("exists")
-        return super().exists(path)
-
-    def size(self, path: str) -> int:
-        self._arrive("exists")
-        return super().size(path)
-
-
-@pytest.mark.parametrize("number", range(1, 5))
-def test_an_expiry_during_a_read_hides_no_record(location: LogLocation, number: int) -> None:
-    writer, chain = SYSTEM.appender(location), SegmentChain(location)
-    for value in range(40):
-        append(writer, [b"%d" % value])
-
-    def happen() -> None:
-        append(writer, [b"40"])
-        chain.expire(now_ms() + 60_000, {0: 10})
-
-    work: dict[int, Callable[[], object]] = {}
-    reader = FilesReader(replace(location, storage=Between(storage(location), "exists", work)))
-    assert reader.end_offsets()[0] == 40
-    io = reader._chain._io
-    assert isinstance(io, Between)
-    work[io.count[0] + number] = happen
-    assert reader.read(0, 20, 40).column("value").to_pylist() == [b"%d" % value for value in range(20, 40)]
-
-
 @pytest.mark.parametrize("answer", ["lost", "taken"])
 def test_an_append_that_storage_never_answers_is_unavailable_soon(
     location: LogLocation, monkeypatch: pytest.MonkeyPatch, answer: str
@@ -191,34 +138,6 @@ def test_a_log_whose_writers_are_short_lived_expires(location: LogLocation) -> N
     assert FilesReader(location).first_offsets()[0] >= 250
 
 
-@pytest.mark.parametrize(("name", "number"), [("open", 1), ("read", 1)])
-def test_a_number_that_is_created_again_while_it_is_read_is_nobodys_record(
-    location: LogLocation, name: str, number: int
-) -> None:
-    """A reader is suspended between the floor and the segment; the segment expires, and a late writer creates it."""
-    writer, io = SYSTEM.appender(location), storage(location)
-    for value in (b"a", b"b", b"c"):
-        append(writer, [value])
-    chain = SegmentChain(location)
-    late, _ = encode_segment("late", 0, (1, 0), [(0, b.count, b.to_bytes()) for b in encode(records([b"late"]), 0)])
-
-    def happen() -> None:
-        chain.expire(now_ms() + 60_000)
-        io.create(chain.path(1), late)
-
-    work: dict[int, Callable[[], object]] = {}
-    reader = FilesReader(replace(location, storage=Between(io, name, work)))
-    assert reader.end_offsets()[0] == 3
-    inner = reader._chain._io
-    assert isinstance(inner, Between)
-    work[inner.count[0] + number] = happen
-    try:
-        assert reader.read(0, 1, 2).column("value").to_pylist() == [b"b"]
-    except OffsetExpired as why:
-        assert "first offset is 2" in str(why)
-    assert not work
-
-
 def footer(**changes: object) -> dict[str, object]:
     """A footer of one record in bucket 0, and what is changed in it."""
     return {"token": "t", "timestamp": 1, "ends": [1, 0], "parts": [[0, 0, 1, 0, len(BATCH)]], **changes}
@@ -266,15 +185,6 @@ def test_a_hint_after_the_end_loses_no_append(location: LogLocation) -> None:
     assert everything(FilesReader(location)) == [b"a", b"b"]
 
 
-def test_a_foreign_name_among_the_segments_does_not_end_an_expiry(location: LogLocation) -> None:
-    writer = SYSTEM.appender(location)
-    for value in (b"a", b"b"):
-        append(writer, [value])
-    storage(location).write(f"{SegmentChain(location).path(0).rpartition('/')[0]}/²", b"")
-    expire(location)
-    assert everything(FilesReader(location)) == [b"b"]
-
-
 @pytest.mark.parametrize("buckets", ["1e308", "[]", "-1"])
 def test_a_damaged_identity_is_an_error(location: LogLocation, buckets: str) -> None:
     text = f'{{"layout": 1, "log_id": "{location.log_id}", "buckets": {buckets}}}'
@@ -310,27 +220,6 @@ def test_a_log_creation_without_an_answer_succeeded_or_can_be_retried(kind: str)
     assert append(SYSTEM.appender(made), [b"a"]) == [0]
 
 
-@pytest.mark.parametrize("name", ["exists", "read", "open"])
-@pytest.mark.parametrize("number", range(1, 4))
-def test_an_expiry_during_a_request_for_offsets_is_no_error(location: LogLocation, name: str, number: int) -> None:
-    writer, chain, work = SYSTEM.appender(location), SegmentChain(location), dict[int, Callable[[], object]]()
-    append(writer, [b"a"])
-    reader = FilesReader(replace(location, storage=Between(storage(location), name, work)))
-    for value in (b"b", b"c", b"d"):
-        append(writer, [value])
-    inner = reader._chain._io
-    assert isinstance(inner, Between)
-
-    def happen() -> None:
-        append(writer, [b"e"])
-        chain.expire(now_ms() + 60_000)
-
-    work[inner.count[0] + number] = happen
-    assert reader.offsets_at(0)[0] in (0, 4)
-    assert reader.end_offsets()[0] in (4, 5)
-    assert reader.end_offsets()[0] in ((4, 5) if work else (5,))
-
-
 def test_an_append_that_expires_before_its_writer_goes_on_is_not_appended_again(
     location: LogLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,31 +251,6 @@ def test_a_new_reader_waits_for_two_buckets_and_reads_the_one_that_its_hint_does
     reader.wait({0: 2, 1: 0}, 0)
     assert reader.read(0, 2).num_rows == 0
     assert reader.read(1, 0).num_rows == 1
-
-
-@pytest.mark.parametrize(("asked", "number"), [("end_offsets", 1), ("offsets_at", 2)])
-def test_a_number_that_is_created_again_while_its_footer_is_read_is_nobodys_end(
-    location: LogLocation, asked: str, number: int
-) -> None:
-    """A reader is suspended before it reads the footer; the segment expires, and a late writer creates it."""
-    writer, io, work = SYSTEM.appender(location), storage(location), dict[int, Callable[[], object]]()
-    reader = FilesReader(replace(location, storage=Between(io, "open", work)))
-    for value in (b"a", b"b", b"c"):
-        append(writer, [value])
-    late = [(0, b.count, b.to_bytes()) for b in encode(records([b"%d" % number for number in range(9)]), 0)]
-    data, _ = encode_segment("late", 0, (2, 0), late)
-
-    def happen() -> None:
-        append(writer, [b"d"])
-        expire(location)
-        io.create(SegmentChain(location).path(2), data)
-
-    inner = reader._chain._io
-    assert isinstance(inner, Between)
-    work[inner.count[0] + number] = happen
-    found = reader.end_offsets() if asked == "end_offsets" else reader.offsets_at(now_ms() + 60_000)
-    assert not work and found[0] == 4
-    assert reader.end_offsets()[0] == 4
 
 
 @pytest.mark.parametrize("asked", ["end", "read"])

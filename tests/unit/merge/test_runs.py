@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,34 +36,10 @@ def merged(runs: Sequence[pa.Table], keys: Sequence[str] = ("k",), batch_rows: i
     return pa.Table.from_batches(merge_runs(streams, keys, ENGINE), runs[0].schema)
 
 
-def test_the_newest_row_of_a_key_wins_in_key_order() -> None:
-    old = run_of(pa.array([1, 2, 3, 5]), [0, 1, 2, 3])
-    new = run_of(pa.array([2, 4, 5]), [4, 5, 6])
-    assert merged([old, new]).select(["k", "v"]).to_pylist() == [
-        {"k": 1, "v": "v0"},
-        {"k": 2, "v": "v4"},
-        {"k": 3, "v": "v2"},
-        {"k": 4, "v": "v5"},
-        {"k": 5, "v": "v6"},
-    ]
-
-
-def test_the_sequence_number_decides_and_not_the_order_of_the_runs() -> None:
-    old = run_of(pa.array([1, 2]), [0, 9])
-    new = run_of(pa.array([1, 2]), [5, 6])
-    assert merged([new, old]).column("v").to_pylist() == ["v5", "v9"]
-
-
 def test_among_equal_sequence_numbers_the_later_run_wins() -> None:
     one, two = run_of(pa.array([1]), [7]), run_of(pa.array([1]), [7])
     two = two.set_column(3, "v", pa.array(["later"]))
     assert merged([one, two]).column("v").to_pylist() == ["later"]
-
-
-def test_a_deleted_key_keeps_its_delete_row() -> None:
-    old = run_of(pa.array([1, 2]), [0, 1])
-    new = run_of(pa.array([1]), [2], [3])
-    assert merged([old, new]).column("_VALUE_KIND").to_pylist() == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -95,32 +70,6 @@ def test_keys_of_every_type_merge(values: pa.Array) -> None:
 def test_positive_and_negative_zero_are_one_key() -> None:
     runs = [run_of(pa.array([-0.0]), [0]), run_of(pa.array([0.0]), [1])]
     assert merged(runs).column("v").to_pylist() == ["v1"]
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"a": [1, 1, 2, 2], "b": [5, 9, 1, 7]},
-        {"a": [-(2**62), -(2**62), 2**62, 2**62], "b": [0, 2**40, 0, 2**40]},
-        {"a": ["x", "x", "y", "y"], "b": [1, 2, 1, 2]},
-        {"a": [1, 1, 2, 2], "b": ["p", "q", "p", "q"]},
-    ],
-    ids=["small numbers", "large numbers", "text first", "number first"],
-)
-def test_composite_keys_merge_column_by_column(columns: dict[str, list[Any]]) -> None:
-    base = pa.table({**columns, **dict(run_of(pa.array([0] * 4), range(4)).to_pydict())}).drop_columns(["k"])
-    kinds = pa.array([0] * 4, pa.int8())
-    base = base.set_column(base.schema.get_field_index("_VALUE_KIND"), "_VALUE_KIND", kinds)
-    newer = base.slice(1, 2).set_column(2, "_SEQUENCE_NUMBER", pa.array([10, 11]))
-    newer = newer.set_column(4, "v", pa.array(["n1", "n2"]))
-    for batch_rows in (1, 2, 4):
-        assert merged([base, newer], ["a", "b"], batch_rows).column("v").to_pylist() == ["v0", "n1", "n2", "v3"]
-
-
-def test_a_key_that_goes_on_in_the_next_batch_of_its_run_is_folded_once() -> None:
-    unmerged = run_of(pa.array([1, 1, 1, 1, 2]), [0, 1, 2, 3, 4])
-    other = run_of(pa.array([1, 3]), [9, 10])
-    assert merged([unmerged, other], batch_rows=1).column("v").to_pylist() == ["v9", "v4", "v10"]
 
 
 def test_a_single_run_passes_unchanged() -> None:

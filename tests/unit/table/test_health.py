@@ -16,7 +16,7 @@ from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.table.health import collect_log
 from lakelog.table.log.register import NamedReaders
-from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.maintenance.compaction_task import bucket_task, leases_of
 from log_tables import make, rows
 
 HOUR = 3_600_000
@@ -184,7 +184,7 @@ def test_a_bucket_under_compaction_is_reported(tmp_path) -> None:
     table = plain(tmp_path)
     write(table, 1)
     (entry,) = table.logical.store.live_entries(table.latest_snapshot())
-    lease = leases_of(table.logical).take(entry.partition, entry.bucket)
+    lease = leases_of(table.logical).take(bucket_task(entry.partition, entry.bucket))
     assert any("is compacting it" in wait.why for wait in table.health().waits)
     leases_of(table.logical).release(lease)
     assert table.health().waits == ()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cachetools import LRUCache
 
-from lakelog.fileformat.avro_file import Block, read_blocks, read_list, write_records
+from lakelog.fileformat.avro_file import Block, read_blocks, read_records, write_records
 from lakelog.filestore.metadata.manifest_columns import BucketTest, EntryColumns, decode_manifest, manifest_meta
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
@@ -194,7 +194,7 @@ class Manifests:
         key = self._key(name)
         found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
         if found is None:
-            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_list(data)))
+            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
             MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
         return found
 

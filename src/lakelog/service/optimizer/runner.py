@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, Unavailable
+from lakelog.io.lease import Leases
 from lakelog.io.quantities import counted, format_bytes
 from lakelog.logstore.clients import reader_for
 from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
@@ -23,7 +23,6 @@ from lakelog.table.health.actions import (
 )
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
 from lakelog.table.maintenance.compaction_job import Progress, run_tasks
-from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
 from lakelog.table.maintenance.publish import publish
 from lakelog.table.maintenance.retention import expire_log, expire_snapshots, remove_orphan_files
@@ -69,26 +68,12 @@ def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
     try:
         if kind in (COMPACTION, FULL_COMPACTION):
             return _compact(table, kind == FULL_COMPACTION, work)
-        with _alone(table, kind) as is_ours:
+        with Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer").holding(kind) as is_ours:
             return _RUNS[kind](table, work) if is_ours else RunResult(WAITS, "another process is doing it")
     except LakelogError as why:
         return RunResult(FAILED, f"{type(why).__name__}: {why}")
     except Exception as why:  # Spark's, Arrow's: one table must not end the others' maintenance
         return RunResult(FAILED, f"{type(why).__name__}: {str(why).strip()[:2000]}")
-
-
-@contextlib.contextmanager
-def _alone(table: DynamicTable, kind: str) -> Iterator[bool]:
-    leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer")
-    lease = leases.take_task(kind)
-    if lease is None:
-        yield False
-        return
-    try:
-        with leases.renewing(lease):
-            yield True
-    finally:
-        leases.release(lease)
 
 
 def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:

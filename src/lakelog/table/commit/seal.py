@@ -1,13 +1,4 @@
-"""Turns decided epochs into one snapshot (RFC 2, step 4).
-
-Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 5), in the order of the snapshots.
-
-A transactional reader returns rows in the order of the commit records, and the files keep the row of the newest
-snapshot. Both end with the same row of a key only if both orders are the same. In a table with a key, the driver
-therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order of insertions has
-no meaning. There the sealer marks the epochs of its snapshot, and if it dies before, each writer marks its own. Only a
-replacement of rows follows all earlier epochs, because it deletes rows of them.
-"""
+"""Turns decided epochs into one snapshot (RFC 2, step 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lakelog.errors import CommitConflict, LakelogError, NotFound
+from lakelog.errors import CommitConflict, NotFound
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import sleep
 from lakelog.io.logs import fields
@@ -28,18 +19,13 @@ from lakelog.options.metrics import SEAL_DURATION, SEALS
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.markers import append_markers
+from lakelog.table.commit.replacement import append_missing_changes
+from lakelog.table.commit.sealed_state import sealed_state
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import (
-    COPY_AGAIN,
-    KEPT_EPOCHS,
-    LogState,
-    MarkerCounts,
-    WriterState,
-    newest_state,
-    state_at,
-)
+from lakelog.table.model.log_state import LogState, MarkerCounts, WriterState, newest_state, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.runs.dynamic_buckets import (
@@ -54,53 +40,6 @@ from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
 from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
 from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
 from lakelog.table.staging.watermark import watermark_of
-
-
-def append_markers(
-    committer: Committer, before: Sequence[EpochRecord], records: Sequence[EpochRecord], state: LogState
-) -> None:
-    """Appends the commit records of epochs that snapshots contain, then deletes their epoch records.
-
-    ``before`` are remaining records of older snapshots. Their commit records may be missing and are appended first, one
-    snapshot after the other, each acknowledged by the log before the next. ``records`` are those of the newest
-    snapshot; ``state`` is its state. After a crash at any point, the epoch records remain for the next seal, which may
-    mark an epoch again; readers return it once. A failure is only logged, and the next seal retries.
-    """
-    table = committer.table
-    older = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
-    if any(r.proposed for r in (*older, *records)):
-        older = list(before)  # the rows that a replacement deletes may be of any writer
-    missing = sorted(
-        (r for r in older if _is_unmarked(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch)
-    )
-    if not older and not records:
-        return
-    committer.lacks_markers = bool(missing or records)
-    try:
-        # A stalled driver may create a record of an epoch that was decided, sealed and forgotten.
-        table.decided.forget([r for r in older if not _is_unmarked(r, state)])
-        if missing:
-            table.check_identity()  # before records of another table are marked in the log of this one
-        for _, marked in itertools.groupby([*missing, *records], key=lambda r: _sealed_in(r, state)):
-            group = list(marked)
-            committer.append_commit(group)
-            table.decided.forget(group)
-    except LakelogError as failure:  # the rows are committed: a missing control record is no write failure
-        about = fields(table=table.name, writer=committer.writer)
-        _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure, extra=about)
-        return
-    committer.lacks_markers = False
-
-
-def _is_unmarked(record: EpochRecord, state: LogState) -> bool:
-    known = state.writers.get(record.writer)
-    return known is not None and known.unmarked.get(record.epoch) == record.digest
-
-
-def _sealed_in(record: EpochRecord, state: LogState) -> int:
-    known = state.writers.get(record.writer)
-    return 0 if known is None else known.sealed_in.get(record.epoch, 0)
-
 
 _LOG = logging.getLogger("lakelog.seal")
 _LONGEST_PAUSE_S = 0.2
@@ -204,6 +143,7 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     Called before a write that must follow all decided epochs, and after streams have stopped. Raises Unavailable.
     """
     if not table.decided.all():
+        append_missing_changes(table)
         return []
     table = table.whole
     found, made, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
@@ -305,42 +245,6 @@ def _check_own(snapshot: Snapshot, built: Mapping[str, str] | None) -> None:
     """
     if built is None or not (snapshot.properties or {}).items() >= built.items():
         raise _FoundAnother
-
-
-def sealed_state(
-    verified: WriterState,
-    records: Sequence[EpochRecord],
-    before: Sequence[EpochRecord],
-    known: WriterState | None,
-    number: int,
-) -> WriterState:
-    """The state of a writer in snapshot ``number``, which adds ``records``; those of ``before`` may lack markers."""
-    last, sealed_in = records[-1], {} if known is None else known.sealed_in
-    unmarked = [r for r in before if known is not None and known.unmarked.get(r.epoch) == r.digest]
-    runs = [r.run for r in records if r.run is not None]
-    return replace(
-        verified,
-        epoch=last.epoch,
-        once=verified.once or last.once,
-        ended=any(r.ended for r in records),
-        unmarked={r.epoch: r.digest for r in (*unmarked, *records)},
-        sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in unmarked} | {r.epoch: number for r in records},
-        run=runs[-1] if runs else None if known is None else known.run,
-        digest=last.digest,
-        rows=() if verified.once or last.once else _rows(known, records),
-        position=last.position or ("" if known is None else known.position),
-        undone=known is not None and known.undone and all(r.position != COPY_AGAIN for r in records),
-        corrected=verified.corrected or (known is not None and known.corrected),
-        number=number,
-    )
-
-
-def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[int, ...]:
-    """The row counts of a writer's last epochs, up to that of the last record."""
-    counts, last = {r.epoch: r.row_count for r in records}, records[-1].epoch
-    first = min(counts) if known is None else known.epoch + 1
-    added = [counts.get(epoch, 0) for epoch in range(max(first, last - KEPT_EPOCHS + 1), last + 1)]
-    return (*(() if known is None else known.rows), *added)[-KEPT_EPOCHS:]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.machine import has_ended
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.health.stats import IngestStats
 
@@ -44,6 +44,6 @@ class IngestReport:
             found = IngestStats.from_json(self.io.read(self.path))
         except (NotFound, Corrupt):
             return None  # or of a later version
-        is_dead = found.machine == machine_identity() and not is_running(found.process)
+        is_dead = has_ended(found.machine, found.process)
         is_silent = now_ms() - found.reported_ms > SILENT_MS
         return replace(found, is_gone=found.is_open and (is_dead or is_silent))

@@ -14,7 +14,7 @@ from typing import Final
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.machine import has_ended, machine_identity
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.notebook import NotebookView, time_text
@@ -87,7 +87,7 @@ class Run(NotebookView, JsonRecord):
         """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
-        if self.machine == machine_identity() and not is_running(self.process):
+        if has_ended(self.machine, self.process):
             return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
         if now_ms() - self.started_ms > _SILENT_MS:
             return replace(self, outcome=DIED, detail="no process has reported its end for a day")

@@ -18,6 +18,7 @@ from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
+from lakelog.io.clock import now_ms
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.paimon.types.json_record import OPTIONAL, JsonRecord, int_keys, stored_as, text_keys
@@ -37,6 +38,7 @@ _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _AHEAD = "lakelog.log-ahead"
+_MISSING = "lakelog.log-missing"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 _MOST_HELD_BYTES: Final = 8 << 20
 """Bytes of parsed states that a process keeps."""
@@ -109,7 +111,8 @@ class LogState:
     control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
     last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
     rows (RFC 16). ``ahead`` is the offset per bucket below which the log has rows that a rollback of the files alone
-    has taken out of them.
+    has taken out of them. ``missing`` are the snapshots whose changes are not in the log yet, by the writer of
+    these changes (RFC 21).
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -119,6 +122,19 @@ class LogState:
     chain: int = 0
     rejected: tuple[str, ...] = ()
     ahead: Mapping[int, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    def with_missing(self, writer: str, snapshot: int) -> LogState:
+        """The state of a snapshot that replaces files; ``writer`` will append its changes to the log.
+
+        The files have the rows of that writer already, so readers of this snapshot skip them.
+        """
+        sealed = WriterState(0, {}, now_ms(), once=True, number=snapshot)
+        return replace(self, writers={**self.writers, writer: sealed}, missing={**self.missing, writer: snapshot})
+
+    def without_missing(self, writer: str) -> LogState:
+        """The state once the log has the changes of a writer."""
+        return replace(self, missing={name: number for name, number in self.missing.items() if name != writer})
 
     def with_writer(
         self,
@@ -153,11 +169,11 @@ class LogState:
         a closed writer has nothing to commit or to mark. Whoever still holds a record of it, because it was suspended,
         finds it in an earlier snapshot (``sealed_before``). These stay, the ones that have sealed last: streaming
         writers, which resume; batch writers that another process has ended, that have corrections in the log
-        (``late_rows``), or whose epochs have no offsets; replacements, whose outcome a client may ask for.
+        (``late_rows``), or whose epochs have no offsets; those of missing changes, which several processes append.
         """
         kept, streams, batches = set[str](), list[str](), list[str]()
         for writer, state in self.writers.items():
-            if writer == FOLLOWER or state.position:  # without its position it would write the same rows again
+            if writer == FOLLOWER or writer in self.missing or state.position:  # it would write the same rows again
                 kept.add(writer)
             elif not state.once:
                 streams.append(writer)
@@ -193,17 +209,22 @@ class LogState:
         more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers, _AHEAD: self.ahead}
         out |= {key: orjson.dumps(text_keys(values)).decode() for key, values in more.items() if values}
         out |= {_CHAIN: str(self.chain)} if self.chain else {}
+        out |= {_MISSING: orjson.dumps(self.missing).decode()} if self.missing else {}
         return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
     """The state in one snapshot, None if another engine wrote it."""
-    properties = snapshot.properties or {}
+    with parsing(f"snapshot {snapshot.id}"):
+        return state_from(snapshot.properties or {})
+
+
+def state_from(properties: Mapping[str, str]) -> LogState | None:
+    """The reverse of ``to_properties``; None without a state."""
     if _WRITERS not in properties:
         return None
-    with parsing(f"snapshot {snapshot.id}"):
-        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD))
-        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
+    maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD, _MISSING))
+    return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
 def _held_bytes(state: LogState) -> int:
@@ -215,12 +236,13 @@ def _held_bytes(state: LogState) -> int:
 @cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     states = {writer: WriterState.from_values(values) for writer, values in orjson.loads(writers).items()}
-    offsets, log_only, markers, ahead = (int_keys(orjson.loads(text)) for text in maps)
+    *by_bucket, missing = (orjson.loads(text) for text in maps)
+    offsets, log_only, markers, ahead = map(int_keys, by_bucket)
     lists = tuple(rejected.split())
     wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
     if wrong:
         raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
-    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead))
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead, missing))
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.filestore.read.plan import Split
+from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.log.position import LogPosition, SnapshotCutover
@@ -47,6 +48,8 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in ended.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in ended.items()} | {n: w.sealed for n, w in writers.items()}
+    for name in log_view.state.missing:  # the snapshot has the rows of these writers, wherever they append them
+        behind[name], sealed[name] = dict.fromkeys(log_view.ends, LARGEST_OFFSET), 0
     switch = SnapshotCutover(
         starts=behind,
         sealed=sealed,

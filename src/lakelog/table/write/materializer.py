@@ -9,11 +9,13 @@ start at the same offsets only one is committed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import CommitConflict, InvalidRequest, NotFound, OffsetExpired
+from lakelog.errors import CommitConflict, InvalidRequest, InvalidSchema, NotFound, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.metrics import METER
@@ -181,12 +183,15 @@ class LogMaterializer:
                     is_newer = ids is not None and ids.max() > table.schema.id
                     if is_newer and table.with_newest_schema().schema.id > table.schema.id:
                         raise _AlteredMeanwhile
+                    valued = unowned.filter(pc.is_valid(unowned.column("value")))
                     if rejects is not None:
-                        valued = unowned.filter(pc.is_valid(unowned.column("value")))
                         task.write_good(LogRecords(table, valued, bucket))
                         continue
-                    for batch in with_moved_keys(scan.decode(unowned, bucket), table).to_batches():
-                        task.write(batch)
+                    for lacks, part in scan.by_columns(valued):
+                        rows = with_moved_keys(scan.decode(part, bucket), table).drop_columns(sorted(lacks))
+                        with _naming(part if lacks else None, bucket):
+                            for batch in rows.to_batches():
+                                task.write(batch)
             result = task.finish()
         except BaseException:
             task.close()
@@ -249,6 +254,18 @@ class LogMaterializer:
         forget_unassigned(table, ready.runs)
         self._base, self._passed, self._since_ms = reached, 0, reached.time_ms
         return snapshot
+
+
+@contextmanager
+def _naming(records: pa.Table | None, bucket: int) -> Iterator[None]:
+    """Context whose InvalidSchema names the first of some records."""
+    try:
+        yield
+    except InvalidSchema as why:
+        if records is None:
+            raise
+        offset = records.column("offset")[0].as_py()
+        raise InvalidSchema(f"the record at offset {offset} of bucket {bucket} of the log: {why}") from None
 
 
 class _FollowedElsewhere(Exception):

@@ -21,11 +21,9 @@ from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
-from lakelog.table.commit.replacement import commit_replacement, find_replacement
+from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import level0_files, seal_decided
-from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.retention import expire_best_effort
-from lakelog.table.maintenance.state_changes import files_of
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -66,8 +64,6 @@ def commit_overwrite(
     Raises CommitConflict, CommitUnknown (retry), InvalidRequest for rows outside of the target.
     """
     check_overwrite(table)
-    if again and find_replacement(table, writer):
-        return table.store.latest_snapshot()
     with one_overwrite(table):
         return _overwritten(table, writer, results, target, again)
 
@@ -100,7 +96,6 @@ def _overwritten(
         except _MorePartitions:
             continue
         forget_unassigned(table, runs)
-        publish_best_effort(table)
         return snapshot
     raise CommitConflict(f"table {table.name}: other writers add partitions that the overwrite covers. Try again")
 
@@ -135,9 +130,7 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         with contextlib.suppress(LakelogError):  # the rows are deleted, and a compaction removes the files, too
             _drop_emptied(table, partitions)
         return made
-    made = _drop_files(table, partitions, OVERWRITE, lambda latest: carried_state(table.store, latest))
-    publish_best_effort(table)
-    return made
+    return _drop_files(table, partitions, OVERWRITE, lambda latest: carried_state(table.store, latest))
 
 
 def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes] | None) -> None:
@@ -175,7 +168,7 @@ def _drop_files(
     request = CommitRequest(
         f"drop-{new_uuid()}", 0, kind, overwrite=Overwrite(partitions), prepare=prepare, first_try=True
     )
-    return commit_replacement(table, request, lambda latest: files_of(table, latest, partitions))
+    return commit_replacement(table, request)
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> RowCounts:
@@ -240,7 +233,7 @@ def _commit(
     request = CommitRequest(
         writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
     )
-    return commit_replacement(table, request, lambda latest: files_of(table, latest, replaced.partitions))
+    return commit_replacement(table, request)
 
 
 def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:

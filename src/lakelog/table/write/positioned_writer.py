@@ -13,7 +13,6 @@ import pyarrow as pa
 from lakelog.errors import Fenced
 from lakelog.table.commit.seal_thread import committer_for, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
-from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import STREAM
@@ -64,7 +63,7 @@ class PositionedWriter:
         try:
             if self._task is None:
                 if self._table.emits_log:
-                    keep_lease(self._table, self._writer, STREAM)
+                    self._table.registered.keep(self._writer, STREAM, self._table.lease_ms)
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             self._task.write(batch)
         except BaseException as why:

@@ -25,7 +25,6 @@ from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
 from lakelog.table.commit.take_over import end_writer, take_over_best_effort
-from lakelog.table.log.lease_keeper import begin_use, drop_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
@@ -127,8 +126,8 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
     # 1
     if not RejectedEntries(table).visible().entries:
         return ReplaySummary(0, 0)
-    committer.origin = register_writer(table, committer.writer, BATCH)
-    begin_use(table, committer.writer)  # the seal of many epochs may take longer than a lease
+    # the seal of many epochs may take longer than a lease
+    committer.origin = register_writer(table, committer.writer, BATCH, in_use=True)
     try:
         _end_others(table, committer.writer)
         # 2
@@ -152,7 +151,7 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
             raise _conflict(table) from None
         raise
     finally:
-        drop_lease(table, committer.writer)
+        table.registered.drop(committer.writer)
 
 
 def _forget(table: DynamicTable, writer: str) -> None:

@@ -25,7 +25,6 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table that needs a compaction, and one that cannot be read."""
     place = tmp_path_factory.mktemp("actions")
     with connect(warehouse=str(place)) as lake:
-        lake.sql("create database db")
         for name in ("t", "broken"):
             lake.sql(f"create table db.{name} (id bigint, primary key (id)) tblproperties ('bucket' = '1')")
         for number in range(6):

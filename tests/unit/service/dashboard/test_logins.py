@@ -116,19 +116,14 @@ def test_tokens_cannot_be_guessed_without_end(tmp_path: Path) -> None:
         assert program.get("/api/v1/tables").status_code == 200  # a program at work goes on
 
 
-def test_addresses_behind_a_proxy_are_distinguished(tmp_path: Path, users_file: Path) -> None:
-    def guess(address: str) -> int:
-        headers = {"x-forwarded-for": f"10.9.9.9, {address}", "origin": dashboard.address.replace("http", "https")}
-        with dashboard.browser() as browser:
-            return browser.post("/login", data={"user": "ada", "password": "a guess"}, headers=headers).status_code
-
-    with running_dashboard(tmp_path, users_file=users_file, behind_proxy=True) as dashboard:
-        dashboard.address = dashboard.address.replace("https", "http")
-        assert [guess("10.0.0.1") for _ in range(6)] == [401] * 5 + [429]
-        assert guess("10.0.0.2") == 401
-
-
-def test_addresses_of_one_ipv6_network_count_as_one(tmp_path: Path, users_file: Path) -> None:
+@pytest.mark.parametrize(
+    ("addresses", "other"),
+    [(["10.9.9.9, 10.0.0.1"] * 6, "10.9.9.9, 10.0.0.2"), ([f"2001:db8:0:7::{n}" for n in range(6)], "2001:db8:0:8::1")],
+    ids=["addresses", "networks of IPv6"],
+)
+def test_addresses_behind_a_proxy_are_distinguished(
+    tmp_path: Path, users_file: Path, addresses: list[str], other: str
+) -> None:
     def guess(address: str) -> int:
         headers = {"x-forwarded-for": address, "origin": dashboard.address.replace("http", "https")}
         with dashboard.browser() as browser:
@@ -136,8 +131,8 @@ def test_addresses_of_one_ipv6_network_count_as_one(tmp_path: Path, users_file: 
 
     with running_dashboard(tmp_path, users_file=users_file, behind_proxy=True) as dashboard:
         dashboard.address = dashboard.address.replace("https", "http")
-        assert [guess(f"2001:db8:0:7::{n}") for n in range(1, 7)] == [401] * 5 + [429]
-        assert guess("2001:db8:0:8::1") == 401
+        assert [guess(address) for address in addresses] == [401] * 5 + [429]
+        assert guess(other) == 401
 
 
 @pytest.mark.parametrize(
