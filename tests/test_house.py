@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pickle
@@ -36,12 +37,13 @@ SHARED_MODULES = {
     "lakelog.table.system": TableScan,
 }
 """Packages whose modules have several parts → the type of these."""
-
+PARTICIPLES = {"found", "given", "held", "made", "wanted", "own", "whole"}
+MOST_PARTICIPLES = 979
+"""Number of variables with such a name. It may only fall: a variable is named by its noun (`snapshot`)."""
 SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
     "logstore/formats": "a log format per file: parts",
     "service/dashboard/actions": "the list of actions, and the process that runs them",
-    "service/dashboard/views": "a page per file, of those that compute their rows",
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
     "sql/ddl": "shared by statements and procedures, which are strangers",
@@ -100,6 +102,15 @@ def warn_beyond(limit: int, unit: str, counts: dict[str, int]) -> None:
     large = {name: count for name, count in counts.items() if count > limit}
     if large:
         warnings.warn(f"more than {limit} {unit}: {large}", stacklevel=2)
+
+
+def test_fewer_variables_are_named_by_a_participle() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py"))
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    names += [node.arg for node in nodes if isinstance(node, ast.arg)]
+    count = sum(name in PARTICIPLES for name in names)
+    assert count <= MOST_PARTICIPLES, "name new variables by their noun, such as `snapshot`"
 
 
 def test_every_folder_of_the_package_is_a_package() -> None:

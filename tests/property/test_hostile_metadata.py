@@ -27,7 +27,7 @@ from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.dashboard.previews.grid import RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.reads import read_grid
-from lakelog.service.dashboard.views.log import history_grid, table_page
+from lakelog.service.dashboard.views import history_grid, table_page
 from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.service.row_files import export_rows
 from lakelog.table.health.actions import KINDS

@@ -76,8 +76,8 @@ class Directories(Catalog):
         path = self.database_path(database)
         if not self._io.exists(path):
             return None
-        found = (s for s in self._io.list(path) if s.is_dir and not _DROPPED.fullmatch(s.name))
-        return [s.name for s in found if self._may_be_table(s.path)]
+        directories = (s for s in self._io.list(path) if s.is_dir and not _DROPPED.fullmatch(s.name))
+        return [s.name for s in directories if self._may_be_table(s.path)]
 
     def table_path(self, identifier: Identifier) -> str:
         check_name("table", identifier.table)
@@ -100,13 +100,13 @@ class Directories(Catalog):
         """
         first: TableSchema | None = None
         for schema_id in reversed(ids):
-            found = self._read_schema(path, schema_id)
-            if TABLE_ID not in found.options or schema_id == ids[0]:
+            schema = self._read_schema(path, schema_id)
+            if TABLE_ID not in schema.options or schema_id == ids[0]:
                 break
             first = first or self._read_schema(path, ids[0])
-            if not is_of_another_table(found.options, first.options):
+            if not is_of_another_table(schema.options, first.options):
                 break
-        return found
+        return schema
 
     def _read_schema(self, path: str, schema_id: int) -> TableSchema:
         return read_as(confined(self._io, path), f"{path}/schema/schema-{schema_id}", TableSchema.from_json)
@@ -198,9 +198,9 @@ class Directories(Catalog):
         for _ in range(_ALTER_TRIES):
             before = self.load_table(identifier)
             if before.schema.id < taken:  # another ALTER has created this schema, and the listing may lag
-                found = self._read_schema(path, taken)
-                if not is_of_another_table(found.options, before.schema.options):
-                    before = replace(before, schema=found)
+                schema_there = self._read_schema(path, taken)
+                if not is_of_another_table(schema_there.options, before.schema.options):
+                    before = replace(before, schema=schema_there)
             schema = apply_changes(before.schema, changes, self.has_snapshots(path), now_ms())
             if schema is before.schema:
                 return before
@@ -235,8 +235,8 @@ class Directories(Catalog):
     def _has_schema(self, before: TableLocation, path: str) -> bool:
         """True if the table in a directory has the loaded schema."""
         with contextlib.suppress(NotFound):
-            found = self._io.read(f"{path}/schema/schema-{before.schema.id}")
-            return TableSchema.from_json(found) == before.schema
+            data = self._io.read(f"{path}/schema/schema-{before.schema.id}")
+            return TableSchema.from_json(data) == before.schema
         return False
 
     def _check_same(self, before: TableLocation) -> None:
@@ -279,8 +279,8 @@ class Directories(Catalog):
             listed = confined(self._io, table_path).list(f"{table_path}/schema")
         except Corrupt:  # a link that leads out of the directory
             return []
-        found = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
-        return sorted(int(match[1]) for match in found if match)
+        matches = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
+        return sorted(int(match[1]) for match in matches if match)
 
 
 def _create_schema(io: FileIO, path: str, data: bytes) -> bool:

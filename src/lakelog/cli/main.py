@@ -125,8 +125,8 @@ def lakelog(
         process.logs = True
         _LOGS.create("configure", log_level, log_format)
         if process.owned:  # Spark's Python processes follow
-            given = {LOG_LEVEL: log_level, LOG_FORMAT: log_format}
-            os.environ.update({name: value for name, value in given.items() if value is not None})
+            variables = {LOG_LEVEL: log_level, LOG_FORMAT: log_format}
+            os.environ.update({name: value for name, value in variables.items() if value is not None})
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

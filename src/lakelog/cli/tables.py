@@ -32,14 +32,11 @@ from lakelog.table.system import SYSTEM_TABLES
 @format_option
 def tables(database: str | None, warehouse: str, format_name: str) -> None:
     """List the tables of DATABASE, or of all databases."""
-    lake = connect(warehouse=warehouse)
-    try:
-        names = [(found.database, found.table) for found in map(identifier_of, lake.list_tables(database))]
+    with connect(warehouse=warehouse) as lake:
+        names = [(table.database, table.table) for table in map(identifier_of, lake.list_tables(database))]
         root = warehouse_config(warehouse).warehouse
         if not names and scheme_of(root) == "file" and not LocalFileIO().exists(root):
             raise NotFound(f"no warehouse '{root}': give its directory with --warehouse")
-    finally:
-        lake.close()
     listed = pa.table(
         {"database": [name for name, _ in names], "table": [table for _, table in names]},
         schema=pa.schema({"database": pa.string(), "table": pa.string()}),
@@ -54,11 +51,8 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
 @format_option
 def describe(table: str, extended: bool, warehouse: str, format_name: str) -> None:
     """Show the columns of TABLE (db.table)."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         lines = lake.table(table).describe(extended)
-    finally:
-        lake.close()
     described = pa.table(
         dict(zip(("name", "type", "comment"), zip(*lines, strict=True), strict=True)),
         schema=pa.schema({"name": pa.string(), "type": pa.string(), "comment": pa.string()}),
@@ -104,19 +98,16 @@ def show(
     if what is None:
         printer.print_result([_listed()], limit)
         return
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         if what == _HISTORY:
-            found = [_chosen(lake.table(table).history(limit), columns, where)]
+            results = [_chosen(lake.table(table).history(limit), columns, where)]
         elif what == _LOOKUPS:
-            found = [_chosen(lake.lookup_stats(table), columns, where)]
+            results = [_chosen(lake.lookup_stats(table), columns, where)]
         else:
             shown: Table = lake.table(f"{table}${what}")
             scan = shown.scan(columns=None if columns is None else _names(columns), filter=where)
-            found = [scan.to_arrow()]
-        printer.print_result(found, limit)
-    finally:
-        lake.close()
+            results = [scan.to_arrow()]
+        printer.print_result(results, limit)
 
 
 def _chosen(rows: pa.Table, columns: str | None, where: str | None) -> pa.Table:
@@ -150,18 +141,15 @@ def _first_line(part: object) -> str:
 @format_option
 def log(table: str, end_writer: str | None, warehouse: str, format_name: str) -> None:
     """Show the log of TABLE (db.table): its buckets, then its writers, then its named readers."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         if end_writer is not None:
             lake.table(table).end_writer(end_writer)
-        found = lake.table(f"{table}$log").scan().to_arrow()
-    finally:
-        lake.close()
-    if not found.num_rows:
+        rows = lake.table(f"{table}$log").scan().to_arrow()
+    if not rows.num_rows:
         raise InvalidRequest(f"table {table} has no log: it was created without 'log-store.enabled'='true'")
     printer = PRINTERS[format_name]()
-    for kind in found.column("kind").unique():
-        printer.print_result([_filled(found.filter(pc.equal(found.column("kind"), kind)))])
+    for kind in rows.column("kind").unique():
+        printer.print_result([_filled(rows.filter(pc.equal(rows.column("kind"), kind)))])
 
 
 def _filled(rows: pa.Table) -> pa.Table:
@@ -201,25 +189,22 @@ def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: s
     It shows a score from 0 to 100, findings, pending maintenance and blocked operations. With --format jsonl each table
     is one object with all its statistics. Exits with 1 if a finding other than a warning is shown.
     """
-    lake = connect(warehouse=warehouse)
-    try:
-        found = [lake.health(name, not no_log) for name in tables or lake.list_tables()]
-        found.sort(key=lambda one: (one.score, one.table))
-    finally:
-        lake.close()
-    _print(found, bool(tables), format_name)
-    if not all(one.is_healthy for one in found):
+    with connect(warehouse=warehouse) as lake:
+        healths = [lake.health(name, not no_log) for name in tables or lake.list_tables()]
+        healths.sort(key=lambda one: (one.score, one.table))
+    _print(healths, bool(tables), format_name)
+    if not all(one.is_healthy for one in healths):
         sys.exit(1)
 
 
-def _print(found: Sequence[TableHealth], with_parts: bool, format_name: str) -> None:
+def _print(healths: Sequence[TableHealth], with_parts: bool, format_name: str) -> None:
     if format_name == "jsonl":
-        for one in found:
+        for one in healths:
             click.echo(orjson.dumps(one.to_json()).decode())
         return
     printer = PRINTERS[format_name]()
-    printer.print_result([_table(_SUMMARY, [_summary(one) for one in found])])
-    for one in found if with_parts else ():
+    printer.print_result([_table(_SUMMARY, [_summary(one) for one in healths])])
+    for one in healths if with_parts else ():
         findings = [(f.kind, f.reason, f.what_to_do) for f in one.findings]
         parts = [(p.name, p.points, p.of, p.why) for p in one.parts]
         needs = [(n.kind, n.urgency, n.reason, n.what_to_do) for n in one.needs]
@@ -229,22 +214,22 @@ def _print(found: Sequence[TableHealth], with_parts: bool, format_name: str) -> 
                 printer.print_result([_table(schema, rows)])
 
 
-def _summary(found: TableHealth) -> tuple[Any, ...]:
-    problems = ", ".join([one.kind for one in found.findings] + [need.kind for need in found.needs])
-    if found.figures is None:
-        return found.table, found.score, *(None,) * 7, problems
-    stats = found.figures
+def _summary(health: TableHealth) -> tuple[Any, ...]:
+    problems = ", ".join([one.kind for one in health.findings] + [need.kind for need in health.needs])
+    if health.figures is None:
+        return health.table, health.score, *(None,) * 7, problems
+    stats = health.figures
     history, log, now = stats.snapshots, stats.log, stats.looked_ms
     behind = None if log is None or log.waiting_ms is None else format_duration(now - log.waiting_ms)
     return (
-        found.table,
-        found.score,
+        health.table,
+        health.score,
         stats.files,
         format_bytes(stats.bytes),
         stats.most_runs,
         history.kept,
         None if history.newest_ms is None else f"{format_duration(now - history.newest_ms)} ago",
-        found.lag,
+        health.lag,
         behind,
         problems,
     )

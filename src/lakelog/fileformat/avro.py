@@ -27,14 +27,9 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
 _PLAIN: Final = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-}
+    "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
+    "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
+}  # fmt: skip
 _LOGICAL: Final = {
     "date": pa.date32(),
     "time-millis": pa.time32("ms"),
@@ -101,13 +96,13 @@ def _slices(records: Iterator[Record], batch_rows: int) -> Iterator[list[Record]
 
 
 def _batch(records: Sequence[Record], names: Sequence[str], types: Mapping[str, Any]) -> pa.RecordBatch:
-    arrays, made = [], []
+    arrays, fields = [], []
     for name in names:
         kind, convert, nullable = _arrow(types[name])
         values = [r[name] for r in records]
         arrays.append(pa.array(values if convert is None else [convert(v) for v in values], kind))
-        made.append(pa.field(name, kind, nullable))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+        fields.append(pa.field(name, kind, nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _arrow(schema: Any) -> tuple[pa.DataType, Convert | None, bool]:

@@ -91,14 +91,14 @@ def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
 def containers(data: bytes, part_bytes: int) -> Iterator[Container]:
     """A data file as containers of about as many bytes, one at a time; at least one. Raises as ``parse_container``."""
     header, sync, at = _head(data)
-    held, size = list[tuple[int, bytes]](), 0
+    blocks, size = list[tuple[int, bytes]](), 0
     for count, plain in _plain_blocks(data, header, at, sys.maxsize):
-        if held and size + len(plain) > part_bytes:
-            yield Container(header, sync, tuple(held))
-            held, size = [], 0
-        held.append((count, plain))
+        if blocks and size + len(plain) > part_bytes:
+            yield Container(header, sync, tuple(blocks))
+            blocks, size = [], 0
+        blocks.append((count, plain))
         size += len(plain)
-    yield Container(header, sync, tuple(held))
+    yield Container(header, sync, tuple(blocks))
 
 
 def _head(data: bytes) -> tuple[dict[str, bytes], bytes, int]:

@@ -105,8 +105,8 @@ def write_records(
         metadata=dict(metadata or {}),
         sync_marker=sync or b"",
     )
-    made = parse_container(out.getvalue())
-    return replace(made, blocks=(*blocks, *made.blocks)).to_bytes(_CODECS[compression])
+    container = parse_container(out.getvalue())
+    return replace(container, blocks=(*blocks, *container.blocks)).to_bytes(_CODECS[compression])
 
 
 def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:

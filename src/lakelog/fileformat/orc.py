@@ -114,8 +114,8 @@ def _whole(column: pa.Array) -> pa.Array:
 def _orc_field(field: pa.Field) -> pa.Field:
     """The ORC representation of a field: a TIME is an integer, and field ids, also nested ones, are attributes."""
     number = (field.metadata or {}).get(FIELD_ID)
-    made = field.with_type(_orc_type(field.type)).remove_metadata()
-    return made if number is None else made.with_metadata({_ID: number})
+    orc_field = field.with_type(_orc_type(field.type)).remove_metadata()
+    return orc_field if number is None else orc_field.with_metadata({_ID: number})
 
 
 def _orc_type(kind: pa.DataType) -> pa.DataType:

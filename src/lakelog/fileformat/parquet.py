@@ -163,19 +163,19 @@ def _filtered(
         if group not in asked and not _may_hide_nan(about, filter_columns):
             continue
         mask = _matches(rows.scan(list(filter_columns), [group]), filter)
-        found = np.flatnonzero(mask)
-        if not len(found):
+        positions = np.flatnonzero(mask)
+        if not len(positions):
             continue
         start = 0
         # the last batch ends with the last matching row
-        for batch in rows.scan(columns, [group], int(found[-1]) + 1):
+        for batch in rows.scan(columns, [group], int(positions[-1]) + 1):
             kept = np.flatnonzero(mask[start : start + batch.num_rows])
             start += batch.num_rows
             if len(kept) == batch.num_rows:
                 yield batch
             elif len(kept):
                 yield batch.take(pa.array(kept)) if columns else batch.slice(0, len(kept))
-            if start > found[-1]:
+            if start > positions[-1]:
                 break
 
 
@@ -204,21 +204,21 @@ def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.ND
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows in tables of the size of a row group; the last one may be smaller."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         start = 0
         while start < batch.num_rows:
             row_bytes = max(1, (size + batch.nbytes) // (rows + batch.num_rows))
-            wanted = max(1, min(_GROUP_ROWS, _GROUP_BYTES // row_bytes) - rows)
-            part = batch.slice(start, wanted)
-            held.append(part)
+            missing = max(1, min(_GROUP_ROWS, _GROUP_BYTES // row_bytes) - rows)
+            part = batch.slice(start, missing)
+            waiting.append(part)
             rows, size, start = rows + part.num_rows, size + part.nbytes, start + part.num_rows
-            if part.num_rows == wanted:
-                yield pa.Table.from_batches(held)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
+            if part.num_rows == missing:
+                yield pa.Table.from_batches(waiting)
+                waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _writer(
@@ -234,7 +234,7 @@ def _writer(
             "timestamps as INT96 or none. Give all timestamps at most 6 digits"
         )
     plain = {field.name for field in schema if _has_many_values(first.column(field.name))}
-    whole = (pa.int32(), pa.int64())
+    integers = (pa.int32(), pa.int64())
     return pq.ParquetWriter(
         sink,
         schema,
@@ -243,7 +243,7 @@ def _writer(
         compression_level=level if compression in _LEVELLED else None,
         use_dictionary=[path for f in schema if f.name not in plain for path in _leaves(f.name, f.type)],
         # sorted or similar keys and sequence numbers are encoded in few bits
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in plain if schema.field(name).type in whole},
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in plain if schema.field(name).type in integers},
         use_deprecated_int96_timestamps=bool(nanos),
         store_decimal_as_integer=True,
         use_compliant_nested_type=True,

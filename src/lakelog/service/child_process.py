@@ -31,9 +31,9 @@ def start_module(
 
     With a directory it works there, and has its temporary files there.
     """
-    own = str(Path(lakelog.__file__).parents[1])
+    package = str(Path(lakelog.__file__).parents[1])
     paths = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    variables = {"PYTHONPATH": os.pathsep.join(dict.fromkeys([own, *paths]))}
+    variables = {"PYTHONPATH": os.pathsep.join(dict.fromkeys([package, *paths]))}
     return subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=stdin,

@@ -20,7 +20,7 @@ from lakelog.io.storage.file_io import DiskSpace
 from lakelog.lake.table import Table
 from lakelog.options import metrics as m
 from lakelog.options.option import Options
-from lakelog.service.dashboard.views.overview import line_of
+from lakelog.service.dashboard.views import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
 from lakelog.service.optimizer.runner import RunContext, run_action

@@ -104,43 +104,43 @@ class RestCatalog(Catalog):
 
     def table_path(self, identifier: Identifier) -> str:
         path = self._files.table_path(identifier)
-        found = self._find(identifier)
-        return path if found is None else self._path_of(identifier, found)
+        description = self._find(identifier)
+        return path if description is None else self._path_of(identifier, description)
 
     def table_io(self, identifier: Identifier) -> FileIO:
         return self._files.table_io(identifier)
 
     def load_table(self, identifier: Identifier) -> TableLocation:
         self._files.table_path(identifier)
-        found = self._find(identifier)
-        if found is None:
+        description = self._find(identifier)
+        if description is None:
             raise self._no_table(identifier)
-        path = self._path_of(identifier, found)
-        table_id = found.get("id")
+        path = self._path_of(identifier, description)
+        table_id = description.get("id")
         owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
         # the server does not commit to a table at a custom path of the user
-        own = self._io.within(path)
-        io = own if found.get("isExternal") else ServerCommittedFileIO(own, owner)
-        return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
+        storage = self._io.within(path)
+        io = storage if description.get("isExternal") else ServerCommittedFileIO(storage, owner)
+        return TableLocation(identifier, path, self._schema_of(identifier, path, description), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
         check_new_name("table", identifier.table)
         expected = self._files.table_path(identifier)
         if identifier.database == DEFAULT_DATABASE and self.find_tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
-        made = self._created_table(identifier, schema)
-        if made is None:
+        location = self._created_table(identifier, schema)
+        if location is None:
             if not if_not_exists:
                 raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
             return self.load_table(identifier)
         is_inside = LOG_TYPE.key in schema.options and LOG_ADDRESS.key not in schema.options
-        if is_inside and made.path != expected:
+        if is_inside and location.path != expected:
             self.drop_table(identifier, if_exists=True)
             raise UnsupportedFeature(
-                f"the catalog server places table {identifier} in '{made.path}', but its log is at '{expected}': set "
-                "'log-store.address' to a log server, or create the table without a log"
+                f"the catalog server places table {identifier} in '{location.path}', but its log is at '{expected}': "
+                "set 'log-store.address' to a log server, or create the table without a log"
             )
-        return made
+        return location
 
     def _created_table(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
         """The created table; None if another table has its name.
@@ -167,15 +167,15 @@ class RestCatalog(Catalog):
                     raise InvalidSchema(f"the catalog server refused table {identifier}: {answer.message}")
             if not unanswered:
                 return None
-            found = self.load_table(identifier)
-            return found if _content(found.schema) == _content(schema) else None
+            location = self.load_table(identifier)
+            return location if _content(location.schema) == _content(schema) else None
 
     def _own(self, identifier: Identifier, schema: TableSchema) -> TableLocation:
         """The table that this call has created. Raises CommitUnknown if it was renamed or dropped since."""
         with contextlib.suppress(NotFound):
-            found = self.load_table(identifier)
-            if found.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
-                return found
+            location = self.load_table(identifier)
+            if location.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
+                return location
         raise CommitUnknown(  # it may exist, and needs its log
             f"table {identifier} was created, and renamed or dropped meanwhile: list the tables of its database"
         )
@@ -197,13 +197,13 @@ class RestCatalog(Catalog):
         """
         before, asked = self.load_table(identifier), 0
         for _ in range(_ALTER_TRIES):
-            wanted, after = self._plan(before, changes)
-            if not wanted:
+            effective, after = self._plan(before, changes)
+            if not effective:
                 return before
             if check is not None:
                 check(before.schema, after)
             try:
-                body = {"changes": [change_json(change) for change in wanted]}
+                body = {"changes": [change_json(change) for change in effective]}
                 answer = self._change("POST", "databases", identifier.database, "tables", identifier.table, body=body)
                 if answer.is_done:
                     return self.load_table(identifier)
@@ -240,13 +240,13 @@ class RestCatalog(Catalog):
         after = apply_changes(before.schema, changes, has_snapshots, now_ms())
         if after is before.schema:
             return [], after
-        wanted, current = [], before.schema
+        effective, current = [], before.schema
         for change in changes:
             changed = change.apply(current, has_snapshots)
             if changed != current:
-                wanted.append(change)
+                effective.append(change)
             current = changed
-        return wanted, after
+        return effective, after
 
     def _is_applied(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
         """Returns whether a schema since ``before`` results from these changes to its predecessor."""
@@ -274,42 +274,42 @@ class RestCatalog(Catalog):
             return None
         if not answer.is_done:
             raise InvalidRequest(f"the catalog server did not return table {identifier}: {answer.message}")
-        found = dict(answer.body)
-        kind = ((found.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
+        description = dict(answer.body)
+        kind = ((description.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
         if kind != _PLAIN:
             raise UnsupportedFeature(f"{identifier} is a {kind}, not a table with snapshots: use another engine")
-        return found
+        return description
 
-    def _path_of(self, identifier: Identifier, found: dict[str, Any]) -> str:
+    def _path_of(self, identifier: Identifier, description: dict[str, Any]) -> str:
         """The path of a table below the warehouse path. Raises UnsupportedFeature for a path outside of it."""
-        path, root = bare_path(str(found.get("path") or "")), bare_path(self.warehouse)
+        path, root = bare_path(str(description.get("path") or "")), bare_path(self.warehouse)
         inside = path.removeprefix(f"{root}/").rstrip("/")
         if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
             raise UnsupportedFeature(
-                f"the catalog server locates table {identifier} at {str(found.get('path'))[:300]!r}, not in the "
+                f"the catalog server locates table {identifier} at {str(description.get('path'))[:300]!r}, not in the "
                 f"warehouse '{self.warehouse}': open the warehouse in which it was created"
             )
         return f"{self.warehouse}/{inside}"
 
-    def _schema_of(self, identifier: Identifier, path: str, found: dict[str, Any]) -> TableSchema:
+    def _schema_of(self, identifier: Identifier, path: str, description: dict[str, Any]) -> TableSchema:
         """The schema from its file, because the response lacks the time, version and highest column id."""
         try:
-            schema_id, given = int(found["schemaId"]), found["schema"]
+            schema_id, values = int(description["schemaId"]), description["schema"]
             try:
                 stored = TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
                 # a server may have rules for a table whose files do not mention them
-                rules = {k: str(v) for k, v in (given.get("options") or {}).items() if k == QUERY_AUTH}
+                rules = {k: str(v) for k, v in (values.get("options") or {}).items() if k == QUERY_AUTH}
                 return replace(stored, options={**stored.options, **rules}) if rules else stored
             except NotFound:
-                fields = tuple(parse_field(f) for f in given["fields"])
+                fields = tuple(parse_field(f) for f in values["fields"])
                 schema = TableSchema(
                     id=schema_id,
                     fields=fields,
                     highest_field_id=max(f.id for field in fields for f in (field, *nested_fields(field.type))),
-                    partition_keys=tuple(given.get("partitionKeys") or ()),
-                    primary_keys=tuple(given.get("primaryKeys") or ()),
-                    options={k: v for k, v in (given.get("options") or {}).items() if k != "path"},
-                    comment=given.get("comment"),
+                    partition_keys=tuple(values.get("partitionKeys") or ()),
+                    primary_keys=tuple(values.get("primaryKeys") or ()),
+                    options={k: v for k, v in (values.get("options") or {}).items() if k != "path"},
+                    comment=values.get("comment"),
                 )
                 return checked(schema)
         except (KeyError, TypeError, ValueError, AttributeError) as why:

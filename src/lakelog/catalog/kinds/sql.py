@@ -94,9 +94,9 @@ class SqlCatalog(Catalog):
         if not is_named:
             self._rows.add(identifier)
         self._files.add_database(identifier.database)  # Paimon's catalog makes no directory
-        made = self._files.create_table(identifier, schema, if_not_exists)
+        location = self._files.create_table(identifier, schema, if_not_exists)
         self._rows.add(identifier)  # a concurrent DROP may have removed the name
-        return made
+        return location
 
     def remove_table(self, identifier: Identifier) -> None:
         self.table_path(identifier)
@@ -157,11 +157,11 @@ class NameRows:
     def databases(self) -> list[str]:
         """All names, sorted: created databases, and names that only have tables."""
         with self._connection() as connection:
-            found: set[str] = set()
+            names: set[str] = set()
             for table in (_NAMES, _PROPERTIES):
                 query = sa.select(table.c.database_name).where(table.c.catalog_key == self.key).distinct()
-                found |= set(connection.execute(query).scalars())
-            return sorted(found)
+                names |= set(connection.execute(query).scalars())
+            return sorted(names)
 
     def add_database(self, name: str, location: str) -> bool:
         """Adds a database. Returns False if it exists."""
@@ -173,8 +173,8 @@ class NameRows:
         """The configured directory of a database, if any."""
         query = self._of(_PROPERTIES, sa.select(_PROPERTIES.c.property_value), database)
         with self._connection() as connection:
-            found: str | None = connection.execute(query.where(_PROPERTIES.c.property_key == LOCATION)).scalar()
-            return found
+            location: str | None = connection.execute(query.where(_PROPERTIES.c.property_key == LOCATION)).scalar()
+            return location
 
     def remove_database(self, name: str) -> None:
         """Removes a database with its tables."""
@@ -185,8 +185,8 @@ class NameRows:
     def tables(self, database: str) -> list[str]:
         """The names of a database's tables, sorted."""
         with self._connection() as connection:
-            found = connection.execute(self._of(_NAMES, sa.select(_NAMES.c.table_name), database)).scalars()
-            return sorted(found)
+            names = connection.execute(self._of(_NAMES, sa.select(_NAMES.c.table_name), database)).scalars()
+            return sorted(names)
 
     def has(self, table: Identifier) -> bool:
         with self._connection() as connection:

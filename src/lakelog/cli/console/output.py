@@ -74,11 +74,11 @@ class JsonLinesPrinter(RowPrinter):
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names of columns as keys of an object: a repeated one, as of a join, gets the suffix ``_2``, ``_3`` and so on."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for name in names:
         tries = chain([name], (f"{name}_{number}" for number in count(2)))
-        found[next(one for one in tries if one not in found and (one == name or one not in names))] = None
-    return list(found)
+        paths[next(one for one in tries if one not in paths and (one == name or one not in names))] = None
+    return list(paths)
 
 
 class CsvPrinter(RowPrinter):

@@ -112,11 +112,8 @@ def expire(
     format_name: str,
 ) -> None:
     """Expire old snapshots of TABLE (db.table). Defaults come from the table's options."""
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         expired = lake.table(table).expire_snapshots(retain_max, retain_min, older_than)
-    finally:
-        lake.close()
     facts = {
         "table": table,
         "removed": len(expired),
@@ -158,26 +155,23 @@ def call(
     usage = _usage(procedure.removeprefix("sys."))
     if table is None:
         raise InvalidRequest(f"the table is missing: {usage}")
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         answer = lake.run(statement_of(procedure.removeprefix("sys."), table, arguments))[-1]
         if isinstance(answer, pa.Table) and answer.num_columns and not answer.equals(done_result()):
             printer.print_result([answer])
         else:
             remark(f"{procedure.removeprefix('sys.')} of {table} is done")
-    finally:
-        lake.close()
 
 
 def statement_of(procedure: str, table: str, arguments: tuple[str, ...]) -> str:
     """The equivalent CALL statement; every value is a text, which the argument's type converts."""
-    given = [("table", table)]
+    pairs = [("table", table)]
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if not equals or not name.strip().isidentifier():
             raise InvalidRequest(f"'{argument}' is not KEY=VALUE: {_usage(procedure)}")
-        given.append((name.strip(), value))
-    return f"CALL sys.{procedure}({', '.join(f'{name} => {_quoted(value)}' for name, value in given)})"
+        pairs.append((name.strip(), value))
+    return f"CALL sys.{procedure}({', '.join(f'{name} => {_quoted(value)}' for name, value in pairs)})"
 
 
 def _usage(procedure: str) -> str:

@@ -89,11 +89,8 @@ def head(table: str, limit: int, reading: Reading, warehouse: str, format_name: 
 
     Row order is undefined. This needs no Spark.
     """
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         PRINTERS[format_name]().print_result(_chunks(reading.scan(lake.table(table))), limit)
-    finally:
-        lake.close()
 
 
 def _chunks(scan: TableScan) -> Iterator[pa.Table]:
@@ -121,8 +118,7 @@ def export(table: str, file: Path, reading: Reading, warehouse: str, format_name
 
     FILE appears once it is complete. Rows on stdout are CSV, or JSON lines with --format jsonl. This needs no Spark.
     """
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         scan = reading.scan(lake.table(table))
         schema: pa.Schema = scan.schema
         if str(file) == "-":
@@ -132,8 +128,6 @@ def export(table: str, file: Path, reading: Reading, warehouse: str, format_name
                 printer.print_more(pa.Table.from_batches([batch]), first=False)
             return
         rows = export_rows(scan.to_batches(), schema, file, _PRINTERS)
-    finally:
-        lake.close()
     facts = {"table": table, "file": str(file), "rows": rows}
     FactPrinter(format_name).print(f"{rows:,} rows of {table} in {file}", facts)
 
@@ -149,8 +143,7 @@ def load(table: str, files: tuple[Path, ...], overwrite: bool, warehouse: str, f
 
     A column _row_kind (+I, -U, +U, -D) turns rows into changes. If a file is unreadable, nothing is committed.
     """
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         target = lake.table(table)
         rows = 0
         with target.writer(overwrite=True) if overwrite else target.writer() as writer:
@@ -159,7 +152,5 @@ def load(table: str, files: tuple[Path, ...], overwrite: bool, warehouse: str, f
                     writer.write(batch)
                     rows += batch.num_rows
         newest = target.latest_snapshot()
-    finally:
-        lake.close()
     facts = {"table": table, "rows": rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{rows:,} rows written to {table}", facts)

@@ -52,8 +52,7 @@ def migrate(
     """
     if kind == "spark":
         (process or Process()).silence_children()
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         opened = SOURCES.create(kind, lake, source)
         plan = plan_migration(lake, opened, table, primary_key or (), partition_by, option_pairs(options))
         remark(f"{source}: {plan.rows:,} rows, to be copied into {'the new' if plan.is_new else 'the empty'} {table}")
@@ -62,8 +61,6 @@ def migrate(
             return
         copied = run_migration(lake, opened, plan, remark)
         newest = copied.latest_snapshot()
-    finally:
-        lake.close()
     facts = {"table": table, "rows": plan.rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{plan.rows:,} rows copied to {table}; both tables have the same count", facts)
 

@@ -92,8 +92,8 @@ class ExportedVectors:
         """The vectors of a snapshot; ``exported`` are its data files by location."""
         by_name = {(e.partition, e.bucket, e.file.file_name): (name, e) for name, e in exported.items()}
         index = IndexManifests(self.manifests).entries(snapshot)
-        found = (self._file(entry, by_name) for entry in index if entry.index_type == DELETION_VECTORS)
-        return [file for file in found if file.vectors]
+        files = (self._file(entry, by_name) for entry in index if entry.index_type == DELETION_VECTORS)
+        return [file for file in files if file.vectors]
 
     def _file(
         self, entry: IndexManifestEntry, exported: Mapping[tuple[bytes, int, str], tuple[str, ManifestEntry]]
@@ -103,15 +103,15 @@ class ExportedVectors:
         for bucket_key, refs in vector_refs([entry], self.manifests.paths).items():
             for ref in refs:
                 source = [self.manifests.io.absolute(ref.path)]
-                held = exported.get((*bucket_key, ref.data_file))
-                if held is not None and ref.cardinality != 0:
-                    vectors[held[0]] = held[1], ref
+                exported_file = exported.get((*bucket_key, ref.data_file))
+                if exported_file is not None and ref.cardinality != 0:
+                    vectors[exported_file[0]] = exported_file[1], ref
         return VectorFile(hash_of(repr([source, *sorted(vectors)]).encode()), vectors)
 
     def added(self, file: VectorFile, draft: Draft) -> list[Entry]:
         """Writes a Puffin file; returns the entries of its vectors. Raises NotFound, Corrupt."""
-        found = read_vectors(self.manifests.io, (ref for _, ref in file.vectors.values()))
-        data, blobs = puffin_file({name: found[ref.data_file] for name, (_, ref) in sorted(file.vectors.items())})
+        vectors = read_vectors(self.manifests.io, (ref for _, ref in file.vectors.values()))
+        data, blobs = puffin_file({name: vectors[ref.data_file] for name, (_, ref) in sorted(file.vectors.items())})
         location = self.files.location(f"{file.source}-{hash_of(data)}{_ENDING}")
         if blobs:
             self.files.put(location, data)

@@ -105,9 +105,9 @@ def plan_splits(
     out: dict[BucketKey, list[Split]] = {}
     for (partition, bucket, total), files in sorted(by_bucket.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
-        made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
-        held = (vectors or {}).get((partition, bucket), ())
-        out.setdefault((partition, bucket), []).extend(_with_vectors(split, held) for split in made)
+        splits = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
+        refs = (vectors or {}).get((partition, bucket), ())
+        out.setdefault((partition, bucket), []).extend(_with_vectors(split, refs) for split in splits)
     return out
 
 

@@ -36,13 +36,8 @@ AGGREGATES: Final[Registry[Aggregate]] = Registry(
 """Aggregate functions by the value of option ``fields.<column>.aggregate-function``."""
 
 _OF_THE_FORMAT: Final = (
-    "theta_sketch",
-    "hll_sketch",
-    "rbm32",
-    "rbm64",
-    "merge_map_with_keytime",
-    "nested_partial_update",
-)
+    "theta_sketch", "hll_sketch", "rbm32", "rbm64", "merge_map_with_keytime", "nested_partial_update",
+)  # fmt: skip
 
 
 def make_aggregate(name: str, field: DataField, options: Mapping[str, str]) -> Aggregate:

@@ -50,9 +50,9 @@ class Sum(Aggregate):
         most = 10**column.type.precision - 1 if is_decimal else int(np.iinfo(values.to_numpy().dtype).max)
         sums, large = _totals(numbers, is_minus, starts, -most - (not is_decimal), most)
         if not large and not is_decimal:
-            whole = np.zeros(len(has_any), dtype=np.int64)
-            whole[keys] = sums
-            return [pa.array(whole.astype(values.to_numpy().dtype), column.type, mask=missing)]
+            totals = np.zeros(len(has_any), dtype=np.int64)
+            totals[keys] = sums
+            return [pa.array(totals.astype(values.to_numpy().dtype), column.type, mask=missing)]
         digits = np.full(len(has_any), None, dtype=object)
         digits[keys] = sums
         parts = [digits]

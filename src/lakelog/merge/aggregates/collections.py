@@ -135,13 +135,13 @@ class NestedUpdate(ByKey):
         if value is None:
             return accumulator
         rows = [row for row in value if row is not None]
-        held = [row for row in accumulator or () if row is not None]
+        nested = [row for row in accumulator or () if row is not None]
         if not self._keys:
             if accumulator is not None and len(accumulator) >= self._limit:
                 return accumulator
-            return [*held, *rows[: self._limit - len(accumulator or ())]]
+            return [*nested, *rows[: self._limit - len(accumulator or ())]]
         by_key: dict[Hashable, Any] = {}
-        for row in held:
+        for row in nested:
             self._put(by_key, row, is_new=False)
         for row in rows:
             self._put(by_key, row, is_new=True)

@@ -58,25 +58,25 @@ class FirstNonNullValue(SelectingAggregate):
         out = steps.last((ops == SET) | first)
         for key in np.flatnonzero(steps.keys_of(ops == ADD_REVERSED)):
             start, stop = int(steps.starts[key]), int(steps.ends[key]) + 1
-            found = _oldest(ops[start:stop], valid[start:stop])
-            out[key] = found if found < 0 else start + found
+            row = _oldest(ops[start:stop], valid[start:stop])
+            out[key] = row if row < 0 else start + row
         return out
 
 
 def _oldest(ops: Ops, valid: np.ndarray) -> int:
     """The last step that counts in a key with older values, which replace the fixed first value."""
-    held, is_fixed = -1, False
+    row, is_fixed = -1, False
     for at in np.flatnonzero(ops != SKIP).tolist():
         if ops[at] == SET:
-            held = at
+            row = at
         elif ops[at] == ADD and not is_fixed and valid[at]:
-            held, is_fixed = at, True
+            row, is_fixed = at, True
         elif ops[at] == ADD_REVERSED:
-            if not is_fixed and held >= 0 and valid[held]:
+            if not is_fixed and row >= 0 and valid[row]:
                 is_fixed = True
             else:
-                held = at
-    return held
+                row = at
+    return row
 
 
 class FirstValue(SelectingAggregate):

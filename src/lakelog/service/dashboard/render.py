@@ -69,13 +69,9 @@ class Equivalents:
 
 
 _MENU: Final = (
-    ("/", "Overview"),
-    ("/catalogs", "Catalogs"),
-    ("/log", "Log"),
-    ("/terminal", "Terminal"),
-    ("/optimizing", "Optimizing"),
-    ("/settings", "Settings"),
-)
+    ("/", "Overview"), ("/catalogs", "Catalogs"), ("/log", "Log"), ("/terminal", "Terminal"),
+    ("/optimizing", "Optimizing"), ("/settings", "Settings"),
+)  # fmt: skip
 
 
 def _environment() -> Environment:

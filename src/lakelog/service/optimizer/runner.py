@@ -83,9 +83,9 @@ def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
         return RunResult(WAITS, "the byte budget of this hour is used up") if planned else RunResult(NOTHING)
     commits, failure = GroupedCommits(table), None
     executor = LocalExecutor() if work.executor is None else work.executor
-    whole = full and len(tasks) == len(planned)
+    is_whole = full and len(tasks) == len(planned)
     try:
-        run_tasks(commits, table, tasks, executor, work.progress, whole, work.is_stopped)
+        run_tasks(commits, table, tasks, executor, work.progress, is_whole, work.is_stopped)
     except Exception as why:  # what was done until then is committed and counts
         failure = f"{type(why).__name__}: {str(why).strip()[:2000]}"
     done = commits.summary(0.0)
@@ -140,9 +140,9 @@ def _expire(table: DynamicTable, work: RunContext) -> RunResult:
     forgotten = [] if unused is None else table.store.consumers.expire(unused)
     expired: list[int] = []
     while not work.is_stopped():
-        found = expire_snapshots(table)
-        expired += found
-        if not found:
+        snapshots = expire_snapshots(table)
+        expired += snapshots
+        if not snapshots:
             break
     parts = [f"snapshots {expired[0]} to {expired[-1]} removed"] if expired else []
     parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
@@ -176,9 +176,9 @@ def _expire_tags(table: DynamicTable, work: RunContext) -> RunResult:
 
 
 def _clean(table: DynamicTable, work: RunContext) -> RunResult:
-    found = remove_orphan_files(table)
-    detail = f"{len(found.files)} orphan files removed, {format_bytes(found.bytes)}"
-    return RunResult(DONE, detail, files_before=len(found.files), bytes_before=found.bytes)
+    orphans = remove_orphan_files(table)
+    detail = f"{len(orphans.files)} orphan files removed, {format_bytes(orphans.bytes)}"
+    return RunResult(DONE, detail, files_before=len(orphans.files), bytes_before=orphans.bytes)
 
 
 def _heal(table: DynamicTable, work: RunContext) -> RunResult:

@@ -147,8 +147,8 @@ class Execution:
 
     def rows(self, statement: int = 0) -> list[list[Any]]:
         """The kept rows of a statement: the first ones, or the newest of a stream."""
-        found = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
-        return [row for event in found for row in event.data["rows"]]
+        events = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
+        return [row for event in events for row in event.data["rows"]]
 
     def wait(self, timeout_s: float | None = None) -> str:
         """Waits for the end, or until the timeout; returns the state."""

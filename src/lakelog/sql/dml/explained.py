@@ -30,14 +30,8 @@ _READS_OF_ENGINE: Final = (
     "view_of", "zone",
 )  # fmt: skip
 _READS_OF_TABLES: Final = (
-    "canonical_options",
-    "changeable",
-    "list_catalogs",
-    "list_databases",
-    "list_tables",
-    "load_schema",
-    "open",
-)
+    "canonical_options", "changeable", "list_catalogs", "list_databases", "list_tables", "load_schema", "open",
+)  # fmt: skip
 _MOST_PARTITIONS: Final = 20
 
 

@@ -54,20 +54,20 @@ _ATTEMPTS: Final = 5
 """Maximum attempts if other commits replace the same files."""
 
 
-def strategy(given: Value) -> bool:
+def strategy(value: Value) -> bool:
     """Parses Apache Paimon's ``full`` or ``minor``; True for a full compaction."""
-    name = text(given).lower()
+    name = text(value).lower()
     if name not in ("full", "minor"):
         raise ValueError("write 'full' or 'minor'")
     return name == "full"
 
 
-def columns(given: Value) -> tuple[str, ...]:
+def columns(value: Value) -> tuple[str, ...]:
     """Names of columns, like ``a, `b c```."""
-    cursor = TokenStream.over(text(given))
-    found = cursor.names("a column")
+    cursor = TokenStream.over(text(value))
+    names = cursor.names("a column")
     cursor.expect_end()
-    return found
+    return names
 
 
 @procedure(
@@ -129,8 +129,8 @@ def _sort(
     live = [e for e in table.store.live_entries(latest) if chosen is None or e.partition in chosen]
     buckets = {(entry.partition, entry.bucket) for entry in live}
     size = sum(entry.file.file_size for entry in live)
-    made = () if latest is None else (latest,)
-    return CompactionSummary(made, len(buckets), len(files.names), len(live), files.file_size, size)
+    snapshots = () if latest is None else (latest,)
+    return CompactionSummary(snapshots, len(buckets), len(files.names), len(live), files.file_size, size)
 
 
 def _answer(done: CompactionSummary) -> pa.Table:
@@ -210,12 +210,12 @@ def expire_partitions(
     max_expires: int | None = None,
 ) -> pa.Table:
     """Drops partitions that are older than ``partition.expiration-time``."""
-    given = {
+    options = {
         PARTITION_TIMESTAMP_FORMATTER.key: timestamp_formatter,
         PARTITION_TIMESTAMP_PATTERN.key: timestamp_pattern,
         PARTITION_EXPIRATION_MAX.key: max_expires,
     }
-    table = table.with_hints({key: str(value) for key, value in given.items() if value is not None})
+    table = table.with_hints({key: str(value) for key, value in options.items() if value is not None})
     expired = partition_expiry.expire_partitions(table, expiration_time, expire_strategy)
     texts = [", ".join(f"{key}={value}" for key, value in values.items()) for values in expired]
     return pa.table({"expired_partitions": pa.array(texts, pa.string())})
@@ -224,8 +224,8 @@ def expire_partitions(
 @procedure(older_than=age, dry_run=flag, parallelism=ignored, mode=ignored)
 def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> pa.Table:
     """Removes files that nothing names and that are older than a day; with ``dry_run`` it only lists them."""
-    found = retention.remove_orphan_files(table, older_than, dry_run)
+    orphans = retention.remove_orphan_files(table, older_than, dry_run)
     if dry_run:
-        return pa.table({"orphan_file": pa.array(found.files, pa.string())})
-    counts = {"deleted_file_count": [len(found.files)], "deleted_file_total_len_in_bytes": [found.bytes]}
+        return pa.table({"orphan_file": pa.array(orphans.files, pa.string())})
+    counts = {"deleted_file_count": [len(orphans.files)], "deleted_file_total_len_in_bytes": [orphans.bytes]}
     return pa.table(counts, schema=pa.schema([(name, pa.int64()) for name in counts]))

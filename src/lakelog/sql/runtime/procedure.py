@@ -23,43 +23,43 @@ from lakelog.table.model.dynamic_table import DynamicTable
 Value = str | int | bool | None
 
 
-def text(given: Value) -> str:
-    if not isinstance(given, str):
+def text(value: Value) -> str:
+    if not isinstance(value, str):
         raise ValueError("write a text in quotes")
-    return given
+    return value
 
 
-def number(given: Value) -> int:
+def number(value: Value) -> int:
     """An integer argument, which may be quoted."""
-    if given is None or isinstance(given, bool):
+    if value is None or isinstance(value, bool):
         raise ValueError("write a whole number")
-    return int(given)
+    return int(value)
 
 
-def flag(given: Value) -> bool:
-    if str(given).lower() not in ("true", "false"):
+def flag(value: Value) -> bool:
+    if str(value).lower() not in ("true", "false"):
         raise ValueError("write true or false")
-    return str(given).lower() == "true"
+    return str(value).lower() == "true"
 
 
-def duration(given: Value) -> timedelta:
+def duration(value: Value) -> timedelta:
     """An argument such as ``'30 d'``."""
-    return parse_duration(text(given))
+    return parse_duration(text(value))
 
 
-def age(given: Value, zone: tzinfo | None = None) -> timedelta:
+def age(value: Value, zone: tzinfo | None = None) -> timedelta:
     """An age: a duration, or a time ``'2024-01-31 12:00:00'`` of the session's zone (None: this machine's)."""
     try:
-        return parse_duration(text(given))
+        return parse_duration(text(value))
     except ValueError:
-        past = datetime.fromisoformat(text(given))
+        past = datetime.fromisoformat(text(value))
         past = past if past.tzinfo else past.replace(tzinfo=zone)
         return timedelta(milliseconds=max(0.0, clock.now_ms() - past.timestamp() * 1000))
 
 
-def partition_specs(given: Value) -> list[dict[str, str]]:
+def partition_specs(value: Value) -> list[dict[str, str]]:
     """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
-    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
+    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(value).split(";") if spec.strip()]
     if not specs:
         raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
     return specs
@@ -82,8 +82,8 @@ def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, s
     """Reads options of the table for one call, like ``'a=1, b=2'``; raises InvalidOption for any other option."""
     declared = Declared(known)
 
-    def read(given: Value) -> dict[str, str]:
-        pairs = [part.partition("=") for part in text(given).split(",") if part.strip()]
+    def read(argument: Value) -> dict[str, str]:
+        pairs = [part.partition("=") for part in text(argument).split(",") if part.strip()]
         if not all(equals and key.strip() for key, equals, _ in pairs):
             raise ValueError("write options like 'key=value, other.key=value'")
         return declared.canonical({key.strip(): value.strip() for key, _, value in pairs})
@@ -91,7 +91,7 @@ def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, s
     return read
 
 
-def ignored(given: Value) -> None:
+def ignored(value: Value) -> None:
     """An argument of Apache Paimon's procedure that changes nothing here."""
 
 
@@ -134,21 +134,21 @@ class Procedure:
         table.check_writable()
         if len(positional) > len(self.parameters):
             raise InvalidRequest(f"{self.usage} takes at most {len(self.parameters) + 1} arguments")
-        given = dict(zip((p.name for p in self.parameters), positional, strict=False))
+        arguments = dict(zip((p.name for p in self.parameters), positional, strict=False))
         for name, value in named.items():
-            if name in given:
+            if name in arguments:
                 raise InvalidRequest(f"argument '{name}' of {self.usage} is given twice")
-            given[name] = value
+            arguments[name] = value
         known = {p.name: p for p in self.parameters}
-        for name in given:
+        for name in arguments:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f", did you mean '{near[0]}'?" if near else ""
                 raise InvalidRequest(f"unknown argument '{name}'{hint} Write {self.usage}")
-        missing = [p.name for p in self.parameters if p.required and given.get(p.name) is None]
+        missing = [p.name for p in self.parameters if p.required and arguments.get(p.name) is None]
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
-        read = {n: self._read(known[n], v, engine) for n, v in given.items() if v is not None}
+        read = {n: self._read(known[n], v, engine) for n, v in arguments.items() if v is not None}
         table = table.with_hints(read.pop("options", {}))
         read = {n: v for n, v in read.items() if known[n].read is not ignored}
         more = ({"engine": engine} if self.uses_engine else {}) | ({"alter": alter} if self.alters else {})
@@ -161,11 +161,11 @@ class Procedure:
         names = ", ".join(p.name if p.required else f"[{p.name}]" for p in self.parameters)
         return f"CALL sys.{self.name}(table{', ' if names else ''}{names})"
 
-    def _read(self, parameter: Parameter, given: Value, engine: Engine) -> Any:
+    def _read(self, parameter: Parameter, value: Value, engine: Engine) -> Any:
         try:
-            return age(given, engine.zone) if parameter.read is age else parameter.read(given)
+            return age(value, engine.zone) if parameter.read is age else parameter.read(value)
         except ValueError as why:
-            raise InvalidRequest(f"argument '{parameter.name}' = {given!r} of sys.{self.name}: {why}") from None
+            raise InvalidRequest(f"argument '{parameter.name}' = {value!r} of sys.{self.name}: {why}") from None
 
 
 def procedure(**readers: Callable[[Value], Any]) -> Callable[[Callable[..., pa.Table | None]], Procedure]:

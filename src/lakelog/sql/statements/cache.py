@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import NotFound
@@ -17,10 +17,8 @@ _SPARKS_LEVEL: Final = "MEMORY_AND_DISK_DESER"
 
 
 @dataclass(frozen=True)
-class CacheTable(TableStatement):
+class CacheTable(TableStatement, needs=Privilege.WRITE):
     """``CACHE [LAZY] TABLE name [OPTIONS ('storageLevel' = 'MEMORY_ONLY')]``; with a query it is Spark's."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     lazy: bool
     level: str
@@ -55,10 +53,8 @@ class CacheTable(TableStatement):
 
 
 @dataclass(frozen=True)
-class ClearCache(ParsedStatement):
+class ClearCache(ParsedStatement, needs=Privilege.WRITE):
     """``CLEAR CACHE``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ClearCache:
@@ -73,10 +69,8 @@ class ClearCache(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class RefreshTable(TableStatement):
+class RefreshTable(TableStatement, needs=Privilege.READ):
     """``REFRESH TABLE name``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> RefreshTable:
@@ -91,10 +85,8 @@ class RefreshTable(TableStatement):
 
 
 @dataclass(frozen=True)
-class UncacheTable(ParsedStatement):
+class UncacheTable(ParsedStatement, needs=Privilege.WRITE):
     """``UNCACHE TABLE [IF EXISTS] name``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
@@ -112,12 +104,12 @@ class UncacheTable(ParsedStatement):
         if session.is_hidden(self.name):
             return session.engine.pass_through(self.source.text)
         try:
-            found = session.own_table(self.name)
+            table = session.own_table(self.name)
         except NotFound:
             if self.if_exists:
                 return empty_result()
             raise
-        if found is None:
+        if table is None:
             return session.engine.pass_through(self.source.text)
-        session.engine.uncache_table(found[0])
+        session.engine.uncache_table(table[0])
         return empty_result()

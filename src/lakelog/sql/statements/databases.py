@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption, LakelogError, UnsupportedStatement
@@ -15,10 +14,8 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
-class CreateDatabase(ParsedStatement):
+class CreateDatabase(ParsedStatement, needs=Privilege.ADMIN):
     """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] [catalog.]name [COMMENT …] [WITH DBPROPERTIES …]``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
     if_not_exists: bool
@@ -45,10 +42,8 @@ class CreateDatabase(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class AlterDatabase(ParsedStatement):
+class AlterDatabase(ParsedStatement, needs=Privilege.ADMIN):
     """``ALTER DATABASE|SCHEMA|NAMESPACE [catalog.]name …`` of a database of Spark only."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
 
@@ -70,10 +65,8 @@ class AlterDatabase(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class DropDatabase(ParsedStatement):
+class DropDatabase(ParsedStatement, needs=Privilege.ADMIN):
     """``DROP DATABASE|SCHEMA [IF EXISTS] [catalog.]name [CASCADE|RESTRICT]``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
     if_exists: bool
@@ -102,10 +95,8 @@ class DropDatabase(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class DescribeDatabase(ParsedStatement):
+class DescribeDatabase(ParsedStatement, needs=Privilege.READ):
     """``DESCRIBE|DESC DATABASE|SCHEMA|NAMESPACE [EXTENDED] [catalog.]name``; Spark runs it for its own."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     name: Name
 
@@ -121,19 +112,17 @@ class DescribeDatabase(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """One row per property: info_name, info_value."""
-        found = session.own_database(self.name)
-        if found is None:
+        database_name = session.own_database(self.name)
+        if database_name is None:
             return session.engine.pass_through(self.source.text)
-        catalog, database = found
+        catalog, database = database_name
         rows = [("Catalog Name", session.catalogs.shown(catalog)), ("Namespace Name", database)]
         return text_rows(("info_name", "info_value"), rows)
 
 
 @dataclass(frozen=True)
-class ShowDatabases(ParsedStatement):
+class ShowDatabases(ParsedStatement, needs=Privilege.READ):
     """``SHOW DATABASES|SCHEMAS [IN|FROM catalog] [[LIKE] 'pattern']``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     catalog: str | None
     pattern: str | None
@@ -158,10 +147,8 @@ class ShowDatabases(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class Use(ParsedStatement):
+class Use(ParsedStatement, needs=Privilege.READ):
     """``USE db``, ``USE catalog.db``, ``USE CATALOG c``, ``USE DATABASE db``, ``SET CATALOG c``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     catalog: str | None
     database: str | None
@@ -177,9 +164,9 @@ class Use(ParsedStatement):
             return cls(cursor.source, name, None)
         if not any(_with_name(cursor, word) for word in ("DATABASE", "SCHEMA", "NAMESPACE")):
             cursor.expect_words("USE")
-        found = cursor.name("a database name", most=2)
+        database = cursor.name("a database name", most=2)
         cursor.expect_end()
-        return cls(cursor.source, found.parts[0] if len(found.parts) == 2 else None, found.parts[-1])
+        return cls(cursor.source, database.parts[0] if len(database.parts) == 2 else None, database.parts[-1])
 
     def run(self, session: SessionContext) -> object:
         """Changes the session. Raises NotFound and leaves the session unchanged."""
@@ -207,13 +194,11 @@ _TYPE = "type"
 
 
 @dataclass(frozen=True)
-class CreateCatalog(ParsedStatement):
+class CreateCatalog(ParsedStatement, needs=Privilege.ADMIN):
     """``CREATE CATALOG [IF NOT EXISTS] name [COMMENT '…'] WITH ('warehouse' = '…', …)``, in Flink's form.
 
     The catalog belongs to the session only. Its options may be secrets, so no error prints them.
     """
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: str
     if_not_exists: bool
@@ -255,10 +240,8 @@ class CreateCatalog(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class DropCatalog(ParsedStatement):
+class DropCatalog(ParsedStatement, needs=Privilege.ADMIN):
     """``DROP CATALOG [IF EXISTS] name``: removes it from the session, and leaves its contents."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: str
     if_exists: bool
@@ -279,10 +262,8 @@ class DropCatalog(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class ShowCatalogs(ParsedStatement):
+class ShowCatalogs(ParsedStatement, needs=Privilege.READ):
     """``SHOW CATALOGS``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowCatalogs:

@@ -24,10 +24,8 @@ from lakelog.table.model.dynamic_table import open_branch
 
 
 @dataclass(frozen=True)
-class AnalyzeTable(TableStatement):
+class AnalyzeTable(TableStatement, needs=Privilege.WRITE):
     """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () means the table only."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     columns: tuple[str, ...] | None
 
@@ -59,14 +57,13 @@ _BRANCH = "$branch_"
 
 
 @dataclass(frozen=True)
-class Call(ParsedStatement):
+class Call(ParsedStatement, needs=Privilege.ADMIN):
     """``CALL [catalog.]sys.procedure(table => 'db.t', …)``; arguments by position, by name, or both in this order.
 
     A table without a catalog is in that of the procedure, otherwise in the current one. A procedure outside ``sys`` is
     Spark's.
     """
 
-    needs: ClassVar[Privilege] = Privilege.ADMIN
     explain_fault: ClassVar[str] = "EXPLAIN does not describe CALL: write the CALL without EXPLAIN"
 
     procedure: Name
@@ -108,10 +105,10 @@ class Call(ParsedStatement):
         named = dict(self.named)
         if self.positional and "table" in named:
             raise InvalidRequest(f"the table is given twice: write {procedure.usage}")
-        given = self.positional[0] if self.positional else named.pop("table", None)
-        if not isinstance(given, str):
+        table_name = self.positional[0] if self.positional else named.pop("table", None)
+        if not isinstance(table_name, str):
             raise InvalidRequest(f"the first argument is the table, such as 'db.t': write {procedure.usage}")
-        name, _, branch = given.partition(_BRANCH)
+        name, _, branch = table_name.partition(_BRANCH)
         identifier = session.identifier(name, catalog)
         table = session.tables.open(identifier)
         target = open_branch(table, branch) if branch else table
@@ -150,10 +147,8 @@ def _value(cursor: TokenStream) -> Value:
 
 
 @dataclass(frozen=True)
-class CompactTable(TableStatement):
+class CompactTable(TableStatement, needs=Privilege.ADMIN):
     """``ALTER TABLE name [PARTITION (…)] COMPACT`` of FLIP-188: ``CALL sys.compact``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     partition: PartitionClause | None
 
@@ -168,20 +163,18 @@ class CompactTable(TableStatement):
 
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Compacts the table, or the partitions with these values, fully; one row of counts. Raises InvalidSchema."""
-        given = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
         parts = [
             f"{quoted_name(name)} " + ("IS NULL" if value is None else f"= {quoted_text(value)}")
-            for name, value in given.items()
+            for name, value in values.items()
         ]
         table = session.tables.open(identifier)
         return PROCEDURES.load("compact").call(table, [], {"where": " AND ".join(parts) or None}, session.engine)
 
 
 @dataclass(frozen=True)
-class Optimize(TableStatement):
+class Optimize(TableStatement, needs=Privilege.ADMIN):
     """``OPTIMIZE name [WHERE condition on partition columns] [ZORDER BY (a, b)]`` of Delta: ``CALL sys.compact``."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     where: str | None
     z_order: tuple[str, ...]
@@ -213,10 +206,8 @@ _WRITERS_H = 24
 
 
 @dataclass(frozen=True)
-class Vacuum(TableStatement):
+class Vacuum(TableStatement, needs=Privilege.ADMIN):
     """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, in Delta's syntax: expires snapshots and removes orphan files."""
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     hours: int | None
     dry_run: bool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
@@ -16,12 +15,10 @@ from lakelog.table.read.time_travel import millis_of
 
 
 @dataclass(frozen=True)
-class AlterTableBranch(TableStatement):
+class AlterTableBranch(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name CREATE BRANCH [IF NOT EXISTS] branch [AS OF VERSION n|'tag']``, ``… DROP BRANCH [IF EXISTS]
     branch``: Iceberg's syntax. Without a version, the branch starts at the newest snapshot.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     verb: str
     branch: str
@@ -68,14 +65,12 @@ _UNITS = ("DAYS", "HOURS", "MINUTES")
 
 
 @dataclass(frozen=True)
-class AlterTableTag(TableStatement):
+class AlterTableTag(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name`` with Paimon's and Iceberg's clauses for tags.
 
     ``CREATE [OR REPLACE] TAG [IF NOT EXISTS] tag [AS OF VERSION n] [RETAIN n DAYS|HOURS|MINUTES]``, ``REPLACE TAG …``,
     ``DROP|DELETE TAG [IF EXISTS] tag``, ``RENAME TAG tag TO other``. The default version is the newest snapshot.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     verb: str
     tag: str
@@ -125,13 +120,11 @@ class AlterTableTag(TableStatement):
 
 
 @dataclass(frozen=True)
-class Restore(TableStatement):
+class Restore(TableStatement, needs=Privilege.ADMIN):
     """``RESTORE [TABLE] name TO VERSION AS OF n|'tag'`` or ``TO TIMESTAMP AS OF 'time'``, in Delta's syntax.
 
     ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
     """
-
-    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     argument: str
     value: str | int
@@ -162,10 +155,8 @@ class Restore(TableStatement):
 
 
 @dataclass(frozen=True)
-class ShowTags(TableStatement):
+class ShowTags(TableStatement, needs=Privilege.READ):
     """``SHOW TAGS [IN|FROM] name``, in Paimon's syntax."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowTags:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -34,10 +33,8 @@ _SPARKS_OWN = (
 
 
 @dataclass(frozen=True)
-class Describe(TableStatement):
+class Describe(TableStatement, needs=Privilege.READ):
     """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] name [column]``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     extended: bool
     column: Name | None = None
@@ -75,17 +72,17 @@ class Describe(TableStatement):
             rows[count:count] = [("# Partition Information", "", ""), (f"# {header[0]}", *header[1:]), *partitions]
         return text_rows(header, rows)
 
-    def _column(self, schema: TableSchema, given: Name) -> object:
-        path = [part.lower() for part in given.parts]
+    def _column(self, schema: TableSchema, name: Name) -> object:
+        path = [part.lower() for part in name.parts]
         fields = schema.fields
-        found = None
+        column = None
         for part in path:
-            found = next((field for field in fields if field.name.lower() == part), None)
-            fields = found.type.fields if found is not None and isinstance(found.type, RowType) else ()
-        if found is None:
-            near = did_you_mean(str(given), schema.field_names)
-            raise InvalidSchema(f"table '{self.name}' has no column '{given}'{near}")
-        rows = [("col_name", found.name), ("data_type", type_text(found.type)), ("comment", found.description)]
+            column = next((field for field in fields if field.name.lower() == part), None)
+            fields = column.type.fields if column is not None and isinstance(column.type, RowType) else ()
+        if column is None:
+            near = did_you_mean(str(name), schema.field_names)
+            raise InvalidSchema(f"table '{self.name}' has no column '{name}'{near}")
+        rows = [("col_name", column.name), ("data_type", type_text(column.type)), ("comment", column.description)]
         return text_rows(("info_name", "info_value"), rows)
 
 
@@ -94,10 +91,8 @@ _TIME = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True)
-class DescribeDetail(TableStatement):
+class DescribeDetail(TableStatement, needs=Privilege.READ):
     """``DESCRIBE|DESC DETAIL name``, in Delta's syntax."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> DescribeDetail:
@@ -130,10 +125,8 @@ class DescribeDetail(TableStatement):
 
 
 @dataclass(frozen=True)
-class DescribeHistory(TableStatement):
+class DescribeHistory(TableStatement, needs=Privilege.READ):
     """``DESCRIBE|DESC HISTORY name [LIMIT n]``, in Delta's syntax."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     limit: int | None
 
@@ -152,10 +145,8 @@ class DescribeHistory(TableStatement):
 
 
 @dataclass(frozen=True)
-class ShowColumns(TableStatement):
+class ShowColumns(TableStatement, needs=Privilege.READ):
     """``SHOW COLUMNS IN|FROM name [IN|FROM database]``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowColumns:
@@ -205,10 +196,8 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class ShowCreateTable(TableStatement):
+class ShowCreateTable(TableStatement, needs=Privilege.READ):
     """``SHOW CREATE TABLE name``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowCreateTable:
@@ -224,10 +213,8 @@ class ShowCreateTable(TableStatement):
 
 
 @dataclass(frozen=True)
-class ShowPartitions(TableStatement):
+class ShowPartitions(TableStatement, needs=Privilege.READ):
     """``SHOW PARTITIONS name [PARTITION (…)]``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     chosen: PartitionClause | None
 
@@ -244,8 +231,8 @@ class ShowPartitions(TableStatement):
         if not schema.partition_keys:
             raise InvalidRequest(f"table '{self.name}' has no partitions: it was created without PARTITIONED BY")
         table, zone = session.tables.open(identifier), session.engine.zone
-        given = {} if self.chosen is None else self.chosen.own_values(schema, self.name, zone)
-        chosen = OverwriteTarget(partition_values(schema, given, table.name))
+        values = {} if self.chosen is None else self.chosen.own_values(schema, self.name, zone)
+        chosen = OverwriteTarget(partition_values(schema, values, table.name))
         live = count_files(table.store, table.store.latest_snapshot(), by_bucket=False)
         null = Options(schema.options).need(PARTITION_DEFAULT_NAME)
         names = [partition_path(p, schema, null, zone) for p, _ in live if chosen.matches(p, schema)]
@@ -253,10 +240,8 @@ class ShowPartitions(TableStatement):
 
 
 @dataclass(frozen=True)
-class ShowTableExtended(ParsedStatement):
+class ShowTableExtended(ParsedStatement, needs=Privilege.READ):
     """``SHOW TABLE EXTENDED [IN|FROM [catalog.]db] LIKE 'pattern'``; with PARTITION it is Spark's."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     database: Name | None
     pattern: str
@@ -287,10 +272,8 @@ class ShowTableExtended(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class ShowTables(ParsedStatement):
+class ShowTables(ParsedStatement, needs=Privilege.READ):
     """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``; a catalog without a database means its default one."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     database: Name | None
     pattern: str | None
@@ -318,10 +301,8 @@ class ShowTables(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class ShowTblproperties(TableStatement):
+class ShowTblproperties(TableStatement, needs=Privilege.READ):
     """``SHOW TBLPROPERTIES name [('key')]``."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     key: str | None
 

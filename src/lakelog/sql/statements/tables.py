@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema
@@ -26,10 +25,8 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
-class CreateTable(ParsedStatement):
+class CreateTable(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
 
@@ -52,10 +49,8 @@ class CreateTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CreateTableAs(ParsedStatement):
+class CreateTableAs(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
     query: SourceText
@@ -105,14 +100,12 @@ class CreateTableAs(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CreateTableLike(ParsedStatement):
+class CreateTableLike(ParsedStatement, needs=Privilege.WRITE):
     """``CREATE TABLE [IF NOT EXISTS] name LIKE other [USING lakelog] [TBLPROPERTIES (…)]``.
 
     From a lakelog table it copies columns, keys, partitions and options, but not the topic of the log. From another
     relation, with USING lakelog, it copies the columns.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_not_exists: bool
@@ -143,14 +136,14 @@ class CreateTableLike(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Creates the table. Raises NotFound, AlreadyExists."""
-        found = session.own_table(self.other)
-        if found is None and not self.is_ours:
+        table = session.own_table(self.other)
+        if table is None and not self.is_ours:
             return session.engine.pass_through(self.source.text)
         options = session.tables.canonical_options(self.options, "table")
-        schema = self._of_spark(session) if found is None else _as_new(found[1], options)
-        made = replace(schema, options={**schema.options, **options}, time_millis=now_ms())
-        check_schema(made)
-        session.create_table(session.resolve(self.name), made, self.if_not_exists)
+        schema = self._of_spark(session) if table is None else _as_new(table[1], options)
+        copy = replace(schema, options={**schema.options, **options}, time_millis=now_ms())
+        check_schema(copy)
+        session.create_table(session.resolve(self.name), copy, self.if_not_exists)
         return empty_result()
 
     def _of_spark(self, session: SessionContext) -> TableSchema:
@@ -159,35 +152,33 @@ class CreateTableLike(ParsedStatement):
         return new_schema([(name, kind, None) for name, kind in columns])
 
 
-def _as_new(schema: TableSchema, given: Mapping[str, str]) -> TableSchema:
+def _as_new(schema: TableSchema, stated: Mapping[str, str]) -> TableSchema:
     """The schema of a new table like this one: with new field ids, without the options of the old table only.
 
-    If the ``given`` options name another log system, the format of the old log is one of them: CREATE TABLE may have
+    If the ``stated`` options name another log system, the format of the old log is one of them: CREATE TABLE may have
     chosen it for the old system. Without a log, it has no log system and no log partitions, which lakelog may have set.
     """
-    own = {LOG_TOPIC.key}
-    if given.get(LOG_TYPE.key, schema.options.get(LOG_TYPE.key)) != schema.options.get(LOG_TYPE.key):
-        own.add(DATA_FORMAT.key)
-    if not Options({**schema.options, **given}).need(LOG_ENABLED):
-        own |= {LOG_PARTITIONS.key, LOG_TYPE.key}
-    options = {k: v for k, v in schema.options.items() if k not in own and not k.startswith("lakelog.")}
+    dropped = {LOG_TOPIC.key}
+    if stated.get(LOG_TYPE.key, schema.options.get(LOG_TYPE.key)) != schema.options.get(LOG_TYPE.key):
+        dropped.add(DATA_FORMAT.key)
+    if not Options({**schema.options, **stated}).need(LOG_ENABLED):
+        dropped |= {LOG_PARTITIONS.key, LOG_TYPE.key}
+    options = {k: v for k, v in schema.options.items() if k not in dropped and not k.startswith("lakelog.")}
     fields = [(f.name, f.type, f.description) for f in schema.fields]
-    made = new_schema(fields, schema.primary_keys, schema.partition_keys, options, schema.comment)
+    definition = new_schema(fields, schema.primary_keys, schema.partition_keys, options, schema.comment)
     defaults = [
-        replace(new, default_value=old.default_value) for new, old in zip(made.fields, schema.fields, strict=True)
+        replace(new, default_value=old.default_value) for new, old in zip(definition.fields, schema.fields, strict=True)
     ]
-    return replace(made, fields=tuple(defaults))
+    return replace(definition, fields=tuple(defaults))
 
 
 @dataclass(frozen=True)
-class AlterTable(ParsedStatement):
+class AlterTable(ParsedStatement, needs=Privilege.WRITE):
     """``ALTER TABLE [IF EXISTS] name …``; a table of Spark only is altered by Spark.
 
     All changes of one statement become one new schema, or none is made. ``problem`` is the syntax error; it is raised
     only for a lakelog table, so that Spark's tables keep Spark's whole syntax.
     """
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
@@ -252,10 +243,8 @@ class AlterTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class DropTable(ParsedStatement):
+class DropTable(ParsedStatement, needs=Privilege.WRITE):
     """``DROP TABLE [IF EXISTS] name [PURGE]``; a table of Spark only is dropped by Spark."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
@@ -286,10 +275,8 @@ class DropTable(ParsedStatement):
 
 
 @dataclass(frozen=True)
-class CommentOn(TableStatement):
+class CommentOn(TableStatement, needs=Privilege.WRITE):
     """``COMMENT ON TABLE name IS 'text'|NULL``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     comment: str | None
 
@@ -309,10 +296,8 @@ class CommentOn(TableStatement):
 
 
 @dataclass(frozen=True)
-class AddPartition(TableStatement):
+class AddPartition(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     partitions: tuple[PartitionClause, ...]
 
@@ -335,18 +320,16 @@ class AddPartition(TableStatement):
         """Checks the statement; a partition exists from its first row on. Raises InvalidSchema."""
         keys = schema.partition_keys
         for clause in self.partitions:
-            given = clause.own_values(schema, self.name, session.engine.zone)
-            missing = [name for name in keys if name not in given]
+            values = clause.own_values(schema, self.name, session.engine.zone)
+            missing = [name for name in keys if name not in values]
             if missing:
                 raise InvalidSchema(f"a partition of table '{self.name}' also needs a value of '{missing[0]}'")
         return empty_result()
 
 
 @dataclass(frozen=True)
-class DropPartition(TableStatement):
+class DropPartition(TableStatement, needs=Privilege.WRITE):
     """``ALTER TABLE name [/*+ OPTIONS(…) */] DROP [IF EXISTS] PARTITION (…)[, PARTITION (…)] [PURGE]``."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     options: dict[str, str]
     partitions: tuple[PartitionClause, ...]

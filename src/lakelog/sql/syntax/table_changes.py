@@ -78,8 +78,8 @@ class ChangesCall:
         return {INCREMENTAL_BETWEEN_TIMESTAMP.key: f"{begin - 1},{max(begin, end)}"}
 
 
-def _no_snapshot(name: Name, wanted: int, newest: int) -> str:
-    return f"table '{name}' has no snapshot {wanted} yet; its newest one is {newest}"
+def _no_snapshot(name: Name, number: int, newest: int) -> str:
+    return f"table '{name}' has no snapshot {number} yet; its newest one is {newest}"
 
 
 def _millis(source: SourceText, point: Token, zone: tzinfo | None) -> int:

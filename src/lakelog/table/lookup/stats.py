@@ -15,27 +15,8 @@ from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.model.dynamic_table import DynamicTable
 
 AGE_LIMITS_MS: Final = (
-    1,
-    2,
-    5,
-    10,
-    20,
-    50,
-    100,
-    200,
-    300,
-    400,
-    500,
-    600,
-    700,
-    800,
-    900,
-    1000,
-    1500,
-    2000,
-    5000,
-    10_000,
-)
+    1, 2, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1500, 2000, 5000, 10_000,
+)  # fmt: skip
 """Upper bounds of the histogram of answer ages; an age counts in the first sufficient one, or after the last."""
 _KEPT_MS: Final = 24 * 3_600_000
 

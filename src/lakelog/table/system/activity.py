@@ -50,18 +50,10 @@ class Log(MetadataTable):
     """
 
     COLUMNS: ClassVar[Columns] = (
-        ("kind", needed(TEXT)),
-        ("name", TEXT),
-        ("bucket", INT),
-        ("first_offset", LONG),
-        ("end_offset", LONG),
-        ("position", LONG),
-        ("lag", LONG),
-        ("decided_epoch", LONG),
-        ("sealed_epoch", LONG),
-        ("open_age_ms", LONG),
-        ("last_active", TIME),
-    )
+        ("kind", needed(TEXT)), ("name", TEXT), ("bucket", INT), ("first_offset", LONG), ("end_offset", LONG),
+        ("position", LONG), ("lag", LONG), ("decided_epoch", LONG), ("sealed_epoch", LONG),
+        ("open_age_ms", LONG), ("last_active", TIME),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows, none for a table without a log. Raises Unavailable."""
@@ -113,21 +105,11 @@ def _first_times(records: pa.Table, sealed: Mapping[str, int]) -> Iterator[tuple
 
 
 _REJECTED_COLUMNS: Columns = (
-    ("time", needed(AtomicType("TIMESTAMP_LTZ", precision=3))),
-    ("reason", needed(TEXT)),
-    ("writer", needed(TEXT)),
-    ("epoch", needed(LONG)),
-    ("task", INT),
-    ("row", LONG),
-    ("topic", TEXT),
-    ("bucket", INT),
-    ("offset", LONG),
-    ("format", needed(TEXT)),
-    ("key", BYTES),
-    ("value", needed(BYTES)),
-    ("schema_id", LONG),
-    ("text", TEXT),
-)
+    ("time", needed(AtomicType("TIMESTAMP_LTZ", precision=3))), ("reason", needed(TEXT)),
+    ("writer", needed(TEXT)), ("epoch", needed(LONG)), ("task", INT), ("row", LONG), ("topic", TEXT),
+    ("bucket", INT), ("offset", LONG), ("format", needed(TEXT)), ("key", BYTES), ("value", needed(BYTES)),
+    ("schema_id", LONG), ("text", TEXT),
+)  # fmt: skip
 
 
 class Rejected(TableScan):
@@ -141,8 +123,8 @@ class Rejected(TableScan):
 
     def plan(self) -> Sequence[RejectedEntry | UnreadableEntries]:
         """One split per file of rejected rows, and per list of them that cannot be read."""
-        found = RejectedEntries(self.table).visible()
-        return [*found.unreadable, *found.entries]
+        entries = RejectedEntries(self.table).visible()
+        return [*entries.unreadable, *entries.entries]
 
     def read(self, split: RejectedEntry | UnreadableEntries) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match. If the split is unreadable, one row with the error, which names the path."""
@@ -170,20 +152,12 @@ class MaintenanceRuns(MetadataTable):
     """One row per maintenance run, newest first; see ``lakelog.table.maintenance.run_history.Run``."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("kind", needed(TEXT)),
-        ("outcome", needed(TEXT)),
-        ("started", needed(TIME)),
-        ("seconds", needed(AtomicType("DOUBLE"))),
-        ("reason", needed(TEXT)),
-        ("detail", needed(TEXT)),
-        ("snapshot_id", LONG),
-        ("files_before", needed(LONG)),
-        ("files_after", needed(LONG)),
-        ("bytes_before", needed(LONG)),
-        ("bytes_after", needed(LONG)),
-        ("host", needed(TEXT)),
+        ("kind", needed(TEXT)), ("outcome", needed(TEXT)), ("started", needed(TIME)),
+        ("seconds", needed(AtomicType("DOUBLE"))), ("reason", needed(TEXT)), ("detail", needed(TEXT)),
+        ("snapshot_id", LONG), ("files_before", needed(LONG)), ("files_after", needed(LONG)),
+        ("bytes_before", needed(LONG)), ("bytes_after", needed(LONG)), ("host", needed(TEXT)),
         ("process", needed(LONG)),
-    )
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for run in Runs(self.table.io, self.table.path).list():

@@ -64,27 +64,14 @@ class Files(MetadataTable):
     """One row per live data file, with its keys and statistics."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("partition", TEXT),
-        ("bucket", needed(INT)),
-        ("file_path", needed(TEXT)),
-        ("file_format", needed(TEXT)),
-        ("schema_id", needed(LONG)),
-        ("level", needed(INT)),
-        ("record_count", needed(LONG)),
-        ("file_size_in_bytes", needed(LONG)),
-        ("min_key", TEXT),
-        ("max_key", TEXT),
-        ("null_value_counts", needed(TEXT)),
-        ("min_value_stats", needed(TEXT)),
-        ("max_value_stats", needed(TEXT)),
-        ("min_sequence_number", LONG),
-        ("max_sequence_number", LONG),
-        ("creation_time", TIME),
-        ("deleteRowCount", LONG),
-        ("file_source", TEXT),
-        ("first_row_id", LONG),
+        ("partition", TEXT), ("bucket", needed(INT)), ("file_path", needed(TEXT)),
+        ("file_format", needed(TEXT)), ("schema_id", needed(LONG)), ("level", needed(INT)),
+        ("record_count", needed(LONG)), ("file_size_in_bytes", needed(LONG)), ("min_key", TEXT),
+        ("max_key", TEXT), ("null_value_counts", needed(TEXT)), ("min_value_stats", needed(TEXT)),
+        ("max_value_stats", needed(TEXT)), ("min_sequence_number", LONG), ("max_sequence_number", LONG),
+        ("creation_time", TIME), ("deleteRowCount", LONG), ("file_source", TEXT), ("first_row_id", LONG),
         ("write_cols", ArrayType(TEXT)),
-    )
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store = self.table.store
@@ -92,16 +79,10 @@ class Files(MetadataTable):
             file = entry.file
             source = None if file.file_source is None else "APPEND" if file.file_source == APPEND_SOURCE else "COMPACT"
             yield (
-                *key_columns(store, entry),
-                *statistics_columns(store, file),
-                file.min_sequence_number,
-                file.max_sequence_number,
-                wall_clock(file.creation_time_ms),
-                file.delete_row_count,
-                source,
-                file.first_row_id,
-                file.write_cols,
-            )
+                *key_columns(store, entry), *statistics_columns(store, file), file.min_sequence_number,
+                file.max_sequence_number, wall_clock(file.creation_time_ms), file.delete_row_count, source,
+                file.first_row_id, file.write_cols,
+            )  # fmt: skip
 
 
 def live_entries(table: MetadataTable) -> list[ManifestEntry]:
@@ -173,13 +154,9 @@ class Buckets(MetadataTable):
     """Rows, files and bytes of each bucket that has files."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("partition", TEXT),
-        ("bucket", needed(INT)),
-        ("record_count", needed(LONG)),
-        ("file_size_in_bytes", needed(LONG)),
-        ("file_count", needed(LONG)),
-        ("last_update_time", TIME),
-    )
+        ("partition", TEXT), ("bucket", needed(INT)), ("record_count", needed(LONG)),
+        ("file_size_in_bytes", needed(LONG)), ("file_count", needed(LONG)), ("last_update_time", TIME),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store = self.table.store
@@ -193,18 +170,11 @@ class FileKeyRanges(MetadataTable):
     """One row per live data file, with its smallest and largest key."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("partition", TEXT),
-        ("bucket", needed(INT)),
-        ("file_path", needed(TEXT)),
-        ("file_format", needed(TEXT)),
-        ("schema_id", needed(LONG)),
-        ("level", needed(INT)),
-        ("record_count", needed(LONG)),
-        ("file_size_in_bytes", needed(LONG)),
-        ("min_key", TEXT),
-        ("max_key", TEXT),
-        ("first_row_id", LONG),
-    )
+        ("partition", TEXT), ("bucket", needed(INT)), ("file_path", needed(TEXT)),
+        ("file_format", needed(TEXT)), ("schema_id", needed(LONG)), ("level", needed(INT)),
+        ("record_count", needed(LONG)), ("file_size_in_bytes", needed(LONG)), ("min_key", TEXT),
+        ("max_key", TEXT), ("first_row_id", LONG),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store = self.table.store
@@ -215,16 +185,10 @@ class ManifestFiles(MetadataTable):
     """One row per manifest: of the base list, the delta list, the changelog list."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("file_name", needed(TEXT)),
-        ("file_size", needed(LONG)),
-        ("num_added_files", needed(LONG)),
-        ("num_deleted_files", needed(LONG)),
-        ("schema_id", needed(LONG)),
-        ("min_partition_stats", TEXT),
-        ("max_partition_stats", TEXT),
-        ("min_row_id", LONG),
-        ("max_row_id", LONG),
-    )
+        ("file_name", needed(TEXT)), ("file_size", needed(LONG)), ("num_added_files", needed(LONG)),
+        ("num_deleted_files", needed(LONG)), ("schema_id", needed(LONG)), ("min_partition_stats", TEXT),
+        ("max_partition_stats", TEXT), ("min_row_id", LONG), ("max_row_id", LONG),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store, snapshot = self.table.store, self.snapshot()
@@ -235,32 +199,22 @@ class ManifestFiles(MetadataTable):
             for record in read_records(store.io.read(store.paths.manifest(name))):
                 stats = record["_PARTITION_STATS"]
                 yield (
-                    record["_FILE_NAME"],
-                    record["_FILE_SIZE"],
-                    record["_NUM_ADDED_FILES"],
-                    record["_NUM_DELETED_FILES"],
-                    record["_SCHEMA_ID"],
+                    record["_FILE_NAME"], record["_FILE_SIZE"], record["_NUM_ADDED_FILES"],
+                    record["_NUM_DELETED_FILES"], record["_SCHEMA_ID"],
                     partition_text(stats["_MIN_VALUES"], store.schema),
-                    partition_text(stats["_MAX_VALUES"], store.schema),
-                    record.get("_MIN_ROW_ID"),
+                    partition_text(stats["_MAX_VALUES"], store.schema), record.get("_MIN_ROW_ID"),
                     record.get("_MAX_ROW_ID"),
-                )
+                )  # fmt: skip
 
 
 class Partitions(MetadataTable):
     """Rows, files and bytes of each partition that has files."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("partition", TEXT),
-        ("record_count", needed(LONG)),
-        ("file_size_in_bytes", needed(LONG)),
-        ("file_count", needed(LONG)),
-        ("last_update_time", TIME),
-        ("created_at", TIME),
-        ("created_by", TEXT),
-        ("updated_by", TEXT),
-        ("options", TEXT),
-    )
+        ("partition", TEXT), ("record_count", needed(LONG)), ("file_size_in_bytes", needed(LONG)),
+        ("file_count", needed(LONG)), ("last_update_time", TIME), ("created_at", TIME), ("created_by", TEXT),
+        ("updated_by", TEXT), ("options", TEXT),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store = self.table.store
@@ -275,23 +229,20 @@ class TableStatistics(MetadataTable):
     """The result of ANALYZE as one row; none if the schema has changed since."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("snapshot_id", needed(LONG)),
-        ("schema_id", needed(LONG)),
-        ("mergedRecordCount", LONG),
-        ("mergedRecordSize", LONG),
-        ("colstat", TEXT),
-    )
+        ("snapshot_id", needed(LONG)), ("schema_id", needed(LONG)), ("mergedRecordCount", LONG),
+        ("mergedRecordSize", LONG), ("colstat", TEXT),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         store, snapshot = self.table.store, self.snapshot()
         if snapshot is None or snapshot.statistics is None:
             return
         path = store.paths.statistics_file(snapshot.statistics)
-        found = read_as(store.io, path, orjson.loads)
+        values = read_as(store.io, path, orjson.loads)
         read_as(store.io, path, statistics.TableStatistics.from_json)
-        columns = json.dumps(found.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
-        counts = found.get("mergedRecordCount"), found.get("mergedRecordSize")
-        yield found["snapshotId"], found["schemaId"], *counts, columns
+        columns = json.dumps(values.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
+        counts = values.get("mergedRecordCount"), values.get("mergedRecordSize")
+        yield values["snapshotId"], values["schemaId"], *counts, columns
 
 
 class TableIndexes(MetadataTable):
@@ -325,11 +276,6 @@ class TableIndexes(MetadataTable):
             vectors = entry.deletion_vectors
             ranges = None if vectors is None else [(v.data_file, v.offset, v.length, v.cardinality) for v in vectors]
             yield (
-                partition_text(entry.partition, store.schema),
-                entry.bucket,
-                entry.index_type,
-                entry.file_name,
-                entry.file_size,
-                entry.row_count,
-                ranges,
-            )
+                partition_text(entry.partition, store.schema), entry.bucket, entry.index_type, entry.file_name,
+                entry.file_size, entry.row_count, ranges,
+            )  # fmt: skip

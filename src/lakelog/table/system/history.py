@@ -20,21 +20,12 @@ class AllSnapshots(MetadataTable):
     """One row per snapshot, oldest first."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("snapshot_id", needed(LONG)),
-        ("schema_id", needed(LONG)),
-        ("commit_user", needed(TEXT)),
-        ("commit_identifier", needed(LONG)),
-        ("commit_kind", needed(TEXT)),
-        ("commit_time", needed(TIME)),
-        ("base_manifest_list", needed(TEXT)),
-        ("delta_manifest_list", needed(TEXT)),
-        ("changelog_manifest_list", TEXT),
-        ("total_record_count", LONG),
-        ("delta_record_count", LONG),
-        ("changelog_record_count", LONG),
-        ("watermark", LONG),
-        ("next_row_id", LONG),
-    )
+        ("snapshot_id", needed(LONG)), ("schema_id", needed(LONG)), ("commit_user", needed(TEXT)),
+        ("commit_identifier", needed(LONG)), ("commit_kind", needed(TEXT)), ("commit_time", needed(TIME)),
+        ("base_manifest_list", needed(TEXT)), ("delta_manifest_list", needed(TEXT)),
+        ("changelog_manifest_list", TEXT), ("total_record_count", LONG), ("delta_record_count", LONG),
+        ("changelog_record_count", LONG), ("watermark", LONG), ("next_row_id", LONG),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         return self.rows_of(sorted(self.table.store.snapshots.ids()))
@@ -48,21 +39,11 @@ class AllSnapshots(MetadataTable):
             except NotFound:
                 continue  # expired in the meantime
             yield (
-                s.id,
-                s.schema_id,
-                s.commit_user,
-                s.commit_identifier,
-                s.commit_kind,
-                local_time(s.time_millis),
-                s.base_manifest_list,
-                s.delta_manifest_list,
-                s.changelog_manifest_list,
-                s.total_record_count,
-                s.delta_record_count,
-                s.changelog_record_count,
-                s.watermark,
-                s.next_row_id,
-            )
+                s.id, s.schema_id, s.commit_user, s.commit_identifier, s.commit_kind,
+                local_time(s.time_millis), s.base_manifest_list, s.delta_manifest_list,
+                s.changelog_manifest_list, s.total_record_count, s.delta_record_count,
+                s.changelog_record_count, s.watermark, s.next_row_id,
+            )  # fmt: skip
 
 
 _HISTORY_COLUMNS: Final = {
@@ -106,19 +87,11 @@ class IcebergSnapshots(MetadataTable):
     """One row per Iceberg snapshot, oldest first; none without Iceberg metadata."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("snapshot_id", needed(LONG)),
-        ("is_current", needed(_YES)),
-        ("is_complete", _YES),
-        ("files_shown", TEXT),
-        ("commit_time", needed(TIME)),
-        ("schema_id", needed(LONG)),
-        ("data_files", LONG),
-        ("records", LONG),
-        ("files_left_out", LONG),
-        ("deletion_vectors", LONG),
-        ("tags", TEXT),
-        ("manifest_list", needed(TEXT)),
-    )
+        ("snapshot_id", needed(LONG)), ("is_current", needed(_YES)), ("is_complete", _YES),
+        ("files_shown", TEXT), ("commit_time", needed(TIME)), ("schema_id", needed(LONG)),
+        ("data_files", LONG), ("records", LONG), ("files_left_out", LONG), ("deletion_vectors", LONG),
+        ("tags", TEXT), ("manifest_list", needed(TEXT)),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The Iceberg snapshots of the current metadata file."""
@@ -133,19 +106,14 @@ class IcebergSnapshots(MetadataTable):
             left_out, rows = _number(summary.get(LEFT_OUT)), _number(summary.get("total-records"))
             deleted = _number(summary.get("total-position-deletes"))
             yield (
-                snapshot.id,
-                snapshot.id == metadata.current,
-                None if left_out is None else left_out == 0,
-                summary.get(SHOWN),
-                local_time(snapshot.time_millis),
-                snapshot.schema_id,
+                snapshot.id, snapshot.id == metadata.current, None if left_out is None else left_out == 0,
+                summary.get(SHOWN), local_time(snapshot.time_millis), snapshot.schema_id,
                 _number(summary.get("total-data-files")),
-                None if rows is None or deleted is None else rows - deleted,
-                left_out,
+                None if rows is None or deleted is None else rows - deleted, left_out,
                 _number(summary.get("total-delete-files")),
                 ", ".join(sorted(name for name, at in metadata.tags.items() if at == snapshot.id)) or None,
                 snapshot.manifest_list,
-            )
+            )  # fmt: skip
 
 
 def _number(text: str | None) -> int | None:
@@ -160,14 +128,9 @@ class AllTags(MetadataTable):
     """One row per tag, by name."""
 
     COLUMNS: ClassVar[Columns] = (
-        ("tag_name", needed(TEXT)),
-        ("snapshot_id", needed(LONG)),
-        ("schema_id", needed(LONG)),
-        ("commit_time", needed(TIME)),
-        ("record_count", LONG),
-        ("create_time", NANOS),
-        ("time_retained", TEXT),
-    )
+        ("tag_name", needed(TEXT)), ("snapshot_id", needed(LONG)), ("schema_id", needed(LONG)),
+        ("commit_time", needed(TIME)), ("record_count", LONG), ("create_time", NANOS), ("time_retained", TEXT),
+    )  # fmt: skip
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for tag in sorted(self.table.store.tags.list(), key=lambda tag: tag.name):

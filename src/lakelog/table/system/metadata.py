@@ -62,8 +62,8 @@ class MetadataTable(TableScan):
     def table_of(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
         """Rows as an Arrow table of all columns."""
         schema = arrow_schema(self.row_schema.fields)
-        found = list(rows)
-        columns = zip(*found, strict=True) if found else ([] for _ in schema)
+        listed = list(rows)
+        columns = zip(*listed, strict=True) if listed else ([] for _ in schema)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -53,7 +53,7 @@ class AuditLog(TableScan):
         return self.source.where(without_kind(self.filter, ROWKIND.name)).plan()
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        return rows_of(self, lambda columns, own: self._kinds(split, columns, own), ROWKIND.name)
+        return rows_of(self, lambda columns, raw: self._kinds(split, columns, raw), ROWKIND.name)
 
     def _kinds(self, split: Any, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         source = self.source
@@ -92,18 +92,18 @@ class Binlog(TableScan):
         used = {ROWKIND.name, *self.schema.names, *(self.filter.columns if self.filter else ())}
         names = [n for n in self.row_schema.field_names if n in used]
         packs = isinstance(split, ChangeSplit)
-        held: pa.Table | None = None
+        waiting: pa.Table | None = None
         for batch in self._log.select(names).read(split):
             rows = pa.Table.from_batches([batch])
-            rows = rows if held is None else pa.concat_tables([held, rows])
+            rows = rows if waiting is None else pa.concat_tables([waiting, rows])
             # the new values of an update may be in the next batch
             waits = packs and rows.column(ROWKIND.name)[-1].as_py() == "-U"
-            held = rows.slice(rows.num_rows - 1) if waits else None
+            waiting = rows.slice(rows.num_rows - 1) if waits else None
             ready = rows.slice(0, rows.num_rows - 1) if waits else rows
             if ready.num_rows:
                 yield from chosen(packed(ready, packs), self.schema, self.filter)
-        if held is not None:
-            yield from chosen(packed(held, packs), self.schema, self.filter)
+        if waiting is not None:
+            yield from chosen(packed(waiting, packs), self.schema, self.filter)
 
 
 def packed(rows: pa.Table, packs: bool) -> pa.Table:

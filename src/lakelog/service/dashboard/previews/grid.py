@@ -127,5 +127,5 @@ def to_json(request: Request | TailRequest) -> dict[str, Any]:
     return {"request": type(request).__name__, "fields": asdict(request)}
 
 
-def from_json(given: dict[str, Any]) -> Request | TailRequest:
-    return _KINDS[given["request"]](**given["fields"])
+def from_json(values: dict[str, Any]) -> Request | TailRequest:
+    return _KINDS[values["request"]](**values["fields"])

@@ -47,8 +47,8 @@ def _rows(lake: Lake, request: RowsRequest) -> Grid:
     table = lake.table(request.table)
     names = table.schema.names
     shown = column_page(names, request.first_column) or column_page(names, 0)
-    found = grid_of(_tables(table.scan(columns=shown).to_batches()), request.limit, len(names))
-    return found if found.columns else Grid(shown, (), False, len(names))
+    grid = grid_of(_tables(table.scan(columns=shown).to_batches()), request.limit, len(names))
+    return grid if grid.columns else Grid(shown, (), False, len(names))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

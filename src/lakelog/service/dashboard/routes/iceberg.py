@@ -72,12 +72,12 @@ def list_exported_tables(request: Request, prefix: Name, namespace: Name) -> Res
     lake = dashboard_of(request).lake
     if (missing := _missing(dashboard_of(request), prefix, namespace)) is not None:
         return missing
-    found = []
+    names = []
     for full_name in lake.list_tables(namespace, prefix):
         with suppress(UnsupportedFeature):  # a table with access rules has no metadata for others
             table = lake.table(full_name).logical
-            found += [table.location.identifier.table] if is_exported(table.schema) else []
-    return JSONResponse({"identifiers": [{"namespace": [namespace], "name": name} for name in found]})
+            names += [table.location.identifier.table] if is_exported(table.schema) else []
+    return JSONResponse({"identifiers": [{"namespace": [namespace], "name": name} for name in names]})
 
 
 @api.get("/{prefix}/namespaces/{namespace}/tables/{name}")

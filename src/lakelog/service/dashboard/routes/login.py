@@ -38,10 +38,10 @@ async def login(
     gate = dashboard_of(request).gate
     address = client_address(request.scope, gate.access.behind_proxy)
     name, headers = user.strip(), request.headers
-    found = await gate.log_in(name, password, address, headers.get("cookie", ""), headers.get("user-agent", ""))
-    if isinstance(found, Refused):
-        return _form(request, next, found.why, found.status)
-    secret, session = found
+    outcome = await gate.log_in(name, password, address, headers.get("cookie", ""), headers.get("user-agent", ""))
+    if isinstance(outcome, Refused):
+        return _form(request, next, outcome.why, outcome.status)
+    secret, session = outcome
     answer = RedirectResponse(_own_path(next), 303)
     answer.headers.append("set-cookie", gate.cookies.begin_session(secret))
     answer.headers.append("set-cookie", gate.cookies.mark_browser(session.user))

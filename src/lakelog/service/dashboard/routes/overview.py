@@ -15,8 +15,7 @@ from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
-from lakelog.service.dashboard.views.log import LogOverview, log_overview
-from lakelog.service.dashboard.views.overview import Overview, overview
+from lakelog.service.dashboard.views import LogOverview, Overview, log_overview, overview
 from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])

@@ -21,8 +21,7 @@ from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import Identity, identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
-from lakelog.service.dashboard.views.log import LogPage, TablePage, history_grid, log_page, table_page
-from lakelog.service.dashboard.views.overview import findings_of
+from lakelog.service.dashboard.views import LogPage, TablePage, findings_of, history_grid, log_page, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.maintenance.run_history import Run

@@ -66,8 +66,8 @@ def _asked(client: Address, server: Address) -> tuple[int, int] | None:
         kernel.send(_HEAD.pack(_HEAD.size + len(request), _BY_FAMILY, 1, 1, 0) + request)
         answer = kernel.recv(8_192)
     if _HEAD.unpack_from(answer)[1] == _BY_FAMILY:
-        found: tuple[int, int] = struct.unpack_from("=II", answer, _OWNER_AT)
-        return found
+        owner: tuple[int, int] = struct.unpack_from("=II", answer, _OWNER_AT)
+        return owner
     return _listed(client, server)  # no such socket, or the kernel lacks the module for the lookup
 
 
@@ -173,9 +173,9 @@ class Identify:
         session = gate.sessions.find(secret) if secret else None
         if session is not None and gate.check(session) and (session.user != LOCAL or _is_local(scope)):
             return Identity(session.user, session.role, session)
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            is_right = gate.bearer(given.strip(), address)
+            is_right = gate.bearer(token.strip(), address)
             if isinstance(is_right, Refused):
                 return is_right
             return Identity(TOKEN_USER, Privilege.ADMIN, None) if is_right else None
@@ -204,8 +204,8 @@ def _is_browser(headers: Headers) -> bool:
 
 def _has_valid_csrf(headers: Headers, identity: Identity) -> bool:
     if identity.session is not None:
-        given = headers.get("x-csrf-token", "")
-        return is_token(given, identity.session.csrf)
+        token = headers.get("x-csrf-token", "")
+        return is_token(token, identity.session.csrf)
     return "origin" not in headers and "sec-fetch-site" not in headers
 
 

@@ -35,26 +35,26 @@ class JavaCheck(Check):
     def run(self, around: CheckContext) -> Iterator[Finding]:
         program, home = java_program(), os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME={home}" if home else "the path"
-        found = shutil.which(program)
-        if found is None:
+        java = shutil.which(program)
+        if java is None:
             yield self.failed(f"no Java in {where}: reads and writes with Spark cannot work", install_java())
             return
         try:
-            done = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=_JAVA_S, check=False)
+            done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_JAVA_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
-            yield self.failed(f"{found} (from {where}) cannot be run: {why}", install_java())
+            yield self.failed(f"{java} (from {where}) cannot be run: {why}", install_java())
             return
         output = done.stdout + done.stderr
         version = re.search(r'version "((\d+)[^"]*)"', output)
         if done.returncode or version is None:
             last = (output.strip().splitlines() or ["no output"])[-1]
-            yield self.failed(f"{found} (from {where}) is broken: {last}", install_java())
+            yield self.failed(f"{java} (from {where}) is broken: {last}", install_java())
         elif int(version[2]) < _OLDEST:
             yield self.failed(
-                f"Java {version[1]} at {found} (from {where}): Spark needs {_OLDEST} or newer", install_java()
+                f"Java {version[1]} at {java} (from {where}): Spark needs {_OLDEST} or newer", install_java()
             )
         else:
-            yield self.passed(f"Java {version[1]} at {found} (from {where})")
+            yield self.passed(f"Java {version[1]} at {java} (from {where})")
 
 
 _PYTHON_S: Final = 60.0
@@ -75,11 +75,11 @@ class SparkCheck(Check):
                 "PySpark is not installed: only the parts without Spark work", "pip install 'lakelog[spark]'"
             )
             return
-        wanted = f">={_text(PYSPARK_OLDEST)},<{_text(PYSPARK_BELOW)}"
+        supported = f">={_text(PYSPARK_OLDEST)},<{_text(PYSPARK_BELOW)}"
         if PYSPARK_OLDEST <= _numbers(version) < PYSPARK_BELOW:
             yield self.passed(f"PySpark {version}, Python {sys.version_info[0]}.{sys.version_info[1]}")
         else:
-            yield self.failed(f"PySpark {version} is not one of {wanted}", f"pip install 'pyspark{wanted}'")
+            yield self.failed(f"PySpark {version} is not one of {supported}", f"pip install 'pyspark{supported}'")
         yield from self._home(version)
         yield from self._workers()
 
@@ -94,10 +94,10 @@ class SparkCheck(Check):
             if not (Path(home) / "jars").is_dir():
                 yield self.failed(f"SPARK_HOME={home} is not a Spark installation: it has no jars", "unset SPARK_HOME")
             return
-        found = re.search(r"Spark (\d+\.\d+\S*)", release)
-        if found is not None and _numbers(found[1]) != _numbers(version):
+        match = re.search(r"Spark (\d+\.\d+\S*)", release)
+        if match is not None and _numbers(match[1]) != _numbers(version):
             yield self.failed(
-                f"SPARK_HOME={home} is Spark {found[1]}, PySpark is {version}: the session would use the former",
+                f"SPARK_HOME={home} is Spark {match[1]}, PySpark is {version}: the session would use the former",
                 "unset SPARK_HOME, or install the PySpark of that version",
             )
 
@@ -105,12 +105,12 @@ class SparkCheck(Check):
         program = os.environ.get("PYSPARK_PYTHON")
         if not program:
             return
-        found = shutil.which(program)
-        if found is None:
+        python = shutil.which(program)
+        if python is None:
             yield self.failed(f"PYSPARK_PYTHON={program} is not a program", "unset PYSPARK_PYTHON, or name a Python")
             return
         try:
-            done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_PYTHON_S, check=False)
+            done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, timeout=_PYTHON_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
             yield self.failed(f"PYSPARK_PYTHON={program} cannot be run: {why}", "unset PYSPARK_PYTHON")
             return
@@ -129,8 +129,8 @@ class SparkCheck(Check):
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _text(version: tuple[int, int]) -> str:
@@ -167,9 +167,9 @@ class SessionCheck(Check):
             return
         gaps = _SPARK.create("gaps", session)
         for gap in gaps:
-            found = "is not set" if gap.found is None else f"is {gap.found}"
+            state = "is not set" if gap.found is None else f"is {gap.found}"
             yield self.warned(
-                f"Spark {session.version}: {gap.key} {found}: {gap.why}",
+                f"Spark {session.version}: {gap.key} {state}: {gap.why}",
                 f"start the session with --conf {gap.key}={gap.wanted}",
             )
         if not gaps:
@@ -233,10 +233,10 @@ def required(package: str, extra: str) -> Iterator[str]:
 def _requirements(package: str) -> Iterator[tuple[str, str, str]]:
     """(package, its extras, extra) of all extras of a package; none if it is not installed."""
     try:
-        found = metadata.requires(package) or []
+        requirements = metadata.requires(package) or []
     except metadata.PackageNotFoundError:
         return
-    for line in found:
+    for line in requirements:
         if match := _OF_EXTRA.fullmatch(line):
             yield match[1], match[2] or "", match[3]
 

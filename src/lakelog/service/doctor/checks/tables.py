@@ -83,8 +83,8 @@ class TablesCheck(Check):
                 close_clients()
             seen += 1
             problems = list(self._problems(health))
-            yield from (found for found in problems if found.found not in said)
-            said.update(found.found for found in problems)
+            yield from (problem for problem in problems if problem.found not in said)
+            said.update(problem.found for problem in problems)
             well += not problems
         yield self.passed(f"{well} of {seen} tables are healthy" if seen else "no tables yet")
 

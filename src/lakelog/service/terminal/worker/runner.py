@@ -239,8 +239,8 @@ class Runner:
         if identifier is None or "$" in identifier.table:
             return None
         with contextlib.suppress(LakelogError):
-            found = self.session.tables.open(identifier).store.latest_snapshot()
-            return (0, 0) if found is None else (found.id, found.total_record_count or 0)
+            snapshot = self.session.tables.open(identifier).store.latest_snapshot()
+            return (0, 0) if snapshot is None else (snapshot.id, snapshot.total_record_count or 0)
         return None
 
     def _change(self, statement: ParsedStatement, before: tuple[int, int] | None) -> str | None:

@@ -27,7 +27,7 @@ _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 
 
 @dataclass(frozen=True)
-class Insert(ParsedStatement):
+class Insert(ParsedStatement, needs=Privilege.WRITE):
     """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
     [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
@@ -36,7 +36,6 @@ class Insert(ParsedStatement):
     is the text of the query only. With a condition, the query's rows replace the rows that meet it.
     """
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     name: Name

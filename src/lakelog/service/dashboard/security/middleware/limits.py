@@ -107,13 +107,13 @@ def _who(scope: Scope, identity: Identity | None) -> str:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+    is_sent = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        given = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
