@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from lakelog.logstore.record_batch.batch import parse_batches
 from lakelog.logstore.record_batch.decoder import decode
 from lakelog.logstore.record_batch.encoder import encode
 from lakelog.table.commit import take_over
-from lakelog.table.log.lease_keeper import drop_lease
 from record_batches import PlainRecord, write_batch
 
 JSON = ", 'log-store.data-format' = 'debezium-json'"
@@ -100,8 +98,8 @@ def folded(table: Table, start: str = "earliest") -> list[tuple[int, str]]:
 def silence(table: Table, writer: str) -> None:
     """Lets the lease of a writer run out, as that of one that died; the next write looks at the leases again."""
     registered = table.logical.registered
-    drop_lease(table.logical, writer)
-    lease = registered.lease(writer)
-    assert lease is not None
-    registered.write_lease(writer, replace(lease, until_ms=0))
+    registered.drop(writer)
+    found = registered.find(writer)
+    assert found is not None
+    registered.write_lease(writer, found.kind)
     take_over._CHECKED_S.clear()

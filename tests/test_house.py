@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pickle
@@ -22,18 +23,27 @@ from lakelog import errors
 from lakelog.options.parts import CATALOGS, FILE_FORMATS, LOCKS, LOG_FORMATS, LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.options.registry import Registry
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.runtime.procedure import Procedure
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.table.read.base import TableScan
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
-PARTS = {"checks", "engines", "formats", "kinds", "locks", "statements"}
-"""Names of the folders in which every file, also of a folder in them, is an interchangeable part."""
-
-
+PARTS = {"checks", "engines", "formats", "kinds", "locks"}
+"""Names of the folders in which every file has an interchangeable part."""
+SHARED_MODULES = {
+    "lakelog.sql.procedures": Procedure,
+    "lakelog.sql.statements": ParsedStatement,
+    "lakelog.table.system": TableScan,
+}
+"""Packages whose modules have several parts → the type of these."""
+PARTICIPLES = {"found", "given", "held", "made", "wanted", "own", "whole"}
+MOST_PARTICIPLES = 979
+"""Number of variables with such a name. It may only fall: a variable is named by its noun (`snapshot`)."""
 SMALL_ROOMS = {
     "io/locks": "a lock per file: parts",
     "logstore/formats": "a log format per file: parts",
     "service/dashboard/actions": "the list of actions, and the process that runs them",
-    "service/dashboard/views": "a page per file, of those that compute their rows",
     "service/servers": "the only place of the demo's server and its jars, by import contract",
     "spark/lookup": "the driver's and the tasks' side of the lookup join, next to session and native",
     "sql/ddl": "shared by statements and procedures, which are strangers",
@@ -92,6 +102,15 @@ def warn_beyond(limit: int, unit: str, counts: dict[str, int]) -> None:
     large = {name: count for name, count in counts.items() if count > limit}
     if large:
         warnings.warn(f"more than {limit} {unit}: {large}", stacklevel=2)
+
+
+def test_fewer_variables_are_named_by_a_participle() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py"))
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    names += [node.arg for node in nodes if isinstance(node, ast.arg)]
+    count = sum(name in PARTICIPLES for name in names)
+    assert count <= MOST_PARTICIPLES, "name new variables by their noun, such as `snapshot`"
 
 
 def test_every_folder_of_the_package_is_a_package() -> None:
@@ -159,6 +178,20 @@ def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, Module
         if PARTS.intersection(path.relative_to(SOURCE).parts) and path.name != "__init__.py"
     }
     assert parts - registered == set()
+
+
+@pytest.mark.parametrize(("package", "kind"), SHARED_MODULES.items(), ids=SHARED_MODULES)
+def test_every_part_of_a_shared_module_is_registered(package: str, kind: type, modules: dict[str, ModuleType]) -> None:
+    registered = [registry.load(name) for _, registry in registries(modules) for name in registry]
+    parts = {
+        name: value
+        for module in modules.values()
+        if module.__name__.startswith(f"{package}.")
+        for name, value in vars(module).items()
+        if isinstance(value, kind)
+        or (inspect.isclass(value) and issubclass(value, kind) and value.__module__ == module.__name__)
+    }
+    assert {name for name, value in parts.items() if value not in registered and not inspect.isabstract(value)} == set()
 
 
 def test_a_package_exports_its_declared_names(modules: dict[str, ModuleType]) -> None:

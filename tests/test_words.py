@@ -28,7 +28,10 @@ TEXTS = {
     "src/lakelog/cli/two.py": ('@click.command()\ndef run():\n    """Look at gone."""\n', ["3: Look", "3: gone"]),
     "src/lakelog/three.py": ('raise NotFound(\n    f"{it} rows are "\n    f"gone: {gone!r}"\n)\n', ["3: gone"]),
     "src/lakelog/told_rows.py": ('def look(a: int) -> None:\n    """Gone."""\n', ["1: told_rows", "1: look"]),
-    "src/lakelog/service/dashboard/templates/a.html": ('<p title="gone">{{ told }} <b>Rows</b> are gone</p>\n', ["1: gone"]),
+    "src/lakelog/service/dashboard/templates/a.html": (
+        '<p title="gone">{{ told }} <b>Rows</b> are gone</p>\n',
+        ["1: gone"],
+    ),
 }
 
 

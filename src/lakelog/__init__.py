@@ -17,19 +17,9 @@ if TYPE_CHECKING:
     from lakelog.service.metrics.api import METRICS as metrics
 
 __all__ = [
-    "HIGH_THROUGHPUT",
-    "LOW_LATENCY",
-    "Lake",
-    "LakelogError",
-    "Table",
-    "__version__",
-    "attach",
-    "connect",
-    "errors",
-    "metrics",
-    "open_table",
-    "variant",
-]
+    "HIGH_THROUGHPUT", "LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect",
+    "errors", "metrics", "open_table", "variant",
+]  # fmt: skip
 
 __version__: Final = "0.1.0"
 
@@ -50,7 +40,6 @@ _LATE: Final[Registry[Any]] = Registry(
 
 
 def __dir__() -> list[str]:
-    """The public names."""
     return sorted(__all__)
 
 

@@ -1,6 +1,7 @@
-"""A minute of ``make chaos``: everything is killed at least once beside a double write, and every row is counted; of the
-writing job the driver or all of it, both if the run is whole. Many writers are killed and stopped, and one order explains
-what they were answered.
+"""A minute of ``make chaos``: everything is killed at least once beside a double write, and every row is counted.
+
+Of the writing job the driver or all of it is killed, both if the run is whole. Many writers are killed and stopped, and
+one order explains what they were answered.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from lakelog.errors import Fenced
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.store import FileStore
 from lakelog.logstore.factory import LogFactory
@@ -20,25 +21,27 @@ from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedCh
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
-from lakelog.table.commit import committer, replacement, seal, take_over
+from lakelog.table.commit import committer, markers, replacement, seal, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
+from lakelog.table.commit.missing_changes import _MissingChanges
 from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import SnapshotCutover
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.maintenance import retention
 from lakelog.table.model import waiting_epochs
+from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import LogState, state_at, state_of
-from lakelog.table.model.registrations import REPLACEMENT
+from lakelog.table.model.log_state import LogState, state_of
 from lakelog.table.read.committed_rows import CommittedRows
 from lakelog.table.write import restore
 
 _PLAN: Final = Healing.plan
 _STARTS: Final = Committer._starts
 _IS_RIGHT: Final = Healing._is_right
+_DECIDE: Final = _MissingChanges._decide
 
 
 def _skip_healing(healing: Healing, region: pa.Table, expired: range = range(0)) -> list[Correction]:
@@ -151,16 +154,31 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
-def _without_fences(store: FileStore, snapshot: Snapshot | None) -> LogState:
-    """The state in which a replacement of rows does not see that it was ended."""
-    state = state_at(store, snapshot)
-    kept = {w: s for w, s in state.writers.items() if not (w.startswith(REPLACEMENT) and s.ended)}
-    return replace(state, writers=kept)
+def _missing_alone(state: LogState, writer: str, snapshot: int) -> LogState:
+    """Readers of the snapshot do not know that it has the rows of the writer."""
+    return replace(state, missing={**state.missing, writer: snapshot})
 
 
-def _is_lost(*_: object) -> bool:
-    """Takes every doubtful commit for a failed one."""
-    return False
+def _still_missing(_: object) -> bool:
+    """Never looks whether another process has appended the changes."""
+    return True
+
+
+def _nothing_missing(store: FileStore) -> tuple[Snapshot | None, LogState]:
+    """Expires snapshots whose changes are not in the log."""
+    return None, LogState()
+
+
+def _all_attempts(changes: Any, attempt: AttemptResult | None) -> EpochRecord | None:
+    """Each process decides that its own attempt counts."""
+    if attempt is not None:
+        changes._table.io.delete(changes._path)
+    return _DECIDE(changes, attempt)
+
+
+def _files_only(table: DynamicTable, request: CommitRequest) -> Snapshot:
+    """Replaces the files, and leaves the log as it is."""
+    return table.store.commit(request)
 
 
 def _state_of_then(_: LogState, target: Snapshot) -> LogState:
@@ -207,10 +225,15 @@ BUGS: Final = {
     "no-schema-id": planted((RecordSchemas, "own_id", None)),
     "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": planted((Identity, "check", _nothing)),
-    "replacement-not-ended": planted((take_over, "settle", _nothing)),
-    "replacement-goes-on": planted((replacement, "state_at", _without_fences)),
-    "replacement-lost-in-doubt": planted((replacement, "settle", _is_lost)),
+    "replacement-shown-twice": planted((LogState, "with_missing", _missing_alone)),
+    "replacement-decided-twice": planted((_MissingChanges, "_decide", _all_attempts)),
+    "replacement-not-asked": planted((_MissingChanges, "_is_missing", _still_missing)),
+    "replacement-expires": planted((retention, "newest_state", _nothing_missing)),
+    "replacement-never-appended": planted(
+        *((module, "append_missing_changes", _nothing) for module in (replacement, seal, take_over)),
+        (markers, "append_missing", _nothing),
+    ),
     "rollback-of-the-state": planted((restore, "_state_after", _state_of_then)),
-    "rollback-beside-the-log": planted((restore, "_replaced_files", restore._files_alone)),
+    "rollback-beside-the-log": planted((restore, "commit_replacement", _files_only)),
     "log-goes-with-a-doubt": planted((create, "CommitUnknown", Fenced), (create, "log_factory", _never_local)),
 }

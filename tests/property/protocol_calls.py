@@ -16,6 +16,7 @@ from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import CommitConflict, Fenced, LakelogError, TableReplaced
 from lakelog.filestore.metadata import identity
 from lakelog.filestore.skipping.predicate import In
+from lakelog.io import lease
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -25,19 +26,19 @@ from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, late_rows, replay, seal_turn, take_over
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.replacement import find_replacement
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
-from lakelog.table.log import lease_keeper, record_schemas
+from lakelog.table.log import record_schemas
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.retention import expire_snapshots
-from lakelog.table.model import waiting_epochs
+from lakelog.table.model import registrations, waiting_epochs
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.model.registrations import BATCH, REPLACEMENT
 from lakelog.table.read.file_scan import Scan
@@ -100,12 +101,14 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield committer, "threading", threading
     yield replay, "os", _OwnWorkers(scheduler)
     yield identity, "os", numbers
-    yield lease_keeper, "os", numbers
-    yield lease_keeper, "threading", threading
-    yield lease_keeper, "_LOCK", threading.Lock()
-    yield lease_keeper, "_WAKE", threading.Event()
-    yield lease_keeper, "_RENEWED", {}
-    yield lease_keeper, "_THREADS", {}
+    yield lease, "os", numbers
+    yield lease, "threading", threading
+    yield lease, "DURATION_MS", int(scheduler.lease_s * 1000)
+    yield lease, "has_ended", lambda machine, process: process is not None and not scheduler.is_running(process)
+    keeper = lease.LeaseKeeper()
+    keeper._lock, keeper._wake = threading.Lock(), threading.Event()
+    yield lease, "KEEPER", keeper
+    yield registrations, "KEEPER", keeper
     yield take_over, "_CHECKED_S", {}
     yield late_rows, "_READ", {}
     yield late_rows, "_FOUND_LATE", {}
@@ -188,11 +191,6 @@ def rewritten(table: DynamicTable, user: str, rows: Sequence[pa.RecordBatch]) ->
 def commit_rewrite(table: DynamicTable, user: str, results: Sequence[AttemptResult], names: Sequence[str]) -> None:
     """Replaces the data files."""
     replace_files.commit_rewrite(table, user, results, names)
-
-
-def was_replaced(table: DynamicTable, user: str) -> bool:
-    """Asks whether a statement with an unknown outcome has replaced its files; if not, it never will."""
-    return find_replacement(table, user)
 
 
 def open_overwrite(table: DynamicTable) -> OverwriteWriter:
@@ -331,12 +329,13 @@ def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
     """
     found = waiting_epochs.waiting_epochs(table)
     left = {(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)}
-    return sorted(left | {(r.writer, r.epoch) for r in table.decided.all() if r.proposed})
+    return sorted(left)
 
 
 def replacements_left(table: DynamicTable) -> list[str]:
-    """The registered replacements that may have rows in the log to take back; none in an idle table."""
-    return sorted(name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open)
+    """The snapshots whose changes the log lacks, and the writers of such changes; none in an idle table."""
+    open_writers = {name for name, r in table.registered.all().items() if name.startswith(REPLACEMENT) and r.is_open}
+    return sorted(open_writers | newest_state(table.store)[1].missing.keys())
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

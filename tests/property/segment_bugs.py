@@ -12,7 +12,7 @@ import orjson
 from protocol_bugs import planted
 
 from lakelog.errors import CommitUnknown
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import Moment, now_ms
 from lakelog.logstore.files import chain
 from lakelog.logstore.files.appender import FilesAppender
 from lakelog.logstore.files.chain import Floor, SegmentChain
@@ -68,7 +68,7 @@ def _delete_first(segments: SegmentChain, cutoff_ms: int, floors: Mapping[int, i
     for expired in range(floor.number, number):
         segments._io.delete(segments.path(expired))
     with suppress(CommitUnknown):
-        segments._io.create(segments._floor_path(floor.number), moved)
+        segments._io.create(segments._floors.path(floor.number), moved)
 
 
 def _never_look(segments: SegmentChain, *how: Any, **more: Any) -> int:
@@ -88,7 +88,7 @@ def _look_once(segments: SegmentChain, *how: Any, **more: Any) -> int:
 def _as_of_the_answer(segments: SegmentChain) -> Floor:
     """Takes a floor for as recent as its answer, which may have come late."""
     found = _floor(segments)
-    segments._floor_read = monotonic_s(), now_ms()
+    segments._floor_read = Moment.now()
     return found
 
 

@@ -189,6 +189,10 @@ class Scheduler:
         found = getcurrent()
         return found if isinstance(found, Thread) else None
 
+    def is_running(self, number: int) -> bool:
+        """Returns whether code of the process with this number may still run."""
+        return any(t.program.number == number and not t.program.is_done for t in self.threads)
+
     def pause(self, what: str = "") -> None:
         """Yields to the scheduler; called before each externally visible step. Raises Killed in a killed process."""
         found = getcurrent()

@@ -18,7 +18,7 @@ from lakelog.filestore.read.plan import BucketKey
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import carried_state
-from register_history import FAILED, OK, UNKNOWN, Write
+from register_history import OK, Write
 
 if TYPE_CHECKING:
     from simulated_clients import Clients
@@ -90,7 +90,7 @@ class Replacements:
             parts = [*kept.to_batches(), batch_of(world, handle, rows)]
             calls.commit_rewrite(handle, user, [calls.rewritten(handle, user, parts)], names)
 
-        self._finish(write, table, handle, commit, user)
+        self._finish(write, table, handle, commit)
 
     def _overwrite(self, name: str, table: SimulatedTable, handle: DynamicTable) -> None:
         """INSERT OVERWRITE: asks again if the outcome is unknown."""
@@ -121,20 +121,14 @@ class Replacements:
         write.tries.append({})
         self._finish(write, table, handle, lambda: calls.empty(handle))
 
-    def _finish(
-        self, write: Write, table: SimulatedTable, handle: DynamicTable, commit: Callable[[], None], user: str = ""
-    ) -> None:
-        """Commits a statement and records its outcome. With ``user`` it may look up an outcome that is unknown."""
+    def _finish(self, write: Write, table: SimulatedTable, handle: DynamicTable, commit: Callable[[], None]) -> None:
+        """Commits a statement and records its outcome."""
         events = self._scheduler.events
         try:
             commit()
         except LakelogError as failure:
             outcome = calls.outcome_of_replacement(failure)
             events[f"replacements, {outcome}"] += 1
-            if outcome == UNKNOWN and user and self._dice.random() < 0.7:
-                is_in = calls.was_replaced(handle, user)
-                outcome = UNKNOWN if self._world.is_dropped(table) else OK if is_in else FAILED
-                events[f"replacements, asked for and {outcome}"] += 1
             table.history.respond(write, outcome)
             raise
         events["replacements"] += 1

@@ -164,7 +164,7 @@ class SimulatedIO(FileIO):
     def _put(self, path: str, data: bytes) -> None:
         if self._root and self._root not in self._inside:
             raise moved(self._root)
-        self._insert(path, _File(data, self._scheduler.time_ns() // 1_000_000))
+        self._insert(path, _File(data, int(self._scheduler.now)))  # by the clock of the storage
 
     def _insert(self, path: str, file: _File) -> None:
         is_new = path not in self._files

@@ -28,7 +28,7 @@ from lakelog.io.storage.file_io import FileIO, moved
 from lakelog.options.table import TABLE_ID
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry
-from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.registrations import REPLACEMENT
@@ -203,7 +203,7 @@ class SimulatedStore:
                 1 if latest is None else latest.id + 1, schema_id, request, properties, scheduler.time_ns()
             )
             self.check_identity()
-            is_replacement = self.replaces and request.user.startswith(REPLACEMENT)
+            is_replacement = self.replaces and (request.kind == OVERWRITE or request.user.startswith(REPLACEMENT))
             if is_replacement:
                 scheduler.stop_here(0.2)
             scheduler.pause(f"create snapshot {made.id}")

@@ -23,11 +23,11 @@ from hostile_world import SECRET, SHAPES, TABLE, Field, all_fields, links, make_
 from depth import Depth
 from lakelog import connect
 from lakelog.errors import InternalError, LakelogError
-from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.dashboard.previews.grid import RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.reads import read_grid
-from lakelog.service.dashboard.views.log import history_grid, table_page
+from lakelog.service.dashboard.views import history_grid, table_page
 from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.service.row_files import export_rows
 from lakelog.table.health.actions import KINDS

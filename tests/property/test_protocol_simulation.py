@@ -45,15 +45,13 @@ EVENTS = {
     "stopped past the lease",
 }
 EVENTS_OF_REPLACEMENTS = {
-    "Fenced",
     "compactions",
     "replacements",
-    "replacements, asked for and failed",
     "replacements, failed",
     "replacements, unknown",
 }
 SLOW = pytest.mark.slow
-SOON = ("skip-healing", "offset-too-high", "own-rows-only", "replacement-lost-in-doubt")
+SOON = ("skip-healing", "offset-too-high", "own-rows-only", "replacement-shown-twice")
 """Bugs that the first few schedules find."""
 
 RARE = {"accept-fenced": (Case("all", False, "arrow"), 6_600)}

@@ -25,7 +25,6 @@ from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
-from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_follower
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.decided_epochs import DecidedEpochs
@@ -91,7 +90,7 @@ def meet(made: Path, place: Path, work: Work, plan: FaultPlan) -> Table:
     with contextlib.suppress(Died, LakelogError):
         work(broken)
     for writer in table.registered.writers():  # a dead process renews nothing
-        drop_lease(table, writer)
+        table.registered.drop(writer)
     plan.arrive()
     return opened(place)
 
@@ -149,7 +148,7 @@ def test_a_writer_rejects_with_its_epoch_or_not_at_all(tmp_path, more, depth: De
 
     def check(table: Table, place: Path) -> None:
         for name in table.logical.registered.writers():
-            if table.logical.registered.lease(name) is not None:
+            if table.logical.registered.find(name) is not None:
                 silence(table, name)
         before = good(table), kept(place)
         assert before in (([], []), ([1, 2, 4, 5, 7, 8], [0, 3, 6]))

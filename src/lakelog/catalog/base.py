@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from lakelog.errors import NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -33,6 +34,11 @@ class Identifier:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+    def check_names(self) -> None:
+        """Raises InvalidRequest for a name that is invalid for a database or a table."""
+        check_name("database", self.database)
+        check_name("table", self.table)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ CheckChange = Callable[[TableSchema, TableSchema], None]
 class Catalog(ABC):
     """Databases and tables of one warehouse. Every change is atomic."""
 
+    warehouse: str
     commits_by_server: ClassVar[bool] = False
     """Whether a server commits to the tables, so that they must be opened through the catalog."""
 
@@ -65,17 +72,46 @@ class Catalog(ABC):
     def list_databases(self) -> list[str]:
         """Names of the databases, sorted."""
 
-    @abstractmethod
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
         """Creates a database. Raises AlreadyExists, InvalidRequest for an invalid name."""
+        check_new_name("database", name)
+        if not self.add_database(name) and not if_not_exists:
+            raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
 
-    @abstractmethod
     def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
         """Drops a database, including its tables if ``cascade``. Raises NotFound, InvalidRequest (not empty)."""
+        check_name("database", name)
+        tables = self.find_tables(name)
+        if tables and not cascade:
+            raise InvalidRequest(
+                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
+            )
+        if (tables is None or not self.remove_database(name, cascade)) and not if_exists:
+            raise self._no_database(name)
 
-    @abstractmethod
     def list_tables(self, database: str) -> list[str]:
         """Names of the tables of a database, sorted. Raises NotFound."""
+        check_name("database", database)
+        tables = self.find_tables(database)
+        if tables is None and database != DEFAULT_DATABASE:
+            raise self._no_database(database)
+        return tables or []
+
+    @abstractmethod
+    def find_tables(self, database: str) -> list[str] | None:
+        """Names of the tables of a database, sorted; None if there is no such database."""
+
+    @abstractmethod
+    def add_database(self, name: str) -> bool:
+        """Stores a new database with a valid name. Returns False if it exists."""
+
+    @abstractmethod
+    def remove_database(self, name: str, cascade: bool) -> bool:
+        """Removes a database, with tables only if ``cascade``. Returns False if there is none."""
+
+    @abstractmethod
+    def has_table(self, identifier: Identifier) -> bool:
+        """Returns whether the table exists."""
 
     @abstractmethod
     def table_path(self, identifier: Identifier) -> str:
@@ -97,9 +133,18 @@ class Catalog(ABC):
         is missing (``default`` is created), InvalidRequest for an invalid name, CommitUnknown.
         """
 
-    @abstractmethod
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
         """Drops a table and deletes all its files. Raises NotFound."""
+        identifier.check_names()
+        try:
+            self.remove_table(identifier)
+        except NotFound:
+            if not if_exists:
+                raise
+
+    @abstractmethod
+    def remove_table(self, identifier: Identifier) -> None:
+        """Removes a table and all its files. Raises NotFound."""
 
     @abstractmethod
     def alter_table(
@@ -112,13 +157,32 @@ class Catalog(ABC):
         InvalidOption, UnsupportedFeature, CommitConflict (too many lost races), CommitUnknown.
         """
 
-    @abstractmethod
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         """Renames a table, possibly into another database. If several clients rename it at the same time, one wins.
 
         Raises NotFound (the table, or the database of the new name), AlreadyExists, InvalidRequest for an invalid
         name, UnsupportedFeature if the storage has no atomic rename.
         """
+        identifier.check_names()
+        new.check_names()
+        check_new_name("table", new.table)
+        if not self.has_table(identifier):
+            raise self._no_table(identifier)
+        if new.database != identifier.database and new.database not in self.list_databases():
+            raise self._no_database(new.database)
+        if not self.move_table(identifier, new):
+            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
+
+    @abstractmethod
+    def move_table(self, identifier: Identifier, new: Identifier) -> bool:
+        """Gives an existing table a name in an existing database. Returns False if another table has it."""
+
+    def _no_table(self, identifier: Identifier) -> NotFound:
+        tables = self.find_tables(identifier.database)
+        if tables is None and identifier.database != DEFAULT_DATABASE:
+            return self._no_database(identifier.database)
+        near = near_or_all(identifier.table, tables or [])
+        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
     def _no_database(self, name: str) -> NotFound:
         return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
@@ -130,3 +194,15 @@ def near_or_all(name: str, known: Sequence[str]) -> str:
     if near:
         return f", did you mean '{near[0]}'?"
     return f"; there are: {', '.join(known)}" if known else "; none exists yet"
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises InvalidRequest for a name that is invalid for a database or a table."""
+    if fault := stored_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
+
+
+def check_new_name(what: str, name: str) -> None:
+    """Raises InvalidRequest for an invalid name of a new database or table; existing names stay valid."""
+    if fault := sql_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")

@@ -8,7 +8,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
+from lakelog.catalog.base import (
+    DEFAULT_DATABASE,
+    Catalog,
+    CheckChange,
+    Identifier,
+    TableLocation,
+    check_name,
+    check_new_name,
+)
 from lakelog.errors import (
     AlreadyExists,
     CommitConflict,
@@ -26,7 +34,6 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
-from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.options.table import TABLE_ID, is_of_another_table
 from lakelog.paimon.schema.changes import SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema
@@ -54,34 +61,23 @@ class Directories(Catalog):
         names = (s.name for s in self._io.list(self.warehouse) if s.is_dir)
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n != _SUFFIX)
 
-    def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_new_name("database", name)
+    def add_database(self, name: str) -> bool:
         path = self.database_path(name)
-        if self._io.exists(path) and not if_not_exists:
-            raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
+        if self._io.exists(path):
+            return False
         self._io.makedirs(path)
+        return True
 
-    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        path = self.database_path(name)
-        if not self._io.exists(path):
-            if if_exists:
-                return
-            raise self._no_database(name)
-        tables = self.list_tables(name)
-        if tables and not cascade:
-            raise InvalidRequest(
-                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
-            )
-        self._io.delete_dir(path)
+    def remove_database(self, name: str, cascade: bool) -> bool:
+        self._io.delete_dir(self.database_path(name))
+        return True
 
-    def list_tables(self, database: str) -> list[str]:
+    def find_tables(self, database: str) -> list[str] | None:
         path = self.database_path(database)
         if not self._io.exists(path):
-            if database == DEFAULT_DATABASE:
-                return []
-            raise self._no_database(database)
-        found = (s for s in self._io.list(path) if s.is_dir and not _DROPPED.fullmatch(s.name))
-        return [s.name for s in found if self._may_be_table(s.path)]
+            return None
+        directories = (s for s in self._io.list(path) if s.is_dir and not _DROPPED.fullmatch(s.name))
+        return [s.name for s in directories if self._may_be_table(s.path)]
 
     def table_path(self, identifier: Identifier) -> str:
         check_name("table", identifier.table)
@@ -104,13 +100,13 @@ class Directories(Catalog):
         """
         first: TableSchema | None = None
         for schema_id in reversed(ids):
-            found = self._read_schema(path, schema_id)
-            if TABLE_ID not in found.options or schema_id == ids[0]:
+            schema = self._read_schema(path, schema_id)
+            if TABLE_ID not in schema.options or schema_id == ids[0]:
                 break
             first = first or self._read_schema(path, ids[0])
-            if not is_of_another_table(found.options, first.options):
+            if not is_of_another_table(schema.options, first.options):
                 break
-        return found
+        return schema
 
     def _read_schema(self, path: str, schema_id: int) -> TableSchema:
         return read_as(confined(self._io, path), f"{path}/schema/schema-{schema_id}", TableSchema.from_json)
@@ -133,16 +129,14 @@ class Directories(Catalog):
             raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
         return self.load_table(identifier)
 
-    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        """Drops a table: renames its directory, then deletes it. Readers never find a part of it.
+    def remove_table(self, identifier: Identifier) -> None:
+        """Removes a table: renames its directory, then deletes it. Readers never find a part of it.
 
         Storage that cannot move a directory is deleted in place, file by file.
         """
         path, database = self.table_path(identifier), self.database_path(identifier.database)
         self._delete_dropped(database)
         if not self._schema_ids(path):
-            if if_exists:
-                return
             raise self._no_table(identifier)
         if self._io.real(path) != f"{self._io.real(database)}/{identifier.table}":
             raise InvalidRequest(f"'{path}' is a symbolic link, and DROP does not follow links: remove the link itself")
@@ -152,9 +146,6 @@ class Directories(Catalog):
             self._move(before, away, drops=True)
         except UnsupportedFeature:
             self._delete_in_place(path)
-        except NotFound:  # a concurrent DROP was faster
-            if not if_exists:
-                raise
         else:
             self._delete_in_place(away)
 
@@ -207,9 +198,9 @@ class Directories(Catalog):
         for _ in range(_ALTER_TRIES):
             before = self.load_table(identifier)
             if before.schema.id < taken:  # another ALTER has created this schema, and the listing may lag
-                found = self._read_schema(path, taken)
-                if not is_of_another_table(found.options, before.schema.options):
-                    before = replace(before, schema=found)
+                schema_there = self._read_schema(path, taken)
+                if not is_of_another_table(schema_there.options, before.schema.options):
+                    before = replace(before, schema=schema_there)
             schema = apply_changes(before.schema, changes, self.has_snapshots(path), now_ms())
             if schema is before.schema:
                 return before
@@ -244,8 +235,8 @@ class Directories(Catalog):
     def _has_schema(self, before: TableLocation, path: str) -> bool:
         """True if the table in a directory has the loaded schema."""
         with contextlib.suppress(NotFound):
-            found = self._io.read(f"{path}/schema/schema-{before.schema.id}")
-            return TableSchema.from_json(found) == before.schema
+            data = self._io.read(f"{path}/schema/schema-{before.schema.id}")
+            return TableSchema.from_json(data) == before.schema
         return False
 
     def _check_same(self, before: TableLocation) -> None:
@@ -257,23 +248,18 @@ class Directories(Catalog):
             "the change if it is missing"
         )
 
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        check_new_name("table", new.table)
-        path, target = self.table_path(identifier), self.table_path(new)
-        if not self._schema_ids(path):
-            raise self._no_table(identifier)
-        if not self._io.exists(self.database_path(new.database)):
-            raise self._no_database(new.database)
+    def move_table(self, identifier: Identifier, new: Identifier) -> bool:
+        target = self.table_path(new)
         if self._schema_ids(target):
-            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
+            return False
         self._move(self.load_table(identifier), target)
+        return True
 
     def has_snapshots(self, path: str) -> bool:
         """Returns whether the table in a directory has snapshots."""
         return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in confined(self._io, path).list(f"{path}/snapshot"))
 
     def has_table(self, identifier: Identifier) -> bool:
-        """Returns whether the table exists."""
         return bool(self._schema_ids(self.table_path(identifier)))
 
     def database_path(self, name: str) -> str:
@@ -293,14 +279,8 @@ class Directories(Catalog):
             listed = confined(self._io, table_path).list(f"{table_path}/schema")
         except Corrupt:  # a link that leads out of the directory
             return []
-        found = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
-        return sorted(int(match[1]) for match in found if match)
-
-    def _no_table(self, identifier: Identifier) -> NotFound:
-        if identifier.database not in (DEFAULT_DATABASE, *self.list_databases()):
-            return self._no_database(identifier.database)
-        near = near_or_all(identifier.table, self.list_tables(identifier.database))
-        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+        matches = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
+        return sorted(int(match[1]) for match in matches if match)
 
 
 def _create_schema(io: FileIO, path: str, data: bytes) -> bool:
@@ -321,18 +301,6 @@ def _create_schema(io: FileIO, path: str, data: bytes) -> bool:
 
 def _digest(schema: TableSchema) -> str:
     return hashlib.sha256(schema.to_json()).hexdigest()[:16]
-
-
-def check_name(what: str, name: str) -> None:
-    """Raises InvalidRequest for a name that is invalid for a database or a table."""
-    if fault := stored_name_fault(name):
-        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
-
-
-def check_new_name(what: str, name: str) -> None:
-    """Raises InvalidRequest for an invalid name of a new database or table; existing names stay valid."""
-    if fault := sql_name_fault(name):
-        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
 
 
 def bare_path(path: str) -> str:

@@ -45,15 +45,15 @@ class CatalogNames:
         """
         if name.lower() == self.first.lower():
             return FIRST
-        own = next((other for other in self.others if other.lower() == name.lower()), None)
-        return FIRST if own is None and name.lower() in FORMER_CATALOG_NAMES else own
+        catalog = next((other for other in self.others if other.lower() == name.lower()), None)
+        return FIRST if catalog is None and name.lower() in FORMER_CATALOG_NAMES else catalog
 
     def need(self, name: str) -> str:
         """Like ``find``, but raises NotFound for an unknown name."""
-        found = self.find(name)
-        if found is None:
+        catalog = self.find(name)
+        if catalog is None:
             raise self.unknown(name)
-        return found
+        return catalog
 
     def shown(self, catalog: str) -> str:
         """The display name of a catalog of an identifier."""

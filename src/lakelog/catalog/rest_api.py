@@ -38,14 +38,8 @@ _MOST_BYTES: Final = 64 << 20
 _SHOWN: Final = 300
 _HEADER: Final = "header."
 _OWN_HEADERS: Final = (
-    "accept",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "transfer-encoding",
-)
+    "accept", "authorization", "connection", "content-length", "content-type", "host", "transfer-encoding",
+)  # fmt: skip
 _PREFIX: Final = re.compile(r"[^./\x00-\x20\x7f][^/\x00-\x20\x7f]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TEXT: Final = re.compile(r"[\x20-\x7e]*")
@@ -119,9 +113,9 @@ class RestApi:
         answer = self.get("config", warehouse=name)
         if not answer.is_done:
             raise NotFound(f"the catalog server at {self.url} has no warehouse '{name}': {answer.message}")
-        given = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
-        prefix = given.get("prefix", "")
-        headers = {k.removeprefix(_HEADER): v for k, v in given.items() if k.startswith(_HEADER)}
+        settings = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
+        prefix = settings.get("prefix", "")
+        headers = {k.removeprefix(_HEADER): v for k, v in settings.items() if k.startswith(_HEADER)}
         if not all(_PREFIX.fullmatch(part) for part in prefix.split("/") if part) or not all(
             _WORD.fullmatch(k) and _TEXT.fullmatch(v) and k.lower() not in _OWN_HEADERS for k, v in headers.items()
         ):
@@ -160,7 +154,7 @@ class RestApi:
 
     def names(self, field_name: str, *path: str) -> list[str] | None:
         """The names of a paginated list; None if the containing resource does not exist. Raises as ``get``."""
-        found: list[str] = []
+        names: list[str] = []
         seen: set[str] = set()
         query: dict[str, str] = {}
         while True:
@@ -169,10 +163,10 @@ class RestApi:
                 return None
             if not answer.is_done:
                 raise InvalidRequest(f"the catalog server at {self.url} refuses the request: {answer.message}")
-            found += [str(name) for name in answer.body.get(field_name) or ()]
+            names += [str(name) for name in answer.body.get(field_name) or ()]
             token = answer.body.get("nextPageToken")
             if not token:
-                return found
+                return names
             if token in seen:
                 raise Corrupt(f"the catalog server at {self.url} sent the same page repeatedly")
             seen.add(token)
@@ -258,8 +252,8 @@ def _pool() -> urllib3.PoolManager:
         return _POOLS.setdefault(os.getpid(), urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT))
 
 
-def _texts(given: Any) -> dict[str, str]:
-    return {str(k): v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+def _texts(values: Any) -> dict[str, str]:
+    return {str(k): v for k, v in values.items() if isinstance(v, str)} if isinstance(values, dict) else {}
 
 
 def _was_not_sent(failed: HTTPError) -> bool:

@@ -28,10 +28,10 @@ Json = dict[str, Any]
 
 def change_json(change: SchemaChange) -> Json:
     """One change as an element of an ALTER's ``changes``. Raises UnsupportedFeature if the protocol lacks it."""
-    made = _WORDS.get(type(change))
-    if made is None:
+    form = _WORDS.get(type(change))
+    if form is None:
         raise UnsupportedFeature(f"the REST catalog protocol has no representation of {type(change).__name__}")
-    action, content = made
+    action, content = form
     return {"action": action, **content(change)}
 
 

@@ -23,9 +23,9 @@ from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 
 _COMMANDS: Final = {
     "sql": ("lakelog.cli.rows.sql:sql", "Run SQL statements and print their rows."),
-    "head": ("lakelog.cli.rows.head:head", "Print some rows of a table, without Spark."),
-    "tail": ("lakelog.cli.rows.tail:tail", "Print the changes of a table as its log receives them."),
-    "load": ("lakelog.cli.rows.load:load", "Write the rows of files into a table, without Spark."),
+    "head": ("lakelog.cli.rows.batches:head", "Print some rows of a table, without Spark."),
+    "tail": ("lakelog.cli.rows.streams:tail", "Print the changes of a table as its log receives them."),
+    "load": ("lakelog.cli.rows.batches:load", "Write the rows of files into a table, without Spark."),
     "migrate": (
         "lakelog.cli.rows.migrate:migrate",
         "Copy a table of Delta, Iceberg, Parquet files or Spark into lakelog.",
@@ -34,26 +34,26 @@ _COMMANDS: Final = {
         "lakelog.cli.rows.ingest:ingest",
         "Copy tables of a PostgreSQL database and follow their changes, exactly once.",
     ),
-    "export": ("lakelog.cli.rows.export:export", "Write the rows of a table to a file, without Spark."),
-    "follow": ("lakelog.cli.rows.follow:follow", "Materialize log-first rows into data files."),
-    "mirror": ("lakelog.cli.rows.mirror:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),
-    "tables": ("lakelog.cli.tables.tables:tables", "List the tables of a warehouse."),
-    "describe": ("lakelog.cli.tables.describe:describe", "Show the columns of a table."),
-    "show": ("lakelog.cli.tables.show:show", "Show a system table: snapshots, files, tags, history …"),
-    "log": ("lakelog.cli.tables.log:log", "Show the log of a table: buckets, writers and readers."),
-    "health": ("lakelog.cli.tables.health:health", "Show the health of tables, findings and pending maintenance."),
-    "compact": ("lakelog.cli.maintenance.compact:compact", "Compact the files of a table."),
+    "export": ("lakelog.cli.rows.batches:export", "Write the rows of a table to a file, without Spark."),
+    "follow": ("lakelog.cli.rows.streams:follow", "Materialize log-first rows into data files."),
+    "mirror": ("lakelog.cli.rows.streams:mirror", "Copy the changes of a table to a Kafka topic, exactly once."),
+    "tables": ("lakelog.cli.tables:tables", "List the tables of a warehouse."),
+    "describe": ("lakelog.cli.tables:describe", "Show the columns of a table."),
+    "show": ("lakelog.cli.tables:show", "Show a system table: snapshots, files, tags, history …"),
+    "log": ("lakelog.cli.tables:log", "Show the log of a table: buckets, writers and readers."),
+    "health": ("lakelog.cli.tables:health", "Show the health of tables, findings and pending maintenance."),
+    "compact": ("lakelog.cli.maintenance.table:compact", "Compact the files of a table."),
     "optimize": (
         "lakelog.cli.maintenance.optimize:optimize",
         "Maintain tables: compaction, expiry, cleaning and healing on demand.",
     ),
-    "expire": ("lakelog.cli.maintenance.expire:expire", "Expire old snapshots of a table."),
+    "expire": ("lakelog.cli.maintenance.table:expire", "Expire old snapshots of a table."),
     "dashboard": (
         "lakelog.cli.services.dashboard:dashboard",
         "Serve a web dashboard for a warehouse, with a terminal.",
     ),
     "users": ("lakelog.cli.services.users:users", "Manage the users of the dashboard."),
-    "call": ("lakelog.cli.maintenance.call:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
+    "call": ("lakelog.cli.maintenance.table:call", "Run a procedure on a table: tags, branches, rollback, cleaning …"),
     "metrics": (
         "lakelog.cli.services.metrics:metrics",
         "Print the metrics of all tables for Prometheus, or serve them.",
@@ -125,8 +125,8 @@ def lakelog(
         process.logs = True
         _LOGS.create("configure", log_level, log_format)
         if process.owned:  # Spark's Python processes follow
-            given = {LOG_LEVEL: log_level, LOG_FORMAT: log_format}
-            os.environ.update({name: value for name, value in given.items() if value is not None})
+            variables = {LOG_LEVEL: log_level, LOG_FORMAT: log_format}
+            os.environ.update({name: value for name, value in variables.items() if value is not None})
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

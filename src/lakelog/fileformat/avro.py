@@ -13,19 +13,23 @@ import pyarrow.compute as pc
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.avro_file import Record, read_parts, read_schema, write_records
 from lakelog.fileformat.avro_rows import avro_records, avro_schema
-from lakelog.fileformat.base import BATCH_ROWS, FileFormat, matching_rows, select_columns, with_types
+from lakelog.fileformat.base import (
+    BATCH_ROWS,
+    FileFormat,
+    corrupt_file,
+    limited,
+    matching_rows,
+    read_errors,
+    select_columns,
+    with_types,
+)
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.types import DataField
 
 _PLAIN: Final = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-}
+    "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
+    "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
+}  # fmt: skip
 _LOGICAL: Final = {
     "date": pa.date32(),
     "time-millis": pa.time32("ms"),
@@ -60,12 +64,15 @@ class AvroFormat(FileFormat):
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         data = io.read(path)
-        by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
+        with corrupt_file(path):
+            by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
         wanted = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
         read = wanted if wanted and filter is None else list(by_name)
-        slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
-        yield from matching_rows((with_types(_batch(part, read, by_name), fields) for part in slices), filter, wanted)
+        with corrupt_file(path), read_errors(path, "Avro"):
+            slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
+            batches = limited(path, len(data), (_batch(part, read, by_name) for part in slices))
+            yield from matching_rows((with_types(batch, fields) for batch in batches), filter, wanted)
 
     def write(
         self,
@@ -89,13 +96,13 @@ def _slices(records: Iterator[Record], batch_rows: int) -> Iterator[list[Record]
 
 
 def _batch(records: Sequence[Record], names: Sequence[str], types: Mapping[str, Any]) -> pa.RecordBatch:
-    arrays, made = [], []
+    arrays, fields = [], []
     for name in names:
         kind, convert, nullable = _arrow(types[name])
         values = [r[name] for r in records]
         arrays.append(pa.array(values if convert is None else [convert(v) for v in values], kind))
-        made.append(pa.field(name, kind, nullable))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+        fields.append(pa.field(name, kind, nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _arrow(schema: Any) -> tuple[pa.DataType, Convert | None, bool]:

@@ -42,22 +42,22 @@ def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYT
     fast = _is_plain_record(schema)
     for count, plain in _joined(container, chunk_bytes):
         part = replace(container, header=header, blocks=((count, plain),)).to_bytes("null")
-        found = _by_polars(part, paths, count) if fast else None
-        yield _by_record(part, paths) if found is None else found
+        batches = _by_polars(part, paths, count) if fast else None
+        yield _by_record(part, paths) if batches is None else batches
 
 
 def _joined(container: Container, chunk_bytes: int) -> Iterator[tuple[int, bytes]]:
     """The blocks merged to fewer, larger ones, without empty ones."""
-    records, held, size = 0, [], 0
+    records, paths, size = 0, [], 0
     for count, plain in container.blocks:
         if count:
             records, size = records + count, size + len(plain)
-            held.append(plain)
+            paths.append(plain)
         if size >= chunk_bytes:
-            yield records, b"".join(held)
-            records, held, size = 0, [], 0
+            yield records, b"".join(paths)
+            records, paths, size = 0, [], 0
     if records:
-        yield records, b"".join(held)
+        yield records, b"".join(paths)
 
 
 def _is_plain_record(schema: Any) -> bool:

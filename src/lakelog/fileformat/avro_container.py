@@ -21,10 +21,14 @@ SCHEMA_KEY: Final = "avro.schema"
 CODEC_KEY: Final = "avro.codec"
 _SYNC_SIZE: Final = 16
 _ZSTD_LEVEL: Final = 3
-_METADATA_BYTES: Final = 256 << 20
+_METADATA_BYTES: Final = 64 << 20
 _METADATA_RATIO: Final = 32
 _BLOCK_BYTES: Final = 64 << 20
 """The most that a compressed block unpacks to. A larger one has a row of that size, and is stored as it is."""
+_LISTS_BYTES: Final = 2 << 20
+"""The same for records with lists, an item of which may take a byte there and hundreds in memory."""
+_BLOCK_RATIO: Final = 256
+"""A block with lists may unpack to as many times its bytes, up to the bound of others."""
 _PART_BYTES: Final = 1 << 20
 
 
@@ -38,16 +42,26 @@ class Container:
 
     def to_bytes(self, codec: str) -> bytes:
         """The file, with blocks compressed by ``zstandard`` or ``deflate``, or uncompressed (``null``)."""
-        codec = "null" if any(len(plain) > _BLOCK_BYTES for _, plain in self.blocks) else codec
+        packed = [_compress(plain, codec) for _, plain in self.blocks]
+        pairs = zip(self.blocks, packed, strict=True)
+        if any(len(plain) > _most_of_block(self.header, len(data)) for (_, plain), data in pairs):
+            codec, packed = "null", [plain for _, plain in self.blocks]
         header = {**self.header, CODEC_KEY: codec.encode()}
         parts = [MAGIC, _long(len(header))]
         for key, value in header.items():
             parts += [_long(len(key.encode())), key.encode(), _long(len(value)), value]
         parts += [_long(0), self.sync]
-        for count, plain in self.blocks:
-            data = _compress(plain, codec)
+        for (count, _), data in zip(self.blocks, packed, strict=True):
             parts += [_long(count), _long(len(data)), data, self.sync]
         return b"".join(parts)
+
+
+def _most_of_block(header: Mapping[str, bytes], packed: int) -> int:
+    """The most that a block of so many bytes may unpack to; as it is, it takes no more."""
+    schema = header.get(SCHEMA_KEY, b"")
+    has_lists = b'"array"' in schema or b'"map"' in schema
+    most = max(_LISTS_BYTES, min(_BLOCK_BYTES, _BLOCK_RATIO * packed)) if has_lists else _BLOCK_BYTES
+    return max(most, packed)
 
 
 def _compress(plain: bytes, codec: str) -> bytes:
@@ -77,14 +91,14 @@ def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
 def containers(data: bytes, part_bytes: int) -> Iterator[Container]:
     """A data file as containers of about as many bytes, one at a time; at least one. Raises as ``parse_container``."""
     header, sync, at = _head(data)
-    held, size = list[tuple[int, bytes]](), 0
+    blocks, size = list[tuple[int, bytes]](), 0
     for count, plain in _plain_blocks(data, header, at, sys.maxsize):
-        if held and size + len(plain) > part_bytes:
-            yield Container(header, sync, tuple(held))
-            held, size = [], 0
-        held.append((count, plain))
+        if blocks and size + len(plain) > part_bytes:
+            yield Container(header, sync, tuple(blocks))
+            blocks, size = [], 0
+        blocks.append((count, plain))
         size += len(plain)
-    yield Container(header, sync, tuple(held))
+    yield Container(header, sync, tuple(blocks))
 
 
 def _head(data: bytes) -> tuple[dict[str, bytes], bytes, int]:
@@ -102,7 +116,7 @@ def _plain_blocks(data: bytes, header: Mapping[str, bytes], at: int, most: int) 
     with _parsing():
         codec = header.get(CODEC_KEY, b"null").decode()
         for count, block in _blocks(data, at, data[at - _SYNC_SIZE : at]):
-            limit = min(most, max(_BLOCK_BYTES, len(block)))  # as it is, a block takes no more
+            limit = min(most, _most_of_block(header, len(block)))
             plain = _decompress(block, codec, limit)
             most -= len(plain)
             if len(plain) > limit or not 0 <= count <= len(plain):

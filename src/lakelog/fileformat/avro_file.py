@@ -24,21 +24,14 @@ _PART_BYTES: Final = 4 << 20
 _LIST_BYTES: Final = 4 << 20
 
 
-def read_list(data: bytes) -> list[Record]:
-    """All records of a file that names others, as ``read_records``.
-
-    A record becomes some kilobytes, so a small file has fewer of them. Each has a name that nothing compresses.
-    """
-    return _records(parse_metadata(data, _LIST_BYTES))
-
-
 def read_records(data: bytes) -> list[Record]:
-    """All records of a container file, as dicts.
+    """All records of a metadata file, as dicts.
 
     Values are raw: a timestamp, date or time is the number in the file, a decimal its bytes. Creation times are used
-    as numbers, and a year may exceed Python's range. Raises Corrupt, UnsupportedFeature.
+    as numbers, and a year may exceed Python's range. A record becomes some kilobytes, so a small file has fewer of
+    them; each has a name that nothing compresses. Raises Corrupt, UnsupportedFeature.
     """
-    return _records(parse_metadata(data))
+    return _records(parse_metadata(data, _LIST_BYTES))
 
 
 def read_schema(data: bytes) -> dict[str, Any]:
@@ -112,8 +105,8 @@ def write_records(
         metadata=dict(metadata or {}),
         sync_marker=sync or b"",
     )
-    made = parse_container(out.getvalue())
-    return replace(made, blocks=(*blocks, *made.blocks)).to_bytes(_CODECS[compression])
+    container = parse_container(out.getvalue())
+    return replace(container, blocks=(*blocks, *container.blocks)).to_bytes(_CODECS[compression])
 
 
 def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:

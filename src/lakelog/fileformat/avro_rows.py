@@ -14,16 +14,9 @@ from lakelog.paimon.types.variant import is_variant
 _NAME: Final = "org.apache.paimon.avro.generated.record"
 _EXACT: Final = Context(prec=76)
 _PLAIN: Final = {
-    pa.bool_(): "boolean",
-    pa.int8(): "int",
-    pa.int16(): "int",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "bytes",
-}
+    pa.bool_(): "boolean", pa.int8(): "int", pa.int16(): "int", pa.int32(): "int", pa.int64(): "long",
+    pa.float32(): "float", pa.float64(): "double", pa.string(): "string", pa.binary(): "bytes",
+}  # fmt: skip
 
 
 def avro_schema(schema: pa.Schema) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,9 @@ from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataTyp
 from lakelog.paimon.types.variant import VARIANT, has_variant
 
 BATCH_ROWS = 65536
+_SMALL_FILE_BYTES: Final = 256 << 20
+_MOST_RATIO: Final = 1 << 15
+"""Equal rows of some hundred bytes, the best that any format packs, come to less."""
 
 
 class FileFormat(ABC):
@@ -95,12 +98,38 @@ def read_errors(path: str, format_name: str) -> Iterator[None]:
     """Context that reads a file; Arrow's errors become Corrupt, those of the storage Unavailable."""
     try:
         yield
-    except pa.ArrowInvalid as why:
+    except (pa.ArrowNotImplementedError, pa.ArrowMemoryError) as why:
+        raise UnsupportedFeature(f"'{path}' cannot be read as {format_name}: {why}") from None
+    except (pa.ArrowException, UnicodeDecodeError) as why:
         raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
     except OSError as why:
         if why.errno is None:
             raise Corrupt(f"'{path}' is not a valid {format_name} file: {why}") from None
         raise Unavailable(f"'{path}' cannot be read: {why}") from why
+
+
+@contextlib.contextmanager
+def corrupt_file(path: str) -> Iterator[None]:
+    """Context whose Corrupt names the file."""
+    try:
+        yield
+    except Corrupt as why:
+        if path in str(why):
+            raise
+        raise Corrupt(f"'{path}' cannot be read: {why}") from None
+
+
+def limited(path: str, packed: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file of ``packed`` bytes. Raises Corrupt if they take more than any real file.
+
+    The reader makes batches of bounded memory; this bounds what its callers may hold of them.
+    """
+    left = most = max(_SMALL_FILE_BYTES, _MOST_RATIO * packed)
+    for batch in batches:
+        left -= batch.nbytes
+        if left < 0:
+            raise Corrupt(f"'{path}' has {packed} bytes and unpacks to more than {most}, as no data file does")
+        yield batch
 
 
 def create_file(io: FileIO, path: str, write: Callable[[pa.NativeFile], None]) -> int:
@@ -120,16 +149,16 @@ def matching_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The matching rows of batches, with the columns ``columns``."""
     for batch in batches:
-        found = batch if filter is None else filter_rows(batch, filter)
-        if found.num_rows:
-            yield found.select(columns)
+        rows = batch if filter is None else filter_rows(batch, filter)
+        if rows.num_rows:
+            yield rows.select(columns)
 
 
 def filter_rows(batch: pa.RecordBatch, filter: pc.Expression) -> pa.RecordBatch:
     """The rows of a batch that match."""
     table = pa.Table.from_batches([batch]).filter(filter).combine_chunks()
-    found = table.to_batches()
-    return found[0] if found else batch.slice(0, 0)
+    batches = table.to_batches()
+    return batches[0] if batches else batch.slice(0, 0)
 
 
 def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_padded: bool = False) -> pa.RecordBatch:
@@ -145,9 +174,9 @@ def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_
     for field, column in zip(batch.schema, batch.columns, strict=True):
         known = by_name.get(field.name)
         if known is not None:
-            wanted = arrow_type(known.type)
+            target = arrow_type(known.type)
             # Arrow compares types without the mark of a VARIANT
-            if blank_padded or column.type != wanted or has_variant(wanted):
+            if blank_padded or column.type != target or has_variant(target):
                 column = _as_type(column, known.type, blank_padded)
         arrays.append(column)
         made.append(pa.field(field.name, column.type, field.nullable))
@@ -156,15 +185,15 @@ def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_
 
 def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
     """The values as Arrow's type of ``kind``; parts of rows are found by name."""
-    wanted = arrow_type(kind)
+    target = arrow_type(kind)
     if isinstance(kind, AtomicType):
         if kind.root == "VARIANT":
             return _as_variant(column)
         padded = blank_padded and kind.root == "CHAR"
-        if column.type != wanted:
+        if column.type != target:
             # a file may have a finer unit than the type; the digits beyond the type's are zeros
-            both = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted)
-            column = column.cast(wanted, safe=not (both and wanted.unit != "ns"))
+            both = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(target)
+            column = column.cast(target, safe=not (both and target.unit != "ns"))
         return pc.utf8_rtrim(column, characters=" ") if padded else column
     mask = column.is_null() if column.null_count else None
     if isinstance(kind, RowType):
@@ -175,18 +204,18 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
             )
         columns = column.flatten()
         parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(indexes, kind.fields, strict=True)]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
     if isinstance(kind, ArrayType):
         offsets, start, stop = fresh_offsets(column)
         values = _as_type(column.values.slice(start, stop - start), kind.element, blank_padded)
-        return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=mask)
+        return pa.ListArray.from_arrays(offsets, values, type=target, mask=mask)
     if not isinstance(kind, MapType):
         # the count of an element in a multiset
         kind = MapType(cast("MultisetType", kind).element, AtomicType("INT", False))
     offsets, start, stop = fresh_offsets(column)
     keys = _as_type(column.keys.slice(start, stop - start), kind.key, blank_padded)
     items = _as_type(column.items.slice(start, stop - start), kind.value, blank_padded)
-    return map_array(offsets, keys, items, wanted, mask)
+    return map_array(offsets, keys, items, target, mask)
 
 
 def _as_variant(column: pa.Array) -> pa.Array:

@@ -9,18 +9,23 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from pyarrow import orc
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.base import (
     BATCH_ROWS,
     FileFormat,
+    corrupt_file,
     create_file,
+    limited,
     matching_rows,
     read_errors,
     select_columns,
     with_types,
 )
+from lakelog.fileformat.orc_footer import OrcFooter, read_footer
+from lakelog.fileformat.orc_lengths import safe_rows
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.registry import load_target
 from lakelog.paimon.types.arrow import FIELD_ID
@@ -30,6 +35,7 @@ from lakelog.paimon.types.variant import is_variant
 _ID = b"paimon.id"
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LAST_SECOND: Final = 2**63 // 10**9 - 1
+_MOST_ROW_BYTES: Final = 32 << 20
 _RANGE: Final = "1677-09-22 to 2262-04-11"
 _PYORC_READER: Final = "lakelog.fileformat.orc_times:read_stripe"
 _COMPRESSIONS = {
@@ -50,7 +56,7 @@ class OrcFormat(FileFormat):
     compressions: ClassVar[tuple[str, ...]] = tuple(_COMPRESSIONS)
 
     def file_columns(self, io: FileIO, path: str) -> list[str]:
-        with _opened(io, path) as file:
+        with _opened(io, path) as (_, file):
             return list(file.schema.names)
 
     def read(
@@ -63,18 +69,17 @@ class OrcFormat(FileFormat):
         fields: Sequence[DataField] | None = None,
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        with _opened(io, path) as file:
+        with _opened(io, path) as (footer, file):
             known = file.schema.names
             wanted = select_columns(path, known, columns)
             # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
             is_filled = file.writer != "ORC_CPP"
-            for number in range(file.nstripes):
-                # a filter may use columns that are not requested
-                read = wanted if wanted and filter is None else known
-                for stripe in _stripe(io, path, file, number, read):
-                    typed = with_types(stripe, fields, blank_padded=is_filled)
-                    slices = (typed.slice(start, batch_rows) for start in range(0, stripe.num_rows, batch_rows))
-                    yield from matching_rows(slices, filter, wanted)
+            # a filter may use columns that are not requested
+            read = wanted if wanted and filter is None else known
+            for part in limited(path, footer.source.size(), _parts(io, path, footer, file, read)):
+                typed = with_types(part, fields, blank_padded=is_filled)
+                slices = (typed.slice(start, batch_rows) for start in range(0, part.num_rows, batch_rows))
+                yield from matching_rows(slices, filter, wanted)
 
     def write(
         self,
@@ -92,6 +97,7 @@ class OrcFormat(FileFormat):
             with orc.ORCWriter(sink, compression=_COMPRESSIONS[compression]) as writer:
                 for batch in batches:
                     _check_times(batch)
+                    _check_rows(batch)
                     pairs = zip(batch.columns, target, strict=True)
                     columns = [_whole(c) if c.type == f.type else _whole(c).cast(f.type) for c, f in pairs]
                     writer.write(pa.Table.from_arrays(columns, schema=target))
@@ -108,8 +114,8 @@ def _whole(column: pa.Array) -> pa.Array:
 def _orc_field(field: pa.Field) -> pa.Field:
     """The ORC representation of a field: a TIME is an integer, and field ids, also nested ones, are attributes."""
     number = (field.metadata or {}).get(FIELD_ID)
-    made = field.with_type(_orc_type(field.type)).remove_metadata()
-    return made if number is None else made.with_metadata({_ID: number})
+    orc_field = field.with_type(_orc_type(field.type)).remove_metadata()
+    return orc_field if number is None else orc_field.with_metadata({_ID: number})
 
 
 def _orc_type(kind: pa.DataType) -> pa.DataType:
@@ -142,6 +148,20 @@ def _check_times(batch: pa.RecordBatch) -> None:
                 )
 
 
+def _check_rows(batch: pa.RecordBatch) -> None:
+    """Raises UnsupportedFeature for a row of which a reader could not tell that it is none of an attack."""
+    if batch.nbytes <= _MOST_ROW_BYTES:
+        return
+    if batch.num_rows < 2:
+        raise UnsupportedFeature(
+            f"a row has {batch.nbytes} bytes, and one of an ORC file at most {_MOST_ROW_BYTES}: use 'file.format' = "
+            "'parquet'"
+        )
+    half = batch.num_rows // 2
+    _check_rows(batch.slice(0, half))
+    _check_rows(batch.slice(half))
+
+
 def _times(column: pa.Array) -> Iterator[pa.Array]:
     """The timestamps in a column, also nested ones, without nulls."""
     kind = column.type
@@ -155,6 +175,21 @@ def _times(column: pa.Array) -> Iterator[pa.Array]:
         yield from _times(_whole(column).items)
     elif pa.types.is_list(kind):
         yield from _times(column.flatten())
+
+
+def _parts(io: FileIO, path: str, footer: OrcFooter, file: orc.ORCFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a file: stripe by stripe, or in smaller batches if a stripe takes too much memory."""
+    with corrupt_file(path):
+        rows = safe_rows(footer, columns)
+    if rows is None:
+        for number in range(file.nstripes):
+            yield from _stripe(io, path, file, number, columns)
+        return
+    fragment = ds.OrcFileFormat().make_fragment(footer.source)
+    for batch in fragment.to_batches(
+        columns=columns, batch_size=rows, batch_readahead=0, fragment_readahead=0, use_threads=False
+    ):
+        yield batch.select(columns)
 
 
 def _stripe(io: FileIO, path: str, file: orc.ORCFile, number: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -184,10 +219,12 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
+def _opened(io: FileIO, path: str) -> Iterator[tuple[OrcFooter, orc.ORCFile]]:
     with io.open_input(path) as source, read_errors(path, "ORC"):
+        with corrupt_file(path):
+            footer = read_footer(source)
         try:
-            yield orc.ORCFile(source)
+            yield footer, orc.ORCFile(source)
         except pa.ArrowInvalid as why:
             if "out of bounds timestamp" not in str(why):
                 raise

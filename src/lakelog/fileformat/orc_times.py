@@ -32,14 +32,14 @@ def read_stripe(io: FileIO, path: str, number: int, schema: pa.Schema) -> Iterat
 
     ``schema`` has the columns to read with the types that Arrow's reader reports; here, timestamps are microseconds.
     """
-    wanted = pa.schema([pa.field(f.name, _in_micros(f.type)) for f in schema])
+    target = pa.schema([pa.field(f.name, _in_micros(f.type)) for f in schema])
     kinds: dict[pyorc.TypeKind, type[ORCConverter]] = dict.fromkeys(_TIMES, _Micros)
     with io.open_input(path) as source:
         reader = pyorc.Reader(source, column_names=schema.names, struct_repr=pyorc.StructRepr.DICT, converters=kinds)
         stripe = reader.read_stripe(number)
         while rows := stripe.read(_ROWS):
-            columns = [pa.array([_value(row[f.name], f.type) for row in rows], f.type) for f in wanted]
-            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+            columns = [pa.array([_value(row[f.name], f.type) for row in rows], f.type) for f in target]
+            yield pa.RecordBatch.from_arrays(columns, schema=target)
 
 
 def _in_micros(kind: pa.DataType) -> pa.DataType:

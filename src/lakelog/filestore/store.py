@@ -71,12 +71,10 @@ class FileStore:
 
     @cached_property
     def paths(self) -> TablePaths:
-        """The paths of the files."""
         return TablePaths(self.table_path, self.schema, self.branch)
 
     @cached_property
     def snapshots(self) -> Snapshots:
-        """The snapshots."""
         return Snapshots(self.io, self.paths)
 
     @cached_property
@@ -86,17 +84,14 @@ class FileStore:
 
     @cached_property
     def manifests(self) -> Manifests:
-        """The manifests."""
         return Manifests(self.io, self.paths)
 
     @cached_property
     def schemas(self) -> Schemas:
-        """The schemas of the files."""
         return Schemas(self.io, self.paths)
 
     @cached_property
     def files(self) -> DataFileReader:
-        """The reader of data files."""
         return DataFileReader(self.io, self.paths, self.schemas)
 
     def with_newest_schema(self) -> FileStore:
@@ -365,7 +360,6 @@ class FileStore:
 
     @property
     def tags(self) -> Tags:
-        """The tags of this branch."""
         return Tags(self.references, self._export)
 
     @property
@@ -412,7 +406,6 @@ class FileStore:
     def remove_orphans(
         self, older_than_ms: int = DAY_MS, dry_run: bool = False, staged: Callable[[], Iterable[str]] = tuple
     ) -> Orphans:
-        """Removes orphan files; see ``OrphanCleaning``."""
         return OrphanCleaning(self.references, staged).clean(older_than_ms, dry_run)
 
     def _snapshot_at(self, snapshot_id: int | Snapshot | None) -> Snapshot | None:

@@ -20,6 +20,9 @@ _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
 _LENGTH, _NODES, _BUFFERS, _COMPRESSION = range(4)
 _DICTIONARY_DATA: Final = 1
 _PAIR: Final = struct.Struct("<qq")
+_FILE_END: Final = b"ARROW1"
+_FILE_BATCHES: Final = 3
+_BLOCK: Final = struct.Struct("<qi4xq")
 _BITS: Final = 8
 """A value of any supported type takes at least a bit."""
 
@@ -54,6 +57,38 @@ class UnpackLimit:
 
 STAGED_ROWS: Final = UnpackLimit(rows=1 << 31, size=256 * MIB, ratio=1 << 12)
 """Rows that wait in a decided epoch: a small run, compressed with lz4 (``table/runs``), however well it compresses."""
+
+
+class MessageFile:
+    """An Arrow IPC file whose batches are checked before they are unpacked. Raises ArrowInvalid."""
+
+    def __init__(self, source: pa.NativeFile, limit: UnpackLimit) -> None:
+        self._source, self._limit = source, limit
+        self._schema = pa.ipc.open_file(source).schema
+        check_plain(self._schema)
+        self._blocks = _batches_of(source)
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        """A batch by its number."""
+        if not 0 <= number < len(self._blocks):
+            raise pa.ArrowInvalid(f"it has {len(self._blocks)} batches, and no batch {number}")
+        at, head, body = self._blocks[number]
+        if min(at, head, body) < 0 or head + body > self._source.size():
+            raise pa.ArrowInvalid(f"batch {number} lies outside of it")
+        data = pa.py_buffer(self._source.read_at(head + body, at))
+        self._limit.check(data)
+        return pa.ipc.read_record_batch(data, self._schema)
+
+
+def _batches_of(source: pa.NativeFile) -> list[tuple[int, int, int]]:
+    """Place, head and body of each batch, from the footer of a file."""
+    end = source.size() - len(_FILE_END) - 4
+    try:
+        (size,) = struct.unpack("<i", source.read_at(4, max(0, end)))
+        place = _Head(memoryview(source.read_at(size, max(0, end - size)))).vector(_FILE_BATCHES, _BLOCK.size)
+        return list(_BLOCK.iter_unpack(place))
+    except (struct.error, IndexError, ValueError) as wrong:
+        raise pa.ArrowInvalid(f"it is no Arrow file: {wrong}") from wrong
 
 
 def check_plain(schema: pa.Schema) -> None:
@@ -149,12 +184,16 @@ class _Head:
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
         """A vector of two numbers each."""
+        return list(_PAIR.iter_unpack(self.vector(field, _PAIR.size)))
+
+    def vector(self, field: int, size: int) -> memoryview:
+        """The bytes of a vector whose items have a size."""
         place = self._place(field)
         if place is None:
-            return []
+            return self._data[:0]
         start = place + struct.unpack_from("<I", self._data, place)[0]
         (count,) = struct.unpack_from("<I", self._data, start)
-        part = self._data[start + 4 : start + 4 + count * _PAIR.size]
-        if len(part) != count * _PAIR.size:
+        part = self._data[start + 4 : start + 4 + count * size]
+        if len(part) != count * size:
             raise ValueError("a message is damaged")
-        return list(_PAIR.iter_unpack(part))
+        return part

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 
 def now_ms() -> int:
@@ -40,3 +42,23 @@ def monotonic_s() -> float:
 def sleep(seconds: float) -> None:
     """Waits; returns immediately for a negative time."""
     time.sleep(max(0.0, seconds))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment by two clocks: that of the day may be set, and the monotonic one stands still while a machine sleeps."""
+
+    time_ms: int
+    monotonic_s: float
+
+    @staticmethod
+    def now() -> Moment:
+        """The present one."""
+        return Moment(now_ms(), monotonic_s())
+
+    def is_within(self, duration_ms: float) -> bool:
+        """True if less than this has passed since, by both clocks."""
+        return monotonic_s() - self.monotonic_s < duration_ms / 1000 and 0 <= now_ms() - self.time_ms < duration_ms
+
+
+LONG_AGO: Final = Moment(0, float("-inf"))

@@ -37,7 +37,6 @@ def without_secrets(text: str) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of a line."""
     return {name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None}
 
 
@@ -45,7 +44,6 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: ``time`` (UTC), ``level``, ``logger``, ``message``, the fields, an ``error``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -65,7 +63,6 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         return without_secrets(super().format(record))
 
 

@@ -86,6 +86,11 @@ def is_running(process: int) -> bool:
     return True
 
 
+def has_ended(machine: object, process: object) -> bool:
+    """Returns whether a process is one of this machine that has ended; False if only another machine knows."""
+    return isinstance(process, int) and machine == machine_identity() and not is_running(process)
+
+
 class _State:
     has_threads = False
     """True if polars had a thread pool at the last fork of this process."""

@@ -9,13 +9,5 @@ from lakelog.lake.settings import HIGH_THROUGHPUT, LOW_LATENCY
 from lakelog.lake.table import Table
 
 __all__ = [
-    "HIGH_THROUGHPUT",
-    "LOW_LATENCY",
-    "Lake",
-    "Result",
-    "Table",
-    "TableResult",
-    "attach",
-    "connect",
-    "open_table",
-]
+    "HIGH_THROUGHPUT", "LOW_LATENCY", "Lake", "Result", "Table", "TableResult", "attach", "connect", "open_table",
+]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.catalog.directories import check_name
 from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake.output.describe import describe
@@ -163,8 +162,7 @@ class CatalogTables:
 def _can_be(identifier: Identifier) -> bool:
     """True if a table could have this name."""
     try:
-        check_name("database", identifier.database)
-        check_name("table", identifier.table)
+        identifier.check_names()
     except InvalidRequest:
         return False
     return True

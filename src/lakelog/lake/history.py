@@ -15,13 +15,10 @@ from lakelog.options.option import parse_duration
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import Tag
 from lakelog.table.health.health import TableHealth, table_health
-from lakelog.table.maintenance.retention import (
-    expire_snapshots,
-    remove_orphan_files,
-)
+from lakelog.table.maintenance.retention import expire_snapshots, remove_orphan_files
 from lakelog.table.maintenance.run_history import Run, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.system.history.history import snapshot_log
+from lakelog.table.system.history import snapshot_log
 from lakelog.table.write.partition_expiry import expire_partitions
 from lakelog.table.write.restore import fast_forward, roll_back
 

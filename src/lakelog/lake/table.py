@@ -40,10 +40,9 @@ from lakelog.table.open import hints_of, scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
-from lakelog.table.tail.async_tail import AsyncTail
 from lakelog.table.tail.mirror import MirrorProgress, mirror_log
 from lakelog.table.tail.subscribe import follow
-from lakelog.table.tail.tail import Tail
+from lakelog.table.tail.tail import AsyncTail, Tail
 from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, overwrite_writer, truncate
 from lakelog.table.write.replay_rejected import ReplaySummary, replay_rejected

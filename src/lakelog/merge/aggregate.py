@@ -226,9 +226,9 @@ class ColumnEngine(MergeEngine):
         for name, others in parts.items() if self.refuses_overflow else ():
             is_large = np.logical_or.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in others])
             row = pa.array(contested.rows[contested.starts[is_large][:1]])
-            held = [k for k in self.schema.primary_keys if k in contested.piece.rows.column_names]
+            keys = [k for k in self.schema.primary_keys if k in contested.piece.rows.column_names]
             raise InvalidSchema(
-                f"the values of column '{name}' of key { {k: contested.column(k).take(row)[0].as_py() for k in held} } "
+                f"the values of column '{name}' of key { {k: contested.column(k).take(row)[0].as_py() for k in keys} } "
                 f"that are written at once have a {self._function(name).name} that does not fit "
                 f"{self.schema.field(name).type.to_json()}: use a larger type"
             )
@@ -269,9 +269,9 @@ class ColumnEngine(MergeEngine):
             moved = {SEQUENCE_COLUMN, *self.sequence_fields} if not is_own.all() else set()
             moved |= {name for name in self.schema.field_names if self.sequence_fields and self._shows_own(name)}
             folded |= {name: contested.column(name).take(at) for name in moved}
-        whole = contested.folded(folded)
-        rows += [self._beside_rows(contested, place, kept), self._beside_parts(contested, whole, parts)]
-        return [whole, *(pa.concat_tables(t for t in tables if t) for tables in zip_longest(*rows))]
+        together = contested.folded(folded)
+        rows += [self._beside_rows(contested, place, kept), self._beside_parts(contested, together, parts)]
+        return [together, *(pa.concat_tables(t for t in tables if t) for tables in zip_longest(*rows))]
 
     def _compared(self, contested: Contested, steps: Steps) -> Iterator[Indices]:
         """For each column the places of the rows with which a later row is compared (-1: none)."""
@@ -301,7 +301,7 @@ class ColumnEngine(MergeEngine):
         return [self._without_totals(contested.piece.rows.take(pa.array(rows))) for rows in taken]
 
     def _beside_parts(
-        self, contested: Contested, whole: pa.Table, parts: Mapping[str, list[pa.Array]]
+        self, contested: Contested, together: pa.Table, parts: Mapping[str, list[pa.Array]]
     ) -> list[pa.Table]:
         """Rows with the parts of results that do not fit, older than the folded rows."""
         keys, tables = np.flatnonzero(contested.is_contested), []
@@ -309,7 +309,7 @@ class ColumnEngine(MergeEngine):
         for number in range(max(map(len, parts.values()), default=0)):
             here = {name: others[number] for name, others in parts.items() if number < len(others)}
             has_any = np.logical_or.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in here.values()])
-            rows = self._without_totals(whole.take(pa.array(keys[has_any])))
+            rows = self._without_totals(together.take(pa.array(keys[has_any])))
             for name, values in {**here, SEQUENCE_COLUMN: oldest}.items():
                 index = rows.schema.get_field_index(name)
                 field, taken = rows.schema.field(index), values.filter(pa.array(has_any))

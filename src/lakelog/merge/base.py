@@ -94,8 +94,8 @@ class Contested:
         positions = np.flatnonzero(np.repeat(is_contested, sizes))
         kinds = piece.numbers(KIND_COLUMN)[positions].astype(np.int8, copy=False)
         rows = positions if piece.order is None else piece.order[positions]
-        held = sizes[is_contested]
-        return Contested(piece, is_contested, rows, np.cumsum(held) - held, kinds)
+        counts = sizes[is_contested]
+        return Contested(piece, is_contested, rows, np.cumsum(counts) - counts, kinds)
 
     def without(self, keys: Mask) -> Contested:
         """The same without some of the contested keys, whose newest row then stays unchanged."""
@@ -246,10 +246,10 @@ class MergeEngine(ABC):
         """True if the row with the largest sequence number is the result, so that superseded rows need not be read."""
         return False
 
-    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """The columns required to merge the columns ``wanted``: a superset of them, without the keys."""
-        wanted = set(wanted)
-        return tuple(name for name in self.sequence_fields if name not in wanted)
+    def needed_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The columns required to merge some columns: a superset of them, without the keys."""
+        columns = set(columns)
+        return tuple(name for name in self.sequence_fields if name not in columns)
 
     def check_options(self) -> None:
         """Raises InvalidOption, InvalidSchema or UnsupportedFeature for options that would fail a later merge.
@@ -312,5 +312,5 @@ class KeepAll(MergeEngine):
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """The values of a column in one contiguous array."""
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+    chunk = column.combine_chunks()
+    return pa.concat_arrays(chunk.chunks) if isinstance(chunk, pa.ChunkedArray) else chunk

@@ -77,15 +77,15 @@ def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
 def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
     """A row-by-row mask of equal values: NULL equals NULL, NaN equals NaN, 0.0 does not equal -0.0."""
     if pa.types.is_floating(one.type):
-        whole = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}[one.type]
-        one, other = (pa.chunked_array([c.view(whole) for c in side.chunks], whole) for side in (one, other))
+        bits = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}[one.type]
+        one, other = (pa.chunked_array([c.view(bits) for c in side.chunks], bits) for side in (one, other))
     if pa.types.is_nested(one.type):
         # Arrow does not compare nested values by row
         return np.fromiter((a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)), np.bool_)
     same = pc.fill_null(pc.equal(one, other), False)
     nulls = pc.and_(pc.is_null(one), pc.is_null(other))
-    found: Mask = pc.or_(same, nulls).to_numpy()
-    return found
+    is_equal: Mask = pc.or_(same, nulls).to_numpy()
+    return is_equal
 
 
 def _live(rows: pa.Table, has_row: Mask) -> Mask:

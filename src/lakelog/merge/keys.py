@@ -101,8 +101,8 @@ def comparable(name: str, array: pa.Array) -> Part:
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return array.to_numpy().astype(np.int64, copy=False)
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return array.view(whole).to_numpy().astype(np.int64, copy=False)
+        bits = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return array.view(bits).to_numpy().astype(np.int64, copy=False)
     if pa.types.is_boolean(kind):
         return array.cast(pa.int8()).to_numpy().astype(np.int64)
     if pa.types.is_floating(kind):
@@ -150,23 +150,23 @@ def _packed(parts: Sequence[Part]) -> Numbers | None:
     return out
 
 
-def find_keys(wanted: Sequence[Part], among: Sequence[Part]) -> Indices:
-    """For each key of ``wanted`` its row in ``among``; -1 if there is none.
+def find_keys(keys: Sequence[Part], among: Sequence[Part]) -> Indices:
+    """For each of ``keys`` its row in ``among``; -1 if there is none.
 
     Both are key columns in comparable form (``merge.keys.key_parts``) of the same types, sorted, each key once. Called
     for each piece of a compaction that looks up the replaced rows.
     """
-    first, other = wanted[0], among[0]
-    if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+    first, other = keys[0], among[0]
+    if len(keys) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
         if not len(other):
             return np.full(len(first), -1)
         at = np.minimum(np.searchsorted(other, first), len(other) - 1)
         return np.where(other[at] == first, at, -1)
     rows = len(other)
-    both = [concat_parts([there, here]) for there, here in zip(among, wanted, strict=True)]
+    both = [concat_parts([there, here]) for there, here in zip(among, keys, strict=True)]
     order = sort_rows(both)
     # equal keys keep their order, so the row before that of a wanted key is the one with its key
     again = np.flatnonzero(~key_starts(both, order))
-    found = np.full(len(first), -1)
-    found[order[again] - rows] = order[again - 1]
-    return found
+    positions = np.full(len(first), -1)
+    positions[order[again] - rows] = order[again - 1]
+    return positions

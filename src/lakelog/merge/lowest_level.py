@@ -41,8 +41,8 @@ class LowestLevel(MergeEngine):
     def keeps_deleted_keys(self) -> bool:
         return self.inner.keeps_deleted_keys
 
-    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        return self.inner.needed_columns(wanted)
+    def needed_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
+        return self.inner.needed_columns(columns)
 
     def fold(self, piece: Piece) -> pa.Table:
         counts = counting_rows(piece)

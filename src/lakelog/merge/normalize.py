@@ -40,9 +40,9 @@ def normalize(rows: pa.RecordBatch, keys: Sequence[str], compared: Sequence[str]
     order = sort_rows(parts)
     is_first = key_starts(parts, order)
     firsts = np.flatnonzero(is_first)
-    found, old = find([taken(part, order[firsts]) for part in parts])
+    positions, old = find([taken(part, order[firsts]) for part in parts])
     known = np.full(len(firsts), -1)
-    known[found] = np.arange(old.num_rows)
+    known[positions] = np.arange(old.num_rows)
     every = pa.concat_tables([old.select(rows.schema.names), pa.Table.from_batches([rows])]).combine_chunks()
     # for each row in key order: the positions in ``every`` of the row before it, and of itself; -1: none
     kinds = rows.column(KIND_COLUMN).to_numpy()[order]

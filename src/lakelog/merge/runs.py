@@ -111,13 +111,13 @@ def _by_sequence_fields(rows: pa.Table, order: Indices | None, new: Mask, engine
     sizes = np.diff(starts, append=len(new))
     # only keys with several rows have an order
     positions = np.flatnonzero(np.repeat(sizes > 1, sizes))
-    held = positions if order is None else order[positions]
-    columns = [one_array(rows.column(name)).take(pa.array(held)) for name in engine.sequence_fields]
+    ordered = positions if order is None else order[positions]
+    columns = [one_array(rows.column(name)).take(pa.array(ordered)) for name in engine.sequence_fields]
     ages = order_numbers(columns, engine.smallest_is_newest)
     if not ((ages[1:] < ages[:-1]) & ~new[positions][1:]).any():
         return order
     sorted_order = np.arange(len(new)) if order is None else order.copy()
-    sorted_order[positions] = held[np.lexsort((ages, np.cumsum(new)[positions]))]
+    sorted_order[positions] = ordered[np.lexsort((ages, np.cumsum(new)[positions]))]
     return sorted_order
 
 

@@ -31,7 +31,6 @@ class SequenceGroup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns of the group."""
         return (*self.fields, *self.updated)
 
     def ages(self, columns: Sequence[pa.Array]) -> Numbers:
@@ -94,15 +93,15 @@ def removals(ages: Sequence[Numbers], is_delete: Mask, starts: Indices) -> Mask:
     ``ages`` are those of each such group. A removal makes its own ages the newest of all groups, so with several groups
     it affects which later rows are newer.
     """
-    found = np.zeros(len(is_delete), dtype=np.bool_)
+    is_found = np.zeros(len(is_delete), dtype=np.bool_)
     if len(ages) == 1:
         return is_newer(ages[0], starts) & is_delete
     while True:
-        begins = np.union1d(starts, np.flatnonzero(found))
-        newer = np.logical_or.reduce([is_newer(a, begins) for a in ages]) if ages else found
-        candidates = np.flatnonzero(newer & is_delete & ~found)
+        begins = np.union1d(starts, np.flatnonzero(is_found))
+        newer = np.logical_or.reduce([is_newer(a, begins) for a in ages]) if ages else is_found
+        candidates = np.flatnonzero(newer & is_delete & ~is_found)
         if not len(candidates):
-            return found
+            return is_found
         # Only the first one of each stretch is certain: the others were compared with rows that it discards.
         stretch = np.searchsorted(begins, candidates, side="right")
-        found[candidates[np.unique(stretch, return_index=True)[1]]] = True
+        is_found[candidates[np.unique(stretch, return_index=True)[1]]] = True

@@ -68,15 +68,15 @@ class Steps:
 
     def last(self, mask: Mask) -> Indices:
         """The last step of each key at which the mask is true; -1: none."""
-        found = np.flatnonzero(mask)
-        at = np.searchsorted(found, self.ends, side="right") - 1
-        out = np.where(at >= 0, found[at], -1) if len(found) else np.full(len(self.starts), -1)
+        positions = np.flatnonzero(mask)
+        at = np.searchsorted(positions, self.ends, side="right") - 1
+        out = np.where(at >= 0, positions[at], -1) if len(positions) else np.full(len(self.starts), -1)
         return np.where(out >= self.starts, out, -1)
 
     def first(self, mask: Mask) -> Indices:
         """The first step of each key at which the mask is true; -1: none."""
-        found = np.append(np.flatnonzero(mask), len(mask))
-        out = found[np.searchsorted(found, self.starts)]
+        positions = np.append(np.flatnonzero(mask), len(mask))
+        out = positions[np.searchsorted(positions, self.starts)]
         return np.where(out <= self.ends, out, -1)
 
     def keys_of(self, mask: Mask) -> Mask:

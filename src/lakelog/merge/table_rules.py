@@ -34,8 +34,8 @@ _OTHER_ORDERS: Final = {
 
 def engine_class(options: Options) -> type[MergeEngine]:
     """The class of a table's merge engine, with the engine's capabilities. Raises InvalidOption."""
-    found: type[MergeEngine] = MERGE_ENGINES.load(options.need(MERGE_ENGINE))
-    return found
+    engine: type[MergeEngine] = MERGE_ENGINES.load(options.need(MERGE_ENGINE))
+    return engine
 
 
 def needs_lookup(options: Options) -> bool:
@@ -51,32 +51,32 @@ def needs_lookup(options: Options) -> bool:
     )
 
 
-def is_evolving(given: Mapping[str, str]) -> bool:
+def is_evolving(options: Mapping[str, str]) -> bool:
     """True for a table whose rows may be joined from several files (data evolution)."""
-    return _is_set(given, "data-evolution.enabled")
+    return _is_set(options, "data-evolution.enabled")
 
 
-def check_access(given: Mapping[str, str], table: str) -> None:
+def check_access(options: Mapping[str, str], table: str) -> None:
     """Refuses a table whose rows and columns depend on who asks: lakelog does not apply filters and masks of a catalog.
 
     Called whenever a table is opened, so that no read, copy or statistic shows its rows. Raises UnsupportedFeature.
     """
-    if _is_set(given, QUERY_AUTH):
+    if _is_set(options, QUERY_AUTH):
         raise UnsupportedFeature(
-            f"table {table} has '{QUERY_AUTH}' = '{given[QUERY_AUTH]}': its catalog filters and masks rows per user, "
+            f"table {table} has '{QUERY_AUTH}' = '{options[QUERY_AUTH]}': its catalog filters and masks rows per user, "
             "which lakelog cannot do yet; read it with an engine that asks the catalog, such as Apache Paimon's"
         )
 
 
-def check_mergeable(given: Mapping[str, str]) -> None:
+def check_mergeable(options: Mapping[str, str]) -> None:
     """Refuses a table with a primary key whose rows lakelog would merge wrongly.
 
     Called before a plan and before a write. Raises UnsupportedFeature with key and value.
     """
     for key, meaning in _OTHER_ORDERS.items():
-        if _is_set(given, key):
+        if _is_set(options, key):
             raise UnsupportedFeature(
-                f"option '{key}' = '{given[key]}' is not supported: {meaning}, which lakelog cannot merge; read and "
+                f"option '{key}' = '{options[key]}' is not supported: {meaning}, which lakelog cannot merge; read and "
                 "write this table with another engine"
             )
 
@@ -91,19 +91,19 @@ def check_kind_column(schema: TableSchema) -> None:
         raise InvalidOption(f"option '{ROWKIND_FIELD.key}' = '{name}' must be a column of type STRING")
 
 
-def check_writable(given: Mapping[str, str]) -> None:
+def check_writable(table_options: Mapping[str, str]) -> None:
     """Refuses to write a table whose options lakelog would not honour.
 
     Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature with key and value, before
     any change. Reads may still work. Raises InvalidOption for options that contradict each other.
     """
-    options = Options(given)
+    options = Options(table_options)
     for key in _UNKNOWN_FLAGS:
-        if _is_set(given, key):
-            raise _refused(key, given[key], "lakelog writes only tables where it is false")
-    if _is_set(given, QUERY_AUTH):
-        raise _refused(QUERY_AUTH, given[QUERY_AUTH], "lakelog does not filter and mask rows per user")
-    check_mergeable(given)
+        if _is_set(table_options, key):
+            raise _refused(key, table_options[key], "lakelog writes only tables where it is false")
+    if _is_set(table_options, QUERY_AUTH):
+        raise _refused(QUERY_AUTH, table_options[QUERY_AUTH], "lakelog does not filter and mask rows per user")
+    check_mergeable(table_options)
     if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
         raise InvalidOption(
             f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = "
@@ -149,8 +149,8 @@ def check_log_content(options: Options) -> None:
             )
 
 
-def _is_set(given: Mapping[str, str], key: str) -> bool:
-    return given.get(key, "false").strip().lower() != "false"
+def _is_set(options: Mapping[str, str], key: str) -> bool:
+    return options.get(key, "false").strip().lower() != "false"
 
 
 def _refused(key: str, value: str, what: str) -> UnsupportedFeature:

@@ -7,11 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.errors import InvalidOption
+from lakelog.options import debezium, log_partitions
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import KEY_PREFIXES, PROPERTIES_PREFIX, STARTUP_WORDS, TABLE_STORAGE
-from lakelog.options.debezium import DECIMAL_MODE, TIME_MODE
-from lakelog.options.log_partitions import LINGER, LOG_PARTITIONS
-from lakelog.options.option import Declared, Option
+from lakelog.options.option import Declared, Option, options_in
 from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
@@ -307,45 +306,7 @@ COMMIT_INTERVAL: Final = Option(
 )
 
 LOG_OPTIONS: Final = Declared(
-    [
-        LOG_ENABLED,
-        LOG_TYPE,
-        LOG_ADDRESS,
-        LOG_TOPIC,
-        LOG_PARTITIONS,
-        DATA_FORMAT,
-        LINGER,
-        LOG_ADOPT,
-        DECIMAL_MODE,
-        TIME_MODE,
-        LOG_RETENTION,
-        DROP_WITH_TABLE,
-        CONSISTENCY_GUARANTEE,
-        LOG_CONSISTENCY,
-        LOG_CONTENT,
-        CHANGELOG_MODE,
-        CHANGELOG_MODES,
-        RETRACTIONS,
-        NORMALIZE,
-        EMIT_MODE,
-        WATERMARK_GAP,
-        WATERMARK_COLUMN,
-        WATERMARK_DELAY,
-        CHANGE_TRACKING,
-        READ_MODE,
-        STARTUP_MODE,
-        STARTUP_TIMESTAMP,
-        STARTUP_OFFSETS,
-        EXPIRED_OFFSETS,
-        ON_BAD_RECORD,
-        WRITER_TIMEOUT,
-        MAX_ROWS_PER_TRIGGER,
-        SCAN_FILTER,
-        SCAN_DATA_FILES,
-        CONCURRENT_WRITERS,
-        CHECK_REPLAYS,
-        COMMIT_INTERVAL,
-    ],
+    [*options_in(globals()), *options_in(vars(log_partitions)), *options_in(vars(debezium))],
     [PROPERTIES_PREFIX],
     KEY_PREFIXES,
 )

@@ -18,7 +18,7 @@ P = TypeVar("P")
 class Registry(Collection[str], Generic[P]):
     """Names of one kind of part → ``"module:Name"`` (or ``"module:Name.method"``).
 
-    A new part is one file and one line here; or, of another package, an entry point of ``group``. ``extras`` maps a
+    A new part is one class and one line here; or, of another package, an entry point of ``group``. ``extras`` maps a
     foreign root package to the extra of lakelog that brings it, so that a missing one is answered with the pip command.
     """
 

@@ -17,22 +17,24 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import LakelogError, NotFound
-from lakelog.io.clock import now_ms
+from lakelog.errors import Corrupt, LakelogError, NotFound
+from lakelog.io.arrow_messages import MessageFile, UnpackLimit
+from lakelog.io.journal import Journal
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.storage_clock import StorageClock
 from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
 from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows, taken
 from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.types.null_rows import cast_column
-from lakelog.state.sorted_run import BlockCache, KeyedRun, run_in_memory, write_run
+from lakelog.state.sorted_run import BLOCKS, BlockCache, KeyedRun, run_in_memory, write_run
 
 _MOST_RUNS: Final = 12
 _MOST_IN_MEMORY: Final = 32 << 20
 """Bytes of new rows of a bucket that are held before they are written as a run."""
-_SAVE: Final = "at-"
+_FIRST_KEYS: Final = UnpackLimit(rows=1 << 24, size=1 << 40)
 _ORPHAN_MS: Final = 3_600_000
 """Age after which a run without a save is deleted. A younger one may get its save; an older one is of a dead task."""
 
@@ -71,7 +73,7 @@ class KeyedState:
         self._files: list[KeyedRun] = []
         self._fresh: list[KeyedRun] = []
         self._fresh_bytes = 0
-        self._open: dict[str, tuple[pa.NativeFile, pa.RecordBatchFileReader]] = {}
+        self._open: dict[str, tuple[pa.NativeFile, MessageFile]] = {}
         self._saved, self._unsaved = offset, True
 
     @property
@@ -146,7 +148,7 @@ class KeyedState:
             return
         before = {run.name for run in self._files}
         self._flush()
-        if not self._io.create(f"{self._directory}/{_SAVE}{self.offset:019d}", self._to_json()):
+        if not _saves(self._io, self._directory).create(self.offset, self._to_json()):
             made = {run.name for run in self._files} - before
             self.close()
             for name in made:
@@ -176,10 +178,11 @@ class KeyedState:
 
     def _load(self, offset: int) -> None:
         self.close()
-        path = f"{self._directory}/{_SAVE}{offset:019d}"
-        runs = _runs_of(self._io, path)
-        self._columns_of = {r["name"]: r.get("columns") for r in runs}
-        self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in runs]
+        path = _saves(self._io, self._directory).path(offset)
+        with _reading(path):
+            runs = _runs_of(self._io, path)
+            self._columns_of = {r["name"]: r.get("columns") for r in runs}
+            self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in runs]
         self._fresh, self._fresh_bytes, self.offset = [], 0, offset
         self._saved, self._unsaved = offset, False
 
@@ -201,10 +204,13 @@ class KeyedState:
         return self._cache.get((self._directory, name, block), lambda: self._read_block(name, block))
 
     def _read_block(self, name: str, block: int) -> pa.RecordBatch:
-        if name not in self._open:
-            file = self._io.open_input(f"{self._directory}/{name}")
-            self._open[name] = file, pa.ipc.open_file(file)
-        return self._conform(self._open[name][1].get_batch(block), self._columns_of.get(name, self._columns))
+        path = f"{self._directory}/{name}"
+        with _reading(path):
+            if name not in self._open:
+                file = self._io.open_input(path)
+                self._open[name] = file, MessageFile(file, BLOCKS)
+            batch = self._open[name][1].batch(block)
+        return self._conform(batch, self._columns_of.get(name, self._columns))
 
     def _flush(self) -> None:
         """Writes the rows in memory as a run, merged with the files that are not much larger."""
@@ -255,8 +261,11 @@ class _Newest(MergeEngine):
 
 def saved_offsets(io: FileIO, directory: str) -> list[int]:
     """The offsets at which a state was saved, ascending."""
-    found = (status.name for status in io.list(directory))
-    return sorted(int(name[len(_SAVE) :]) for name in found if name.startswith(_SAVE))
+    return [*_saves(io, directory).files()]
+
+
+def _saves(io: FileIO, directory: str) -> Journal:
+    return Journal(io, directory, "at-")
 
 
 def forget_old(io: FileIO, directory: str, before: int) -> None:
@@ -264,21 +273,20 @@ def forget_old(io: FileIO, directory: str, before: int) -> None:
 
     Called by the process that knows the progress of the stream.
     """
-    offsets = saved_offsets(io, directory)
+    saves = _saves(io, directory)
+    offsets = [*saves.files()]
     kept = next((o for o in reversed(offsets) if o <= before), None)
     if kept is None:
         return
-    paths = {offset: f"{directory}/{_SAVE}{offset:019d}" for offset in offsets}
     old: set[str] = set()
     named: set[str] = set()
     with contextlib.suppress(NotFound):
-        for offset, path in paths.items():
-            (old if offset < kept else named).update(run["name"] for run in _runs_of(io, path))
-        limit = now_ms() - _ORPHAN_MS
-        left = {s.name for s in io.list(directory) if s.name.endswith(".arrow") and s.mtime_ms < limit}
         for offset in offsets:
-            if offset < kept:
-                io.delete(paths[offset])
+            (old if offset < kept else named).update(run["name"] for run in _runs_of(io, saves.path(offset)))
+        clock, runs = StorageClock(io, directory.partition("/lakelog/")[0]), io.list(directory)
+        left = {r.name for r in runs if r.name.endswith(".arrow") and clock.is_older(r.mtime_ms, _ORPHAN_MS)}
+        for offset in offsets[: offsets.index(kept)]:
+            io.delete(saves.path(offset))
         for name in (old | left) - named:
             with contextlib.suppress(LakelogError):
                 io.delete(f"{directory}/{name}")
@@ -319,4 +327,15 @@ def _text(bounds: pa.RecordBatch) -> str:
 
 
 def _bounds(text: str) -> pa.RecordBatch:
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all().combine_chunks().to_batches()[0]
+    data = base64.b64decode(text)
+    _FIRST_KEYS.check(data)
+    return pa.ipc.open_stream(data).read_all().combine_chunks().to_batches()[0]
+
+
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Context that reads a file of the state. Raises Corrupt, which names it."""
+    try:
+        yield
+    except (pa.ArrowException, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:
+        raise Corrupt(f"'{path}' is no file of keyed state: {why}") from None

@@ -16,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
+from lakelog.io.arrow_messages import UnpackLimit
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
 from lakelog.merge.keys import Part, concat_parts, find_keys, key_parts, sort_rows
 
 BLOCK_ROWS: Final = 8192
+BLOCKS: Final = UnpackLimit(rows=BLOCK_ROWS, size=1 << 40, ratio=1 << 8)
+"""What a block unpacks to: LZ4 never packs better."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,6 @@ class KeyedRun:
         return (np.concatenate(positions) if positions else np.empty(0, dtype=np.int64)), rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows in key order."""
         return (self.load(block) for block in range(self.bounds.num_rows))
 
 
@@ -172,7 +174,6 @@ class BlockCache:
 
     @property
     def bytes(self) -> int:
-        """Total bytes of the blocks."""
         return int(self._blocks.currsize)
 
     def get(self, block_key: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import lakelog
 from lakelog.cli.main import lakelog as command
-from lakelog.cli.maintenance import call as call_module
+from lakelog.cli.maintenance import table as call_module
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for

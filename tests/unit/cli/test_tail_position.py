@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.rows.tail import tail
+from lakelog.cli.rows.streams import tail
 from lakelog.errors import InvalidRequest
 
 

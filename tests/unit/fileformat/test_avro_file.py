@@ -14,7 +14,7 @@ import pytest
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.fileformat.avro import AvroFormat
 from lakelog.fileformat.avro_container import Container, parse_container
-from lakelog.fileformat.avro_file import read_list, read_parts, read_records, read_schema, write_records
+from lakelog.fileformat.avro_file import read_parts, read_records, read_schema, write_records
 from lakelog.io.storage.memory import MemoryFileIO
 
 SCHEMA: dict[str, Any] = {
@@ -107,7 +107,7 @@ def test_a_union_of_two_types_is_refused() -> None:
 
 @pytest.mark.parametrize("codec", [b"zstandard", b"deflate", b"snappy", b"null"])
 def test_metadata_that_becomes_very_large_is_refused(codec: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelog.fileformat.avro_container._METADATA_BYTES", 1 << 20)
+    monkeypatch.setattr("lakelog.fileformat.avro_file._LIST_BYTES", 1 << 20)
     plain = bytes(4 << 20)
     pack = zlib.compressobj(wbits=-15)
     data = {
@@ -146,11 +146,11 @@ def test_a_few_bytes_do_not_become_any_number_of_records() -> None:
 def test_a_list_of_files_has_no_more_records_than_its_bytes_can_name() -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": "string"}]}
     honest = write_records(schema, ({"v": str(uuid.uuid4())} for _ in range(200_000)))
-    assert len(read_list(honest)) == 200_000
+    assert len(read_records(honest)) == 200_000
     bomb = write_records(schema, ({"v": "a" * 36} for _ in range(200_000)))
     assert len(bomb) < len(honest) // 100
     with pytest.raises(Corrupt, match="bytes or more"):
-        read_list(bomb)
+        read_records(bomb)
 
 
 def test_a_data_file_is_read_part_by_part() -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakelog.filestore.metadata import manifests as module
-from lakelog.filestore.metadata.manifest_cache import ManifestCache
+from lakelog.filestore.metadata.manifests import ManifestCache
 from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
 from lakelog.io.storage.memory import MemoryFileIO

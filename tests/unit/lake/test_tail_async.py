@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.errors import InvalidRequest
 from lakelog.logstore import clients
-from lakelog.table.tail import async_tail
+from lakelog.table.tail import tail as async_tail
 from log_tables import make, rows
 
 

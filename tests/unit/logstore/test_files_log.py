@@ -125,7 +125,7 @@ def test_a_reader_looks_at_the_floor_again_after_it_was_suspended(
     for position, passed_s in enumerate((0, 0, 3, 3, -60 if clock == "now_ms" else 9)):
         append(writer, [b"a"])
         by, now = (passed_s, monotonic_s) if clock == "monotonic_s" else (passed_s * 1000, now_ms)
-        monkeypatch.setattr(chain, clock, lambda by=by, now=now: now() + by)
+        monkeypatch.setattr(f"lakelog.io.clock.{clock}", lambda by=by, now=now: now() + by)
         plan.calls.clear()
         reader.wait({0: position}, 1)
         assert reader.read(0, position).num_rows == 1
@@ -221,15 +221,6 @@ def test_a_damaged_floor_is_an_error_that_names_it(location: LogLocation, text: 
     LocalFileIO().write(str(path), text.encode())
     with pytest.raises(Corrupt, match=str(path)):
         FilesReader(location).first_offsets()
-
-
-@pytest.mark.parametrize(
-    "text", ['{"newest": 7, "floor": 0, "offsets": [0, 0]}', '{"newest": 0, "floor": 0, "offsets": [0]}', "[]"]
-)
-def test_a_wrong_hint_is_no_more_than_slow(location: LogLocation, text: str) -> None:
-    append(SYSTEM.appender(location), [b"x"])
-    (Path(SegmentChain(location).path(0)).parents[1] / "hint").write_text(text)
-    assert everything(FilesReader(location)) == [b"x"]
 
 
 def test_a_large_append_is_written_before_its_flush(location: LogLocation) -> None:

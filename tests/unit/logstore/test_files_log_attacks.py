@@ -177,21 +177,14 @@ def test_a_segment_that_was_made_to_harm_is_an_error_that_names_it(
         FilesReader(location).read(0, 0, 1)
 
 
-def test_a_hint_after_the_end_loses_no_append(location: LogLocation) -> None:
+@pytest.mark.parametrize("text", ["[]", '0, "floor": 9, "offsets": [9, 9]', '7, "floor": 0, "offsets": [0, 0]'])
+def test_a_wrong_hint_is_no_more_than_slow(location: LogLocation, text: str) -> None:
     append(SYSTEM.appender(location), [b"a"])
-    storage(location).write(hint_of(location), b'{"newest": 0, "floor": 9, "offsets": [9, 9]}')
+    storage(location).write(hint_of(location), f'{{"newest": {text}}}'.encode())
     assert append(SYSTEM.appender(location), [b"b"]) == [1]
+    assert everything(FilesReader(location)) == [b"a", b"b"]
     storage(location).delete(hint_of(location))
     assert everything(FilesReader(location)) == [b"a", b"b"]
-
-
-def test_a_foreign_name_among_the_segments_does_not_end_an_expiry(location: LogLocation) -> None:
-    writer = SYSTEM.appender(location)
-    for value in (b"a", b"b"):
-        append(writer, [value])
-    storage(location).write(f"{SegmentChain(location).path(0).rpartition('/')[0]}/²", b"")
-    expire(location)
-    assert everything(FilesReader(location)) == [b"b"]
 
 
 @pytest.mark.parametrize("buckets", ["1e308", "[]", "-1"])

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.tables.health import health
+from lakelog.cli.tables import health
 from lakelog.errors import InvalidRequest
 from lakelog.io import clock
 from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus
@@ -26,7 +26,7 @@ from lakelog.options import environment
 from lakelog.options import metrics as m
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import CheckContext, Finding
-from lakelog.service.doctor.checks import extras
+from lakelog.service.doctor.checks import environment as extras
 from lakelog.service.doctor.run import examine
 from lakelog.service.metrics.table_gauges import health_samples
 from lakelog.table.health import score
@@ -71,7 +71,7 @@ def test_an_unknown_check_is_refused(around: CheckContext) -> None:
 def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(
     around: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakelog.service.doctor.checks.java.java_program", lambda: 1 / 0)
+    monkeypatch.setattr("lakelog.service.doctor.checks.environment.java_program", lambda: 1 / 0)
     findings = list(examine(around, ["java", "storage"]))
     assert findings[0].outcome == "fail"
     assert findings[0].found == "the check itself failed: ZeroDivisionError: division by zero"

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
+from lakelog.io.lease import Leases
 from lakelog.lake import Lake
 from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
 from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
 from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.health.actions import KINDS
-from lakelog.table.maintenance.compaction_lease import Leases
-from lakelog.table.maintenance.compaction_task import LocalExecutor, leases_of
+from lakelog.table.maintenance.compaction_task import LocalExecutor, bucket_task, leases_of
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
 from log_tables import silence
 
@@ -143,7 +143,7 @@ def test_a_failing_table_is_reported_and_does_not_stop_the_others(lake: Lake, tm
     assert found["db.well"].outcome == DONE
     assert (found["db.ill"].outcome, found["db.ill"].detail) == (FAILED, "OSError: the disk is gone")
     assert lake.table("db.ill").runs()[0].outcome == FAILED
-    assert leases_of(lake.table("db.ill").logical).held() == []
+    assert leases_of(lake.table("db.ill").logical).held() == {}
 
 
 def test_a_table_whose_inspection_fails_is_reported_and_retried_with_growing_delays(
@@ -230,7 +230,7 @@ def test_it_stops_at_the_next_safe_point_and_what_was_done_counts(lake: Lake, mo
     assert "buckets left for the next run" in run.detail
     assert run.snapshot == table.latest_snapshot().id
     assert rows(table) == before
-    assert leases_of(table.logical).held() == []
+    assert leases_of(table.logical).held() == {}
     monkeypatch.undo()
     assert once(lake) == [("db.t", "compaction", DONE)]
     assert rows(table) == before
@@ -267,7 +267,7 @@ def test_a_bucket_that_another_process_has_is_left_to_it(lake: Lake) -> None:
     table = make(lake, "db.t")
     leases = leases_of(table.logical)
     (entry,) = {(e.partition, e.bucket) for e in table.logical.store.live_entries(table.latest_snapshot())}
-    lease = leases.take(*entry)
+    lease = leases.take(bucket_task(*entry))
     assert once(lake) == []
     assert run_action(table.logical, "compaction", RunContext(lambda: False)).outcome == WAITS
     leases.release(lease)
@@ -285,12 +285,12 @@ def test_a_run_that_could_do_nothing_leaves_no_record(lake: Lake, monkeypatch) -
 def test_one_of_two_processes_runs_maintenance_of_the_whole_table(lake: Lake, kind: str) -> None:
     table = make(lake, "db.t", writes=1).logical
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
-    lease = leases.take_task(kind)
+    lease = leases.take(kind)
     done = run_action(table, kind, RunContext(lambda: False))
     assert (done.outcome, done.detail) == (WAITS, "another process is doing it")
     leases.release(lease)
     assert run_action(table, kind, RunContext(lambda: False)).outcome != WAITS
-    assert leases.held() == []
+    assert leases.held() == {}
 
 
 def test_events_are_reported(lake: Lake) -> None:

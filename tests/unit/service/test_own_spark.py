@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.service.spark_environment import environment_of_own_spark
+from lakelog.service.child_process import environment_of_own_spark
 
 
 @pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE"])

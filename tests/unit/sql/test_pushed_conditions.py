@@ -10,7 +10,7 @@ from lakelog.paimon.types.types import parse_type
 from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.sql.statements.show.show_create_table import create_table_text
+from lakelog.sql.statements.show import create_table_text
 
 TYPES = {"id": "INT", "v": "INT", "d": "DOUBLE", "s": "STRING", "day": "DATE"}
 SCHEMA = new_schema(

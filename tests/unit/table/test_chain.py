@@ -16,7 +16,6 @@ from lakelog.logstore.clients import reader_for
 from lakelog.logstore.embedded.reader import EmbeddedReader
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.waiting_epochs import waiting_epochs
@@ -36,7 +35,7 @@ def old_epoch(table: Table, writer: str, epoch: int, *ids: int, name: str, batch
     task = attempt(table.logical, writer, epoch, rows(*ids, name=name))
     staged = Path(table.path) / "lakelog" / "staged" / writer
     (staged / "lease").unlink(missing_ok=True)
-    drop_lease(table.logical, writer)
+    table.logical.registered.drop(writer)
     if batch:
         (staged / "batch").write_bytes(orjson.dumps({"host": "elsewhere", "boot": "1", "process": 1}))
     since = table.logical.registered.origin(writer)

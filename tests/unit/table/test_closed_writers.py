@@ -6,6 +6,7 @@ What it was needed for still holds: a process that was suspended does nothing tw
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,13 +25,13 @@ from lakelog.table.commit import seal
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import dead_writers, take_over_now
-from lakelog.table.log import lease_keeper
 from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
-from lakelog.table.model.registrations import Registrations
+from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.log_view import capture
+from lakelog.table.write import table_writer
 from log_tables import files, make, rows, silence
 
 DAY_MS = 24 * 3_600_000
@@ -194,6 +195,36 @@ def test_a_suspended_read_returns_a_row_once(table) -> None:
     check(table, 1, 2, 3)
 
 
+def test_a_task_that_was_suspended_in_its_registration_takes_no_sealed_row_back(table) -> None:
+    """It registers the closed writer again, with the end of the log of before all its rows."""
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    for id in (3, 4):
+        write(table, id)
+    name = writer._writer
+    assert name not in newest_state(table.logical.store)[1].writers
+    table.logical.registered.register(name, {0: 0}, BATCH)
+    take_over_now(table.logical)
+    assert not table.logical.registered.all()
+    assert +net(table) == Counter(row[0] for row in files(table))
+
+
+def test_a_reader_sees_a_decided_epoch_whose_writer_was_taken_for_dead_meanwhile(table, monkeypatch) -> None:
+    decide, seen = DecidedEpochs.decide, []
+
+    def forgotten(epochs: DecidedEpochs, *given: Any) -> Any:
+        table.logical.registered.forget(given[0].writer)
+        return decide(epochs, *given)
+
+    def before_the_seal(*_: object, **__: object) -> None:
+        seen.append(+net(table, "latest-full"))
+
+    monkeypatch.setattr(DecidedEpochs, "decide", forgotten)
+    monkeypatch.setattr(table_writer, "seal_in_turn", before_the_seal)
+    write(table, 1, 2)
+    assert seen[0] == Counter([1, 2])
+
+
 @pytest.mark.parametrize("consistency", ["eventual", "transactional"])
 def test_a_reader_that_starts_with_a_snapshot_knows_who_has_closed_meanwhile(table, consistency) -> None:
     write(table, 0)
@@ -217,7 +248,7 @@ def test_a_suspended_writer_whose_epoch_others_have_sealed(table, suspended) -> 
     writer.flush()
 
     def others() -> None:
-        lease_keeper.drop_lease(table.logical, writer._writer)
+        table.logical.registered.drop(writer._writer)
         silence(table, writer._writer)
         take_over_now(table.logical)
         write(table, 2)
@@ -243,13 +274,15 @@ def abort(writer: Any) -> None:
     committer.commit(0, [])
 
 
-def test_a_lease_of_a_clock_far_ahead_ends_with_its_writer(table) -> None:
+def test_a_lease_of_a_clock_far_ahead_lasts_as_long_as_any(table) -> None:
     with ahead(31):
         writer = table.writer()
         writer.write(rows(1))
         writer.flush()
         (name,) = table.logical.registered.writers()
-        lease_keeper.drop_lease(table.logical, name)
+        table.logical.registered.drop(name)
+    assert list(dead_writers(table.logical)) == []
+    os.utime(table.logical.registered.lease_path(name), (1, 1))
     assert list(dead_writers(table.logical)) == [name]
     take_over_now(table.logical)
     write(table, 2)

@@ -20,6 +20,7 @@ from lakelog.table.maintenance.compaction_task import (
     BucketOutcome,
     BucketTask,
     LocalExecutor,
+    bucket_task,
     compact_bucket,
     leases_of,
     pack_tasks,
@@ -157,7 +158,7 @@ def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more,
 def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true', 'num-sorted-run.compaction-trigger' = '2'")
     dynamic = table.logical
-    held = leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].bucket_key)
+    held = leases_of(dynamic).take(bucket_task(*plan_tasks(dynamic, full=True)[0].bucket_key))
     minor = table.compact(full=False)
     assert (minor.buckets, minor.busy) == (1, 1)
     waits: list[float] = []
@@ -176,8 +177,8 @@ def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(
 def test_a_compactor_that_never_gives_back_is_left_alone_in_the_end(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true'")
     dynamic = table.logical
-    assert leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].bucket_key)
-    monkeypatch.setattr(compaction_job, "LEASE_MS", 0)
+    assert leases_of(dynamic).take(bucket_task(*plan_tasks(dynamic, full=True)[0].bucket_key))
+    monkeypatch.setattr(compaction_job, "DURATION_MS", 0)
     done = table.compact()
     assert (done.buckets, done.busy, FULL_MARK in (done.snapshot.properties or {})) == (1, 1, False)
 
@@ -254,7 +255,7 @@ def test_a_batch_write_waits_for_the_compactor_that_has_its_new_rows(lake, monke
     table = make(lake, "'bucket' = '1', 'deletion-vectors.enabled' = 'true'", writes=1)
     dynamic = table.logical
     bucket_key = dynamic.store.live_entries(table.latest_snapshot())[0]
-    held = leases_of(dynamic).take(bucket_key.partition, bucket_key.bucket)
+    held = leases_of(dynamic).take(bucket_task(bucket_key.partition, bucket_key.bucket))
     waits: list[float] = []
 
     def given_back(seconds: float) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest
 from lakelog.fileformat.avro_file import read_records, write_records
-from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 from lakelog.lake import Lake
 from lakelog.paimon.metadata.manifest_avro import MANIFEST_SCHEMA
 

@@ -14,14 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
-from lakelog.cli.tables.health import health
-from lakelog.cli.tables.log import log
+from lakelog.cli.tables import health, log
 from lakelog.io.machine import machine_identity
 from lakelog.io.storage.file_io import DiskSpace
 from lakelog.lake.table import Table
 from lakelog.options import metrics as m
 from lakelog.options.option import Options
-from lakelog.service.dashboard.views.overview import line_of
+from lakelog.service.dashboard.views import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
 from lakelog.service.optimizer.runner import RunContext, run_action
@@ -218,7 +217,7 @@ def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Pa
         for path in (tmp_path / "db.db" / "b" / break_it).iterdir():
             path.unlink() if break_it == "manifest" else path.write_bytes(b"{")
     with connect(warehouse=str(tmp_path)) as lake:
-        from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+        from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 
         MANIFEST_CACHE.clear()
         found = lake.health("db.b")

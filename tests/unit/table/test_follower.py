@@ -17,7 +17,7 @@ import pytest
 
 from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog import connect
-from lakelog.errors import Corrupt, LakelogError, NotFound, OffsetExpired
+from lakelog.errors import Corrupt, InvalidSchema, LakelogError, NotFound, OffsetExpired
 from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore import LOG_SYSTEMS
@@ -146,6 +146,48 @@ def test_rows_of_a_connector_are_read_by_every_reader(tmp_path, changes, left) -
     for _ in range(2):
         assert table.scan().to_polars().rows() == want == table.scan(options=union).to_polars().rows()
         table.compact()
+
+
+LACKS = b'{"before":null,"after":{"id":1},"op":"c"}'
+WHOLE = b'{"before":null,"after":{"ID":2,"Name":null},"op":"c"}'
+
+
+@pytest.mark.parametrize(
+    ("more", "left"),
+    [
+        ("", None),
+        (", 'on-bad-record' = 'keep'", {1: "old", 2: None}),
+        (", 'on-bad-record' = 'skip'", {1: "old", 2: None}),
+        (", 'write.missing-columns' = 'null'", {1: None, 2: None}),
+    ],
+)
+def test_a_record_that_lacks_columns_is_no_row_of_nulls(tmp_path, more, left) -> None:
+    table = make(tmp_path, f"{JSON}{more}", buckets=1)
+    assert table.logical.log is not None
+    whole = b'{"before":{"id":1},"after":{"id":1,"name":"old"},"op":"u"}'
+    append_foreign(table.logical.log, 0, [PlainRecord(0, 0, b"1", whole)])
+    assert followed(table) == [1]
+    gone = b'{"before":{"id":3},"after":null,"op":"d"}'
+    append_foreign(table.logical.log, 0, [PlainRecord(n, 0, b"1", v) for n, v in enumerate((gone, WHOLE, LACKS))])
+    if left is None:
+        with pytest.raises(InvalidSchema, match=r"(?s)offset 3 of bucket 0.*lack the column 'name'.*missing='null'"):
+            followed(table)
+        left = {1: "old"}
+    else:
+        followed(table)
+    assert content(table.logical) == left
+
+
+def test_a_column_that_a_record_lacks_has_its_default_or_is_newer_than_the_record(tmp_path) -> None:
+    table = make(tmp_path, JSON, buckets=1)
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    append_foreign(table.logical.log, 0, [PlainRecord(0, 0, b"1", WHOLE)])
+    lake.sql("alter table db.t add column later int")
+    assert followed(lake.table("db.t")) == [1]
+    lake.sql("alter table db.t alter column name set default 'x'")
+    append_foreign(table.logical.log, 0, [PlainRecord(0, 0, b"1", LACKS)])
+    assert followed(lake.table("db.t")) == [1]
+    assert content(lake.table("db.t").logical) == {1: "x", 2: None}
 
 
 @pytest.mark.parametrize("bad", ["fail", "keep"])

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.tables.health import health
+from lakelog.cli.tables import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.table.health import collect_log
 from lakelog.table.log.register import NamedReaders
-from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.maintenance.compaction_task import bucket_task, leases_of
 from log_tables import make, rows
 
 HOUR = 3_600_000
@@ -184,7 +184,7 @@ def test_a_bucket_under_compaction_is_reported(tmp_path) -> None:
     table = plain(tmp_path)
     write(table, 1)
     (entry,) = table.logical.store.live_entries(table.latest_snapshot())
-    lease = leases_of(table.logical).take(entry.partition, entry.bucket)
+    lease = leases_of(table.logical).take(bucket_task(entry.partition, entry.bucket))
     assert any("is compacting it" in wait.why for wait in table.health().waits)
     leases_of(table.logical).release(lease)
     assert table.health().waits == ()
@@ -237,7 +237,7 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     lakelog.connect(warehouse=str(tmp_path / "warehouse")).sql("create table db.u (id int)")
     for path in (tmp_path / "warehouse" / "db.db" / "t" / "manifest").iterdir():
         path.write_bytes(b"rubbish")
-    from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+    from lakelog.filestore.metadata.manifests import MANIFEST_CACHE
 
     MANIFEST_CACHE.clear()
     lines = CliRunner().invoke(health, ["--format", "jsonl", "--warehouse", str(tmp_path / "warehouse")]).output

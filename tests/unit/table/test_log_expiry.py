@@ -21,7 +21,7 @@ from lakelog.table.maintenance import retention
 from lakelog.table.maintenance.retention import expire_log, log_floors
 from lakelog.table.maintenance.run_history import DONE
 from lakelog.table.read.log_view import capture
-from lakelog.table.tail.async_tail import AsyncTail
+from lakelog.table.tail.tail import AsyncTail
 from log_days import LogDays
 from log_tables import files, make, rows
 

@@ -272,7 +272,7 @@ def test_corrections_of_a_late_healer_do_not_follow_a_newer_snapshot(
 
     A later row of the key is in the snapshot, so that the reader skips it.
     """
-    switch = SnapshotCutover({0: 45}, {"w": {0: 32}, "v": {0: 43}}, sealed={"w": 1, "v": 1})
+    switch = SnapshotCutover(starts={"w": {0: 32}, "v": {0: 43}}, sealed={"w": 1, "v": 1}, ends={0: 45})
     headers = [encode_header(CORRECTION, "w", epoch, "a", ref, sign), encode_header(DATA, "v", 1, "b")]
     records = pa.table(
         {"offset": [34, 42], "timestamp": [0, 0], "key": [b"k"] * 2, "value": [b"v"] * 2, "header": headers}

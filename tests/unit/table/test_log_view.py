@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
-from lakelog.cli.tables.log import log
+from lakelog.cli.tables import log
 from lakelog.errors import InvalidRequest
 from lakelog.table.log.register import NamedReaders
 from log_tables import make, rows
@@ -32,7 +32,7 @@ def test_buckets_writers_and_readers(tmp_path, monkeypatch) -> None:
     writer = table.writer()
     writer.write(rows(5, 6, 7, 8))
     writer.flush()
-    monkeypatch.setattr("lakelog.table.system.activity.log.now_ms", lambda: 10**15)
+    monkeypatch.setattr("lakelog.table.system.activity.now_ms", lambda: 10**15)
     NamedReaders(table.logical.io, table.path).record("mirror", {0: 1, 1: 2})
     found = view("db.t", tmp_path)
     (at_work,) = [r for r in found if r["kind"] == "writer"]

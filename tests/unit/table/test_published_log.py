@@ -11,6 +11,8 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, Unavailable
+from lakelog.io.journal import Journal
+from lakelog.io.storage.file_io import FileStatus
 from lakelog.lake.output.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
@@ -190,16 +192,16 @@ def test_links_that_are_forgotten_during_a_listing_are_listed_again(
 ) -> None:
     table = make(tmp_path)
     write(table, (1, 1, 1))
-    links, stalled = PublishedLinks.of(table.logical), PublishedLinks._numbers
+    links, stalled = PublishedLinks.of(table.logical), Journal.files
 
-    def numbers(self: PublishedLinks) -> list[int]:
+    def files(self: Journal) -> dict[int, FileStatus]:
         found = stalled(self)
-        monkeypatch.setattr(PublishedLinks, "_numbers", stalled)
+        monkeypatch.setattr(Journal, "files", stalled)
         for _ in range(2):
             write(table, (1, 1, 1))
         return found
 
-    monkeypatch.setattr(PublishedLinks, "_numbers", numbers)
+    monkeypatch.setattr(Journal, "files", files)
     found = links.last()
     assert found == links.last() and found.snapshot == 3
 

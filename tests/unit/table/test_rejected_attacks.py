@@ -23,11 +23,10 @@ from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.table.commit import take_over as take_overs
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import end_writer
-from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.decided_epochs import DecidedEpochs
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
@@ -173,8 +172,8 @@ def test_a_replay_that_wakes_up_after_another_one_decides_nothing(
     def others(replay: str) -> None:
         """The replay is suspended for longer than its lease; another one, and a later write, come meanwhile."""
         done.append(replay)
-        drop_lease(table.logical, replay)
-        table.logical.registered.write_lease(replay, Lease(BATCH, 1))
+        table.logical.registered.drop(replay)
+        table.logical.registered.write_lease(replay, BATCH)
         take_overs._CHECKED_S.clear()
         assert reopened(tmp_path).replay_rejected().written == 2
         with reopened(tmp_path).writer() as writer:

@@ -12,10 +12,10 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Unavailable
+from lakelog.io.lease import Lease, Leases
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
-from lakelog.table.maintenance.compaction_lease import Lease, Leases
 from lakelog.table.write import overwrite, replaced_rows
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows
@@ -175,7 +175,7 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
     table = make(tmp_path)
     write(table, 1, 2)
     waits = threading.Event()
-    take, replace_rows = Leases.take_task, overwrite.replace_rows
+    take, replace_rows = Leases.take, overwrite.replace_rows
 
     def taken(leases: Leases, task: str) -> Lease | None:
         found = take(leases, task)
@@ -195,7 +195,7 @@ def test_two_overwrites_at_once_leave_the_rows_of_the_second(tmp_path: Path, mon
         return replace_rows(*given)
 
     done: list[Future[None]] = []
-    monkeypatch.setattr(Leases, "take_task", taken)
+    monkeypatch.setattr(Leases, "take", taken)
     monkeypatch.setattr(overwrite, "replace_rows", beside)
     with ThreadPoolExecutor(1) as threads:
         with table.writer(overwrite=True) as writer:

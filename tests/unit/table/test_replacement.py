@@ -1,9 +1,8 @@
-"""UPDATE, DELETE and overwrites of tables without a key, beside a log of input rows: both stores get the same rows."""
+"""UPDATE, DELETE and overwrites of tables without a key, beside a log of input rows (RFC 21)."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,19 @@ from typing import Any
 import pytest
 
 from keyless_tables import COMMITTED, OLD, Rows, arrow, check, files, folded, make, write
-from lakelog.errors import CommitConflict, CommitUnknown, Fenced, InvalidRequest, Unavailable
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, Unavailable
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.io import clock
-from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
-from lakelog.table.commit import log_repair, replacement
-from lakelog.table.commit.replacement import _Replacement
-from lakelog.table.commit.take_over import end_writer, take_over_now
+from lakelog.table.commit import missing_changes
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.missing_changes import _MissingChanges
+from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import newest_state
+from lakelog.table.model.registrations import BATCH
 from log_tables import silence
 
 
@@ -42,38 +42,7 @@ def test_the_log_gets_only_the_rows_that_change(tmp_path: Path) -> None:
     assert [row["id"] for row in changes if row["_row_kind"] == "-D"] == [1, 1]
 
 
-def test_a_reader_of_committed_rows_sees_a_replacement_once_it_is_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, table = make(tmp_path)
-    seen: list[Rows] = []
-
-    def between(made: _Replacement, *given: Any) -> Any:
-        seen.append(folded(table, **COMMITTED))
-        seen.append(folded(table, "latest-full", **COMMITTED))
-        seen.append(files(table))
-        return real(made, *given)
-
-    real = _Replacement._committed
-    monkeypatch.setattr(_Replacement, "_committed", between)
-    delete_ones(table)
-    assert seen == [OLD] * 3
-    check(table, AFTER)
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Calls ``act`` in another thread, once the rows of the next replacement are in the log."""
-    real = _Replacement._committed
-
-    def committed(made: _Replacement, *given: Any) -> Any:
-        monkeypatch.undo()
-        elsewhere(act)
-        return real(made, *given)
-
-    monkeypatch.setattr(_Replacement, "_committed", committed)
-
-
-def elsewhere(act: Callable[[], None]) -> None:
+def elsewhere(act: Callable[[], object]) -> None:
     """Calls ``act`` in another thread, which has log clients of its own."""
 
     def other() -> None:
@@ -84,25 +53,96 @@ def elsewhere(act: Callable[[], None]) -> None:
         threads.submit(other).result()
 
 
-def test_rows_that_come_meanwhile_are_replaced_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def without_log(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Does something while the log does not answer: its changes are missing."""
+
+    def refuse(*given: object) -> None:
+        raise Unavailable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_MissingChanges, "run", refuse)
+        act()
+
+
+def test_a_statement_succeeds_while_the_log_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next commit of any writer appends its changes first."""
     _, table = make(tmp_path)
-    meanwhile(monkeypatch, lambda: write(table, [(8, "a"), (9, "b")]))
-    delete_ones(table)
+    without_log(monkeypatch, lambda: delete_ones(table))
+    assert files(table) == AFTER
+    assert folded(table) == OLD
+    for options in ({}, COMMITTED):
+        assert folded(table, "latest-full", **options) == AFTER
+    write(table, [(9, "b")])
     check(table, [*AFTER, (9, "b")])
 
 
-def test_a_compaction_meanwhile_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("consistency", ["eventual", "transactional"])
+def test_a_reader_that_starts_while_changes_are_owed_gets_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consistency: str
+) -> None:
     _, table = make(tmp_path)
-    meanwhile(monkeypatch, lambda: table.compact(full=True))
-    delete_ones(table)
-    check(table, AFTER)
+    without_log(monkeypatch, lambda: delete_ones(table))
+    read: list[tuple[int, str]] = []
+    tail = table.tail("latest-full", options={"log.consistency": consistency})
+    while len(read) < len(AFTER):
+        read += [(row["id"], row["p"]) for row in next(tail).to_pylist()]
+    table.seal()
+    write(table, [(9, "b")])
+    while (9, "b") not in read:
+        read += [(row["id"], row["p"]) for row in next(tail).to_pylist()]
+    assert sorted(read) == [*AFTER, (9, "b")]
 
 
-def test_two_overwrites_at_once_leave_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_keeps_the_snapshots_whose_changes_are_owed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, table = make(tmp_path)
-    meanwhile(monkeypatch, lambda: write(table, [(5, "a"), (6, "a")], overwrite={"p": "a"}))
+    without_log(monkeypatch, lambda: delete_ones(table))
+    without_log(monkeypatch, lambda: [write(table, [(n, "c")]) for n in range(3)])
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.seal()
+    check(table, [*AFTER, *((n, "c") for n in range(3))])
+
+
+def test_changes_that_another_engine_made_unknown_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, table = make(tmp_path)
+    without_log(monkeypatch, lambda: delete_ones(table))
+    missing = newest_state(table.logical.store)[1].missing
+    Path(table.logical.store.paths.snapshot(min(missing.values()) - 1)).unlink()
+    table.seal()
+    state = newest_state(table.logical.store)[1]
+    assert not state.missing
+    assert state.ahead
+    assert files(table) == AFTER
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Calls ``act`` in another thread, before the next commit that replaces files."""
+    real = FileStore.commit
+
+    def commit(store: FileStore, request: CommitRequest) -> Snapshot:
+        if request.kind == OVERWRITE:
+            monkeypatch.undo()
+            elsewhere(act)
+        return real(store, request)
+
+    monkeypatch.setattr(FileStore, "commit", commit)
+
+
+@pytest.mark.parametrize(
+    ("act", "after"),
+    [
+        (lambda table: write(table, [(8, "a"), (9, "b")]), [*AFTER, (9, "b")]),
+        (lambda table: table.compact(full=True), AFTER),
+        (lambda table: write(table, [(5, "a"), (6, "a")], overwrite={"p": "a"}), AFTER),
+    ],
+    ids=["rows", "compaction", "overwrite"],
+)
+def test_what_others_commit_meanwhile_is_replaced_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Table], object], after: Rows
+) -> None:
+    _, table = make(tmp_path)
+    meanwhile(monkeypatch, lambda: act(table))
     delete_ones(table)
-    check(table, AFTER)
+    check(table, after)
 
 
 def test_a_statement_on_a_file_that_another_one_replaced_has_changed_nothing(
@@ -132,74 +172,21 @@ def test_old_partitions_expire(tmp_path: Path) -> None:
     check(table, [*OLD, (2, "2999-01-01")])
 
 
-def test_a_process_that_slept_for_hours_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The snapshots after the take-over keep who must not commit any more, for longer than other batch writers."""
+@pytest.mark.parametrize("has_happened", [True, False])
+def test_a_commit_whose_outcome_is_unknown_is_repeated_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_happened: bool
+) -> None:
     _, table = make(tmp_path)
-
-    def sleep() -> None:
-        (writer,) = (name for name in table.logical.registered.writers() if name.startswith("replace-"))
-        silence(table, writer)
-        take_over_now(table.logical)
-        monkeypatch.setattr(clock, "now_ms", lambda: real() + 5 * 3_600_000)
-        write(table, [(9, "b")])
-        assert writer in newest_state(table.logical.store)[1].writers
-
-    real = clock.now_ms
-    meanwhile(monkeypatch, sleep)
-    with pytest.raises(Fenced):
-        delete_ones(table)
-    monkeypatch.undo()
-    take_over_now(table.logical)
-    check(table, [*OLD, (9, "b")])
-
-
-def lose_commit(monkeypatch: pytest.MonkeyPatch, has_happened: bool) -> None:
-    """The next commit that replaces files has no answer."""
     real = FileStore.commit
 
     def commit(store: FileStore, request: CommitRequest) -> Snapshot:
         if request.kind == OVERWRITE:
             if has_happened:
                 real(store, request)
-            else:
-                assert request.prepare is not None
-                request.prepare(store.latest_snapshot())
             raise CommitUnknown("the answer was lost")
         return real(store, request)
 
     monkeypatch.setattr(FileStore, "commit", commit)
-
-
-def test_a_lost_answer_of_the_commit_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, table = make(tmp_path)
-    lose_commit(monkeypatch, has_happened=True)
-    delete_ones(table)
-    check(table, AFTER)
-
-
-def test_a_lost_commit_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, table = make(tmp_path)
-    lose_commit(monkeypatch, has_happened=False)
-    with pytest.raises(CommitConflict, match="Try again"):
-        delete_ones(table)
-    monkeypatch.undo()
-    check(table, OLD)
-    delete_ones(table)
-    check(table, AFTER)
-
-
-@pytest.mark.parametrize("has_happened", [True, False])
-def test_a_commit_whose_outcome_stays_unknown_is_repeated_exactly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_happened: bool
-) -> None:
-    """The storage answers again after the statement has failed."""
-    _, table = make(tmp_path)
-    lose_commit(monkeypatch, has_happened)
-
-    def unavailable(*given: object) -> bool:
-        raise Unavailable("no answer")
-
-    monkeypatch.setattr(replacement, "settle", unavailable)
     writer = table.writer(overwrite={"p": "a"})
     writer.write(arrow([(2, "a")]))
     with pytest.raises(CommitUnknown):
@@ -207,8 +194,27 @@ def test_a_commit_whose_outcome_stays_unknown_is_repeated_exactly(
     monkeypatch.undo()
     write(table, [(7, "a")])
     writer.commit()
-    take_over_all(table)
     check(table, [*AFTER, (7, "a")] if has_happened else AFTER)
+
+
+@pytest.mark.parametrize("step", ["_decide", "_seal", "_commit"])
+def test_two_processes_that_append_the_same_changes_leave_them_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """One is suspended for longer than its lease, at any step; the other one does all of it."""
+    _, table = make(tmp_path)
+    real = getattr(_MissingChanges, step)
+
+    def suspended(changes: _MissingChanges, *given: Any) -> Any:
+        monkeypatch.undo()
+        table.logical.io.delete_dir(f"{table.logical.path}/lakelog/publish")
+        elsewhere(lambda: take_over_all(table))
+        return real(changes, *given)
+
+    monkeypatch.setattr(_MissingChanges, step, suspended)
+    delete_ones(table)
+    take_over_all(table)
+    check(table, AFTER)
 
 
 def take_over_all(table: Table) -> None:
@@ -217,69 +223,36 @@ def take_over_all(table: Table) -> None:
     take_over_now(table.logical)
 
 
-def test_end_writer_ends_a_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def unmarked(monkeypatch: pytest.MonkeyPatch, table: Table, rows: Rows, **how: Any) -> None:
+    """Writes rows; the process dies before the commit markers of its snapshot."""
+
+    def die(self: Committer, records: Sequence[EpochRecord]) -> None:
+        raise Unavailable("died")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Committer, "append_commit", die)
+        write(table, rows, **how)
+
+
+def test_markers_have_the_order_of_the_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes delete rows of earlier epochs of any writer, so their markers follow (``folded`` checks it)."""
     _, table = make(tmp_path)
-
-    def end() -> None:
-        (writer,) = (name for name in table.logical.registered.writers() if name.startswith("replace-"))
-        end_writer(table.logical, writer)
-
-    meanwhile(monkeypatch, end)
-    with pytest.raises(Fenced):
-        delete_ones(table)
-    check(table, OLD)
+    for overwrite in (False, True, True):
+        unmarked(monkeypatch, table, [(1, "a")] if overwrite else [(1, "a"), (2, "a"), (3, "a")], overwrite=overwrite)
+        unmarked(monkeypatch, table, [(4, "a"), (5, "a")])
+    take_over_all(table)
+    check(table, [(1, "a"), (4, "a"), (5, "a"), *OLD[3:]])
 
 
-def test_late_corrections_of_a_replacement_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process was suspended while it healed the log to its proposal, and ended after the corrections."""
+def test_a_proposal_of_an_earlier_version_is_taken_back(tmp_path: Path) -> None:
+    """Before RFC 21 a statement proposed an epoch in the log, and its snapshot decided it. This one died before."""
     _, table = make(tmp_path)
-
-    class Ended(BaseException):
-        """The process has ended."""
-
-    def suspended(*given: Any) -> Any:
-        monkeypatch.setattr(log_repair, "heal", heal)
-        elsewhere(lambda: take_over_all(table))
-        return heal(*given)
-
-    def committed(made: _Replacement, *given: Any) -> Any:
-        made.undo = lambda: None  # type: ignore[method-assign]
-        elsewhere(lambda: write(table, [(9, "b"), (10, "b")]))  # so that the log is read
-        monkeypatch.setattr(log_repair, "heal", suspended)
-        made._committer.propose(made._results)
-        raise Ended
-
-    heal = log_repair.heal
-    monkeypatch.setattr(_Replacement, "_committed", committed)
-    with pytest.raises(Ended):
-        delete_ones(table)
-    after = [(9, "b"), (10, "b")]
-    assert folded(table) != [*OLD, *after]
-    for _ in range(3):
-        take_over_all(table)
-    check(table, [*OLD, *after])
-
-
-def test_a_proposal_that_arrives_late_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, table = make(tmp_path)
-    late: list[tuple[str, bytes]] = []
-    create = LocalFileIO.create
-
-    def held_back(io: LocalFileIO, path: str, data: bytes) -> bool:
-        if "/replace-" in path and "/epoch-" in path:
-            late.append((path, data))
-            raise CommitUnknown("no answer")
-        return create(io, path, data)
-
-    monkeypatch.setattr(LocalFileIO, "create", held_back)
-    with pytest.raises(CommitUnknown):
-        delete_ones(table)
-    monkeypatch.undo()
-    Path(late[0][0]).parent.mkdir(parents=True)
-    Path(late[0][0]).write_bytes(late[0][1])
-    assert folded(table) == files(table) == OLD
-    os.utime(late[0][0], (0, 0))
-    take_over_now(table.logical)
+    logical, writer = table.logical, "replace-old-12345678"
+    task = missing_changes.TaskWriter(logical, writer, 0, lane=0, stages=False)
+    logical.registered.register(writer, {0: 0, 1: 0}, BATCH)
+    task.write(arrow([(7, "a")]).to_batches()[0])
+    logical.decided.decide(EpochRecord(writer, 0, 0, (task.finish(),), {0: 0, 1: 0}, once=True, proposed=True))
+    take_over_all(table)
     check(table, OLD)
 
 

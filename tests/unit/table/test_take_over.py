@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,15 +17,15 @@ from failing_jobs import net as added_up
 from lakelog import connect
 from lakelog.errors import Fenced, Unavailable
 from lakelog.io import clock
+from lakelog.io.clock import LONG_AGO
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
-from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
-from lakelog.table.model.registrations import BATCH, STREAM, Lease, Registrations
+from lakelog.table.model.registrations import STREAM, Registrations
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
@@ -147,29 +146,38 @@ def test_one_that_is_alive_is_left_alone_however_old(tmp_path: Path) -> None:
     assert files(table) == folded(table) == [(1, "a")]
 
 
-def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: Path, monkeypatch) -> None:
-    table = make(tmp_path, ", 'log.writer-timeout' = '1 s'")
-    renewed, wanted = threading.Semaphore(0), set[str]()
-    write_lease = type(table.logical.registered).write_lease
-
-    def told(self: object, writer: str, lease: Lease) -> None:
-        write_lease(self, writer, lease)  # type: ignore[arg-type]
-        if writer in wanted:
-            renewed.release()
-
-    monkeypatch.setattr(type(table.logical.registered), "write_lease", told)
+def test_a_lease_is_kept_while_a_writer_is_open_and_writes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path)
     writer, name = begun(table, 1)
-    wanted.add(name)
-    long_ago = lease_keeper._RENEWED[lease_keeper._key(table.logical, name)]
-    long_ago.used_ms = 0  # an hour without a row
-    for _ in range(2):
-        assert renewed.acquire(timeout=120)
+    kept = table.logical.registered.kept(name)
+    assert kept is not None
+    kept.used_s = 0.0  # an hour without a row
+    assert not kept.is_unused()
     writer.commit()
-    for _ in range(2):
-        assert renewed.acquire(timeout=120), "between two commits, too"
+    assert not kept.is_unused(), "between two commits, too"
     writer.close()
-    assert lease_keeper._key(table.logical, name) not in lease_keeper._RENEWED
+    assert kept.is_lost and table.logical.registered.writers() == []
+
+
+def test_two_that_take_over_from_one_writer_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    _, name = begun(table, 1)
+    silence(table, name)
+    dead = dead_writers(table.logical)
+    assert list(take_over(table.logical)) == [name]
+    monkeypatch.setattr("lakelog.table.commit.take_over.dead_writers", lambda _: dead)  # that one has checked before
+    assert list(take_over(table.logical)) == []
     assert table.logical.registered.writers() == []
+
+
+def test_files_of_a_process_that_died_during_registration_are_cleaned(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    staged = Path(table.path) / "lakelog" / "staged"
+    for name in ("lease", ".origin.4478dcc6.tmp"):
+        (staged / name.strip(".")).mkdir(parents=True)
+        (staged / name.strip(".") / name).write_bytes(b"{}")
+        os.utime(staged / name.strip(".") / name, (1, 1))
+    assert list(take_over(table.logical)) == [] == list(staged.iterdir())
 
 
 def test_a_writer_with_a_process_mark_instead_of_a_lease_is_dead(tmp_path: Path) -> None:
@@ -188,14 +196,15 @@ def test_a_writer_with_a_process_mark_instead_of_a_lease_is_dead(tmp_path: Path)
 
 def pause(table: Table, writer: str) -> None:
     """The process of a writer was held up for longer than its lease, and goes on now."""
-    kept = lease_keeper._RENEWED[lease_keeper._key(table.logical, writer)]
-    kept.is_due = lambda: False  # type: ignore[method-assign]  # its thread is held up, too
     registered = table.logical.registered
+    kept = registered.kept(writer)
+    assert kept is not None
+    kept.is_due = lambda: False  # type: ignore[method-assign]  # its thread is held up, too
     if registered.is_registered(writer):
-        lease = registered.lease(writer)
-        assert lease is not None
-        registered.write_lease(writer, Lease(lease.kind, 0, lease.settled))
-    kept.renewed_ms = 0
+        found = registered.find(writer)
+        assert found is not None
+        registered.write_lease(writer, found.kind, settled=found.settled)
+    kept.renewed = LONG_AGO
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])
@@ -272,8 +281,8 @@ def test_a_paused_streaming_task_renews_its_lease_before_it_appends(table: Table
     assert folded(table) == files(table) == [(1, "q0")]
     assert dead_writers(table.logical) == {}, "it was checked"
     task.write(rows(3, name="q1").to_batches()[0])
-    lease = table.logical.registered.lease("query")
-    assert lease is not None and lease.is_alive and lease.settled is None
+    found = table.logical.registered.find("query")
+    assert found is not None and found.is_alive and found.settled is None
     committer.commit(1, [task.finish()])
     table.seal()
     want = [(number, "q1") for number in (1, 2, 3)]
@@ -351,15 +360,9 @@ def test_a_writer_that_ends_well_leaves_nothing(tmp_path: Path) -> None:
     with table.writer() as writer:
         writer.write(rows(1))
         (name,) = table.logical.registered.writers()
-        lease = table.logical.registered.lease(name)
-        assert lease is not None and lease.kind == BATCH and lease.is_alive
+        found = table.logical.registered.find(name)
+        assert found is not None and found.is_batch and found.is_alive
     assert table.logical.registered.writers() == []
-
-
-def test_a_torn_lease_has_run_out() -> None:
-    assert not Lease.from_bytes(b'{"kind":').is_alive
-    lease = Lease(STREAM, 17, {3: 4}, closed=True)
-    assert Lease.from_bytes(lease.to_bytes()) == lease
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])

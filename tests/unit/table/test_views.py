@@ -12,8 +12,8 @@ import pytest
 
 import lakelog
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
-from lakelog.table.system.history.tags import duration_text
-from lakelog.table.system.rows.binlog import packed
+from lakelog.table.system.history import duration_text
+from lakelog.table.system.rows import packed
 
 DATA = Path(__file__).parents[2] / "golden" / "data"
 

@@ -10,7 +10,6 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitConflict, CommitDecided, InvalidRequest, LakelogError, Unavailable
-from lakelog.table.log import lease_keeper
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -234,11 +233,12 @@ def test_a_writer_that_is_dropped_gives_its_lease_up(tmp_path) -> None:
     writer = table.writer()
     writer.write(rows(1))
     writer.flush()
-    (entry,) = (e for e in lease_keeper._RENEWED.values() if e.table.path == table.logical.path)
-    assert not entry.is_unused()
+    (name,) = table.logical.registered.writers()
+    kept = table.logical.registered.kept(name)
+    assert kept is not None and not kept.is_unused()
     del writer
     gc.collect()
-    assert entry.is_unused(), "no thread renews it, so that another process takes the rows back"
+    assert kept.is_unused(), "no thread renews it, so that another process takes the rows back"
 
 
 def without_a_log(tmp_path):

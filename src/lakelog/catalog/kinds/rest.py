@@ -12,8 +12,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
-from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name
+from lakelog.catalog.base import (
+    DEFAULT_DATABASE,
+    Catalog,
+    CheckChange,
+    Identifier,
+    TableLocation,
+    check_name,
+    check_new_name,
+)
+from lakelog.catalog.directories import Directories, bare_path
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.catalog.rest_changes import change_json, schema_json
 from lakelog.catalog.rest_owner import RestOwner
@@ -74,78 +82,65 @@ class RestCatalog(Catalog):
     def list_databases(self) -> list[str]:
         return sorted(filter(_is_name, self._api.names("databases", "databases") or ()))
 
-    def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_new_name("database", name)
+    def add_database(self, name: str) -> bool:
         answer = self._change("POST", "databases", body={"name": name, "options": {}})
-        if answer.status == 409:
-            if not if_not_exists:
-                raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
-        elif not answer.is_done:
+        if not answer.is_done and answer.status != 409:
             raise InvalidRequest(f"the catalog server refused database '{name}': {answer.message}")
+        return answer.is_done
 
-    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        check_name("database", name)
-        tables = self._tables(name)
-        if tables is None:
-            if if_exists:
-                return
-            raise self._no_database(name)
-        if tables and not cascade:
-            raise InvalidRequest(
-                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
-            )
+    def remove_database(self, name: str, cascade: bool) -> bool:
         answer = self._change("DELETE", "databases", name)
-        if answer.status == 404 and not if_exists:
-            raise self._no_database(name)
         if not answer.is_done and answer.status != 404:
             raise InvalidRequest(f"the catalog server did not drop database '{name}': {answer.message}")
+        return answer.is_done
 
-    def list_tables(self, database: str) -> list[str]:
-        check_name("database", database)
-        found = self._tables(database)
-        if found is None and database != DEFAULT_DATABASE:
-            raise self._no_database(database)
-        return found or []
+    def find_tables(self, database: str) -> list[str] | None:
+        names = self._api.names("tables", "databases", database, "tables")
+        # a table with branches may be listed twice
+        return None if names is None else sorted(set(filter(_is_name, names)))
+
+    def has_table(self, identifier: Identifier) -> bool:
+        return self._find(identifier) is not None
 
     def table_path(self, identifier: Identifier) -> str:
         path = self._files.table_path(identifier)
-        found = self._find(identifier)
-        return path if found is None else self._path_of(identifier, found)
+        description = self._find(identifier)
+        return path if description is None else self._path_of(identifier, description)
 
     def table_io(self, identifier: Identifier) -> FileIO:
         return self._files.table_io(identifier)
 
     def load_table(self, identifier: Identifier) -> TableLocation:
         self._files.table_path(identifier)
-        found = self._find(identifier)
-        if found is None:
+        description = self._find(identifier)
+        if description is None:
             raise self._no_table(identifier)
-        path = self._path_of(identifier, found)
-        table_id = found.get("id")
+        path = self._path_of(identifier, description)
+        table_id = description.get("id")
         owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
         # the server does not commit to a table at a custom path of the user
-        own = self._io.within(path)
-        io = own if found.get("isExternal") else ServerCommittedFileIO(own, owner)
-        return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
+        storage = self._io.within(path)
+        io = storage if description.get("isExternal") else ServerCommittedFileIO(storage, owner)
+        return TableLocation(identifier, path, self._schema_of(identifier, path, description), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
         check_new_name("table", identifier.table)
         expected = self._files.table_path(identifier)
-        if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
+        if identifier.database == DEFAULT_DATABASE and self.find_tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
-        made = self._created_table(identifier, schema)
-        if made is None:
+        location = self._created_table(identifier, schema)
+        if location is None:
             if not if_not_exists:
                 raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
             return self.load_table(identifier)
         is_inside = LOG_TYPE.key in schema.options and LOG_ADDRESS.key not in schema.options
-        if is_inside and made.path != expected:
+        if is_inside and location.path != expected:
             self.drop_table(identifier, if_exists=True)
             raise UnsupportedFeature(
-                f"the catalog server places table {identifier} in '{made.path}', but its log is at '{expected}': set "
-                "'log-store.address' to a log server, or create the table without a log"
+                f"the catalog server places table {identifier} in '{location.path}', but its log is at '{expected}': "
+                "set 'log-store.address' to a log server, or create the table without a log"
             )
-        return made
+        return location
 
     def _created_table(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
         """The created table; None if another table has its name.
@@ -172,25 +167,24 @@ class RestCatalog(Catalog):
                     raise InvalidSchema(f"the catalog server refused table {identifier}: {answer.message}")
             if not unanswered:
                 return None
-            found = self.load_table(identifier)
-            return found if _content(found.schema) == _content(schema) else None
+            location = self.load_table(identifier)
+            return location if _content(location.schema) == _content(schema) else None
 
     def _own(self, identifier: Identifier, schema: TableSchema) -> TableLocation:
         """The table that this call has created. Raises CommitUnknown if it was renamed or dropped since."""
         with contextlib.suppress(NotFound):
-            found = self.load_table(identifier)
-            if found.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
-                return found
+            location = self.load_table(identifier)
+            if location.schema.options.get(TABLE_ID) == schema.options.get(TABLE_ID):
+                return location
         raise CommitUnknown(  # it may exist, and needs its log
             f"table {identifier} was created, and renamed or dropped meanwhile: list the tables of its database"
         )
 
-    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        self._files.table_path(identifier)
+    def remove_table(self, identifier: Identifier) -> None:
         answer = self._change("DELETE", "databases", identifier.database, "tables", identifier.table)
-        if answer.status == 404 and not if_exists:
+        if answer.status == 404:
             raise self._no_table(identifier)
-        if not answer.is_done and answer.status != 404:
+        if not answer.is_done:
             raise InvalidRequest(f"the catalog server did not drop table {identifier}: {answer.message}")
 
     def alter_table(
@@ -203,13 +197,13 @@ class RestCatalog(Catalog):
         """
         before, asked = self.load_table(identifier), 0
         for _ in range(_ALTER_TRIES):
-            wanted, after = self._plan(before, changes)
-            if not wanted:
+            effective, after = self._plan(before, changes)
+            if not effective:
                 return before
             if check is not None:
                 check(before.schema, after)
             try:
-                body = {"changes": [change_json(change) for change in wanted]}
+                body = {"changes": [change_json(change) for change in effective]}
                 answer = self._change("POST", "databases", identifier.database, "tables", identifier.table, body=body)
                 if answer.is_done:
                     return self.load_table(identifier)
@@ -231,21 +225,14 @@ class RestCatalog(Catalog):
             f"table {identifier} was not changed: {_ALTER_TRIES} attempts lost against other changes. Try again"
         )
 
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        self._files.table_path(identifier)
-        self._files.table_path(new)
-        if self._find(identifier) is None:
-            raise self._no_table(identifier)
-        if new.database != identifier.database and new.database not in self.list_databases():
-            raise self._no_database(new.database)
+    def move_table(self, identifier: Identifier, new: Identifier) -> bool:
         body = {"source": _identifier(identifier), "destination": _identifier(new)}
         answer = self._change("POST", "tables", "rename", body=body)
         if answer.status == 404:
             raise self._no_table(identifier)
-        if answer.status == 409:
-            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
-        if not answer.is_done:
+        if not answer.is_done and answer.status != 409:
             raise InvalidRequest(f"the catalog server did not rename table {identifier}: {answer.message}")
+        return answer.is_done
 
     def _plan(self, before: TableLocation, changes: Sequence[SchemaChange]) -> tuple[list[SchemaChange], TableSchema]:
         """The effective changes and the expected schema. Raises as ``apply_changes``."""
@@ -253,13 +240,13 @@ class RestCatalog(Catalog):
         after = apply_changes(before.schema, changes, has_snapshots, now_ms())
         if after is before.schema:
             return [], after
-        wanted, current = [], before.schema
+        effective, current = [], before.schema
         for change in changes:
             changed = change.apply(current, has_snapshots)
             if changed != current:
-                wanted.append(change)
+                effective.append(change)
             current = changed
-        return wanted, after
+        return effective, after
 
     def _is_applied(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
         """Returns whether a schema since ``before`` results from these changes to its predecessor."""
@@ -287,60 +274,46 @@ class RestCatalog(Catalog):
             return None
         if not answer.is_done:
             raise InvalidRequest(f"the catalog server did not return table {identifier}: {answer.message}")
-        found = dict(answer.body)
-        kind = ((found.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
+        description = dict(answer.body)
+        kind = ((description.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
         if kind != _PLAIN:
             raise UnsupportedFeature(f"{identifier} is a {kind}, not a table with snapshots: use another engine")
-        return found
+        return description
 
-    def _path_of(self, identifier: Identifier, found: dict[str, Any]) -> str:
+    def _path_of(self, identifier: Identifier, description: dict[str, Any]) -> str:
         """The path of a table below the warehouse path. Raises UnsupportedFeature for a path outside of it."""
-        path, root = bare_path(str(found.get("path") or "")), bare_path(self.warehouse)
+        path, root = bare_path(str(description.get("path") or "")), bare_path(self.warehouse)
         inside = path.removeprefix(f"{root}/").rstrip("/")
         if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
             raise UnsupportedFeature(
-                f"the catalog server locates table {identifier} at {str(found.get('path'))[:300]!r}, not in the "
+                f"the catalog server locates table {identifier} at {str(description.get('path'))[:300]!r}, not in the "
                 f"warehouse '{self.warehouse}': open the warehouse in which it was created"
             )
         return f"{self.warehouse}/{inside}"
 
-    def _schema_of(self, identifier: Identifier, path: str, found: dict[str, Any]) -> TableSchema:
+    def _schema_of(self, identifier: Identifier, path: str, description: dict[str, Any]) -> TableSchema:
         """The schema from its file, because the response lacks the time, version and highest column id."""
         try:
-            schema_id, given = int(found["schemaId"]), found["schema"]
+            schema_id, values = int(description["schemaId"]), description["schema"]
             try:
                 stored = TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
                 # a server may have rules for a table whose files do not mention them
-                rules = {k: str(v) for k, v in (given.get("options") or {}).items() if k == QUERY_AUTH}
+                rules = {k: str(v) for k, v in (values.get("options") or {}).items() if k == QUERY_AUTH}
                 return replace(stored, options={**stored.options, **rules}) if rules else stored
             except NotFound:
-                fields = tuple(parse_field(f) for f in given["fields"])
+                fields = tuple(parse_field(f) for f in values["fields"])
                 schema = TableSchema(
                     id=schema_id,
                     fields=fields,
                     highest_field_id=max(f.id for field in fields for f in (field, *nested_fields(field.type))),
-                    partition_keys=tuple(given.get("partitionKeys") or ()),
-                    primary_keys=tuple(given.get("primaryKeys") or ()),
-                    options={k: v for k, v in (given.get("options") or {}).items() if k != "path"},
-                    comment=given.get("comment"),
+                    partition_keys=tuple(values.get("partitionKeys") or ()),
+                    primary_keys=tuple(values.get("primaryKeys") or ()),
+                    options={k: v for k, v in (values.get("options") or {}).items() if k != "path"},
+                    comment=values.get("comment"),
                 )
                 return checked(schema)
         except (KeyError, TypeError, ValueError, AttributeError) as why:
             raise Corrupt(f"the catalog server sent no valid table for {identifier}: {why!r}") from None
-
-    def _tables(self, database: str) -> list[str] | None:
-        """The names of a database's tables, sorted; None if the database does not exist."""
-        found = self._api.names("tables", "databases", database, "tables")
-        return (
-            None if found is None else sorted(set(filter(_is_name, found)))
-        )  # a table with branches may be listed twice
-
-    def _no_table(self, identifier: Identifier) -> NotFound:
-        tables = self._tables(identifier.database)
-        if tables is None and identifier.database != DEFAULT_DATABASE:
-            return self._no_database(identifier.database)
-        near = near_or_all(identifier.table, tables or [])
-        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
 
 def _content(schema: TableSchema) -> tuple[Any, ...]:

@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, near_or_all
-from lakelog.catalog.directories import Directories, bare_path, check_new_name
-from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation, check_new_name
+from lakelog.catalog.directories import Directories, bare_path
+from lakelog.errors import AlreadyExists, InvalidOption, NotFound, UnsupportedFeature
 from lakelog.io.database import database_errors, engine_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_URI
@@ -42,37 +42,23 @@ class SqlCatalog(Catalog):
     def list_databases(self) -> list[str]:
         return self._rows.databases()
 
-    def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_new_name("database", name)
-        location = self._files.database_path(name)
+    def add_database(self, name: str) -> bool:
         if name in self._rows.databases():
-            if not if_not_exists:
-                raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
-            return
-        self._files.create_database(name, if_not_exists=True)
-        if not self._rows.add_database(name, location) and not if_not_exists:
-            raise AlreadyExists(f"database '{name}' exists: it was created concurrently")
+            return False
+        self._files.add_database(name)
+        return self._rows.add_database(name, self._files.database_path(name))
 
-    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        self._files.database_path(name)
-        if name not in self._rows.databases():
-            if if_exists:
-                return
-            raise self._no_database(name)
-        tables = self._rows.tables(name)
-        if tables and not cascade:
-            raise InvalidRequest(
-                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
-            )
+    def remove_database(self, name: str, cascade: bool) -> bool:
         self._files.drop_database(name, if_exists=True, cascade=cascade)
         self._rows.remove_database(name)
+        return True
 
-    def list_tables(self, database: str) -> list[str]:
-        self._files.database_path(database)
-        found = self._rows.tables(database)
-        if not found and database != DEFAULT_DATABASE and database not in self._rows.databases():
-            raise self._no_database(database)
-        return found
+    def find_tables(self, database: str) -> list[str] | None:
+        tables = self._rows.tables(database)
+        return tables if tables or database in self._rows.databases() else None
+
+    def has_table(self, identifier: Identifier) -> bool:
+        return self._rows.has(identifier)
 
     def table_path(self, identifier: Identifier) -> str:
         path, location = self._files.table_path(identifier), self._rows.location(identifier.database)
@@ -107,16 +93,14 @@ class SqlCatalog(Catalog):
             )
         if not is_named:
             self._rows.add(identifier)
-        self._files.create_database(identifier.database, if_not_exists=True)  # Paimon's catalog makes no directory
-        made = self._files.create_table(identifier, schema, if_not_exists)
+        self._files.add_database(identifier.database)  # Paimon's catalog makes no directory
+        location = self._files.create_table(identifier, schema, if_not_exists)
         self._rows.add(identifier)  # a concurrent DROP may have removed the name
-        return made
+        return location
 
-    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
+    def remove_table(self, identifier: Identifier) -> None:
         self.table_path(identifier)
         if not self._rows.has(identifier):
-            if if_exists:
-                return
             raise self._no_table(identifier)
         self._files.drop_table(identifier, if_exists=True)
         self._rows.remove(identifier)
@@ -129,24 +113,14 @@ class SqlCatalog(Catalog):
         self.load_table(identifier)
         return self._files.alter_table(identifier, changes, check)
 
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+    def move_table(self, identifier: Identifier, new: Identifier) -> bool:
         self.table_path(identifier)
         self.table_path(new)
-        check_new_name("table", new.table)
-        if not self._rows.has(identifier):
-            raise self._no_table(identifier)
-        if new.database not in self._rows.databases():
-            raise self._no_database(new.database)
         with self._rows.renamed(identifier, new):
             # completes a rename that failed between the directory and the row
             if self._files.has_table(identifier) or not self._files.has_table(new):
                 self._files.rename_table(identifier, new)
-
-    def _no_table(self, identifier: Identifier) -> NotFound:
-        if identifier.database not in (DEFAULT_DATABASE, *self._rows.databases()):
-            return self._no_database(identifier.database)
-        near = near_or_all(identifier.table, self._rows.tables(identifier.database))
-        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+        return True
 
 
 _WAIT_S = 30.0
@@ -183,11 +157,11 @@ class NameRows:
     def databases(self) -> list[str]:
         """All names, sorted: created databases, and names that only have tables."""
         with self._connection() as connection:
-            found: set[str] = set()
+            names: set[str] = set()
             for table in (_NAMES, _PROPERTIES):
                 query = sa.select(table.c.database_name).where(table.c.catalog_key == self.key).distinct()
-                found |= set(connection.execute(query).scalars())
-            return sorted(found)
+                names |= set(connection.execute(query).scalars())
+            return sorted(names)
 
     def add_database(self, name: str, location: str) -> bool:
         """Adds a database. Returns False if it exists."""
@@ -199,8 +173,8 @@ class NameRows:
         """The configured directory of a database, if any."""
         query = self._of(_PROPERTIES, sa.select(_PROPERTIES.c.property_value), database)
         with self._connection() as connection:
-            found: str | None = connection.execute(query.where(_PROPERTIES.c.property_key == LOCATION)).scalar()
-            return found
+            location: str | None = connection.execute(query.where(_PROPERTIES.c.property_key == LOCATION)).scalar()
+            return location
 
     def remove_database(self, name: str) -> None:
         """Removes a database with its tables."""
@@ -211,11 +185,10 @@ class NameRows:
     def tables(self, database: str) -> list[str]:
         """The names of a database's tables, sorted."""
         with self._connection() as connection:
-            found = connection.execute(self._of(_NAMES, sa.select(_NAMES.c.table_name), database)).scalars()
-            return sorted(found)
+            names = connection.execute(self._of(_NAMES, sa.select(_NAMES.c.table_name), database)).scalars()
+            return sorted(names)
 
     def has(self, table: Identifier) -> bool:
-        """Returns whether a table exists."""
         with self._connection() as connection:
             return connection.execute(self._at(sa.select(_NAMES.c.table_name), table)).first() is not None
 

@@ -61,23 +61,23 @@ def warehouse_config(warehouse: str) -> WarehouseConfig:
 
 def _read(file: Path, warehouse: str) -> WarehouseConfig:
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NotFound(f"the configuration '{file}' does not exist: create it, or name another file") from None
     except (OSError, ValueError) as why:
         raise InvalidOption(f"the configuration '{file}' cannot be read: {why}") from None
-    others = sorted(set(found) - set(_PARTS))
+    others = sorted(set(content) - set(_PARTS))
     if others:
         raise InvalidOption(
             f"the configuration '{file}' has the unknown part '{others[0]}'; known: {', '.join(_PARTS)}"
         )
-    catalogs = _table(file, "catalogs", found)
+    catalogs = _table(file, "catalogs", content)
     return WarehouseConfig(
-        warehouse if _is_explicit() else str(found.get(WAREHOUSE, warehouse)),
-        _texts(_table(file, "options", found)),
+        warehouse if _is_explicit() else str(content.get(WAREHOUSE, warehouse)),
+        _texts(_table(file, "options", content)),
         {name: _texts(_table(file, name, catalogs)) for name in catalogs},
-        _texts(_table(file, "settings", found)),
-        _texts(_table(file, "properties", found)),
+        _texts(_table(file, "settings", content)),
+        _texts(_table(file, "properties", content)),
     )
 
 
@@ -87,17 +87,17 @@ def _is_explicit() -> bool:
     return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-def _table(file: Path, name: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
-    part = found.get(name, {})
+def _table(file: Path, name: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    part = values.get(name, {})
     if not isinstance(part, dict):
         raise InvalidOption(f"'{name}' in the configuration '{file}' must be a table: [{name}]")
     return part
 
 
-def _texts(found: Mapping[str, Any]) -> dict[str, str]:
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     """Options as text; TOML's true becomes ``true``, and keys with dots need no quotes."""
     out: dict[str, str] = {}
-    for key, value in found.items():
+    for key, value in values.items():
         if isinstance(value, dict):
             out |= {f"{key}.{inner}": text for inner, text in _texts(value).items()}
         else:

@@ -17,11 +17,8 @@ def complete_tables(context: click.Context, parameter: click.Parameter, incomple
     """Names of tables with a prefix; none if the warehouse does not answer."""
     warehouse = context.params.get("warehouse") or context.lookup_default("warehouse") or "./warehouse"
     try:
-        lake = connect(warehouse=warehouse)
-        try:
+        with connect(warehouse=warehouse) as lake:
             names = lake.list_tables()
-        finally:
-            lake.close()
     except LakelogError:
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_MOST]

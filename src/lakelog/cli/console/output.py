@@ -6,7 +6,7 @@ import csv
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, count
 from typing import Any, Final, TextIO
@@ -74,11 +74,11 @@ class JsonLinesPrinter(RowPrinter):
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names of columns as keys of an object: a repeated one, as of a join, gets the suffix ``_2``, ``_3`` and so on."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for name in names:
         tries = chain([name], (f"{name}_{number}" for number in count(2)))
-        found[next(one for one in tries if one not in found and (one == name or one not in names))] = None
-    return list(found)
+        paths[next(one for one in tries if one not in paths and (one == name or one not in names))] = None
+    return list(paths)
 
 
 class CsvPrinter(RowPrinter):
@@ -175,3 +175,20 @@ def _as_text(value: Any, null: str) -> str:
     if isinstance(value, int | float | Decimal):
         return str(value)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z).decode().strip('"')
+
+
+class FactPrinter:
+    """Prints results, once or repeatedly: a sentence, or with ``--format jsonl`` or ``csv`` the facts."""
+
+    def __init__(self, format_name: str) -> None:
+        self._rows: RowPrinter | None = None if format_name == "table" else PRINTERS[format_name]()
+        self._is_first = True
+
+    def print(self, sentence: str, facts: Mapping[str, Any]) -> None:
+        """Prints a result; its facts have the same names each time."""
+        if self._rows is None:
+            click.echo(visible(sentence))
+            return
+        row = pa.table({name: [value] for name, value in facts.items()})
+        self._rows.print_more(row, self._is_first)
+        self._is_first = False

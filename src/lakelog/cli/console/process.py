@@ -81,8 +81,8 @@ class Process:
 def current_process() -> Process:
     """The process of the running command; a default one if a command is called directly."""
     context = click.get_current_context(silent=True)
-    found = None if context is None else context.find_object(Process)
-    return found or Process()
+    process = None if context is None else context.find_object(Process)
+    return process or Process()
 
 
 def remark(text: str) -> None:

@@ -145,13 +145,13 @@ def _stopping(optimizer: Optimizer) -> Iterator[None]:
 
 def _run_events(optimizer: Optimizer, format_name: str) -> int:
     """Prints the planned runs; returns 1 if a table could not be read."""
-    found = optimizer.plan()
-    rows = [(s.table, n.kind, n.urgency, n.reason, n.what_to_do) for s in found for n in s.needs]
+    plan = optimizer.plan()
+    rows = [(s.table, n.kind, n.urgency, n.reason, n.what_to_do) for s in plan for n in s.needs]
     rows.sort(key=lambda row: -row[2])
     columns = zip(*rows, strict=True) if rows else ([] for _ in _PLAN)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _PLAN, strict=True)]
     PRINTERS[format_name]().print_result([pa.Table.from_arrays(arrays, schema=_PLAN)])
-    failed = [one for one in found if one.failure]
+    failed = [one for one in plan if one.failure]
     for one in failed:
         click.echo(f"{one.table}: {one.failure}", err=True)
     return 1 if failed else 0

@@ -12,9 +12,8 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakelog.cli.console.connection import connect
-from lakelog.cli.console.facts import FactPrinter
 from lakelog.cli.console.names import option_pairs
-from lakelog.cli.console.output import format_option, warehouse_option
+from lakelog.cli.console.output import FactPrinter, format_option, warehouse_option
 from lakelog.cli.console.process import current_process, ended_by_signals, remark
 from lakelog.options.option import parse_duration
 
@@ -56,7 +55,7 @@ def ingest(
     lake = connect(warehouse=warehouse)
     printer = FactPrinter(format_name)
     try:
-        made = lake.ingest(
+        ingest_run = lake.ingest(
             source,
             [name for name in tables.split(",") if name.strip()],
             into,
@@ -66,15 +65,15 @@ def ingest(
             options=option_pairs(options),
         )
         if drop_slot:
-            found = made.drop_slot()
-            word = "dropped" if found else "does not exist"
-            printer.print(f"slot {made.slot_name} {word}", {"slot": made.slot_name, "dropped": found})
+            was_dropped = ingest_run.drop_slot()
+            word = "dropped" if was_dropped else "does not exist"
+            printer.print(f"slot {ingest_run.slot_name} {word}", {"slot": ingest_run.slot_name, "dropped": was_dropped})
         elif status:
-            for one in made.status():
+            for one in ingest_run.status():
                 printer.print(_status_line(one), asdict(one))
         else:
             with ended_by_signals():
-                _print_progress(made.run(once=once, copy_again=copy_again), printer)
+                _print_progress(ingest_run.run(once=once, copy_again=copy_again), printer)
     except KeyboardInterrupt:
         # Ctrl-C is the usual end; the next run resumes from the committed positions.
         return

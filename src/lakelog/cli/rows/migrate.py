@@ -6,9 +6,8 @@ import click
 import pyarrow as pa
 
 from lakelog.cli.console.connection import connect
-from lakelog.cli.console.facts import FactPrinter
 from lakelog.cli.console.names import complete_tables, option_pairs
-from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
+from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, warehouse_option
 from lakelog.cli.console.process import Process, remark
 from lakelog.paimon.types.types import type_text
 from lakelog.service.migration import SOURCES
@@ -53,8 +52,7 @@ def migrate(
     """
     if kind == "spark":
         (process or Process()).silence_children()
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         opened = SOURCES.create(kind, lake, source)
         plan = plan_migration(lake, opened, table, primary_key or (), partition_by, option_pairs(options))
         remark(f"{source}: {plan.rows:,} rows, to be copied into {'the new' if plan.is_new else 'the empty'} {table}")
@@ -63,8 +61,6 @@ def migrate(
             return
         copied = run_migration(lake, opened, plan, remark)
         newest = copied.latest_snapshot()
-    finally:
-        lake.close()
     facts = {"table": table, "rows": plan.rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{plan.rows:,} rows copied to {table}; both tables have the same count", facts)
 

@@ -54,8 +54,7 @@ def sql(
     """
     text = _script(statements, file)
     (process or Process()).silence_children()
-    lake = connect(warehouse=warehouse)
-    try:
+    with connect(warehouse=warehouse) as lake:
         printer = PRINTERS[format_name]()
         queries = []
         for result in lake.run(text):
@@ -64,8 +63,6 @@ def sql(
             elif result is not None:
                 _print(printer, result, format_name, limit, seconds)
         _wait(queries, seconds)
-    finally:
-        lake.close()
 
 
 def _script(statements: str | None, file: TextIO | None) -> str:

@@ -74,9 +74,9 @@ def remove(name: str, file: Path) -> None:
 @format_option
 def list_users(file: Path, format_name: str) -> None:
     """List users and their roles."""
-    found = _USERS.create("users", file).read().values()
+    accounts = _USERS.create("users", file).read().values()
     rows = pa.table(
-        {"user": [user.name for user in found], "role": [user.role.word for user in found]},
+        {"user": [user.name for user in accounts], "role": [user.role.word for user in accounts]},
         schema=pa.schema({"user": pa.string(), "role": pa.string()}),
     )
     PRINTERS[format_name]().print_result([rows])

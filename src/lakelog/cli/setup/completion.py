@@ -21,6 +21,6 @@ def completion(context: click.Context, shell: str) -> None:
     zsh:   eval "$(lakelog completion zsh)"                 in ~/.zshrc
     fish:  lakelog completion fish > ~/.config/fish/completions/lakelog.fish
     """
-    made = get_completion_class(shell)
-    if made is not None:
-        click.echo(made(context.find_root().command, {}, "lakelog", "_LAKELOG_COMPLETE").source())
+    completion_class = get_completion_class(shell)
+    if completion_class is not None:
+        click.echo(completion_class(context.find_root().command, {}, "lakelog", "_LAKELOG_COMPLETE").source())

@@ -99,8 +99,8 @@ def _print(finding: Finding) -> None:
         click.echo(f"{'':{_INDENT}}→ {finding.what_to_do}")
 
 
-def _pair(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _pair(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
     if not equals:
         raise click.BadParameter("it is not KEY=VALUE", param_hint="--property")
     return name.strip().removeprefix("properties."), value.strip()

@@ -36,7 +36,6 @@ class BucketVectors:
         return read_vectors(self._io, (p for p in self.refs if p.data_file in names))
 
     def delete(self, hits: Hits) -> None:
-        """Marks rows as deleted."""
         self._new[hits.file.file_name].append(hits.positions)
 
     def change(self, removed: Iterable[str]) -> IndexChange:

@@ -72,7 +72,6 @@ class LookupCache:
 
     @property
     def size(self) -> int:
-        """Total bytes of the copies."""
         with self._lock:
             return sum(copy.size for copy in self._copies.values())
 

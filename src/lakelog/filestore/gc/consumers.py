@@ -12,9 +12,8 @@ import orjson
 
 from lakelog.errors import Corrupt, InvalidRequest, NotFound
 from lakelog.filestore.metadata.paths import TablePaths
-from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.storage_clock import storage_now_ms
+from lakelog.io.storage.storage_clock import StorageClock
 from lakelog.options.names import name_fault, visible
 from lakelog.paimon.types.checked_values import metadata_json
 
@@ -75,11 +74,8 @@ class Consumers:
 
     def expire(self, older_than: timedelta) -> Sequence[Consumer]:
         """Deletes the consumers without progress for this time, and returns them."""
-        age_ms, consumers = older_than.total_seconds() * 1000, self.list()
-        expired = [c for c in consumers if c.moved_ms < clock.now_ms() - age_ms]
-        if expired:
-            now_ms = storage_now_ms(self.io, self.paths.root)
-            expired = [c for c in consumers if c.moved_ms < now_ms - age_ms]
+        age_ms, clock = older_than.total_seconds() * 1000, StorageClock(self.io, self.paths.root)
+        expired = [consumer for consumer in self.list() if clock.is_older(consumer.moved_ms, age_ms)]
         for consumer in expired:
             self.io.delete(self.paths.consumer(consumer.name))
         return expired

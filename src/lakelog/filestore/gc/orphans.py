@@ -45,7 +45,6 @@ class Orphans(NotebookView):
         return f"Orphans({len(self.files)} files, {self.bytes:,} bytes)"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Number of files and bytes."""
         return {"files": len(self.files), "bytes": self.bytes}
 
 

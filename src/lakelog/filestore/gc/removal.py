@@ -11,9 +11,8 @@ import orjson
 
 from lakelog.errors import NotFound
 from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
-from lakelog.io import clock
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.storage_clock import storage_now_ms
+from lakelog.io.storage.storage_clock import StorageClock
 from lakelog.options.option import Options
 from lakelog.options.retention import FILE_THREADS
 from lakelog.paimon.types.checked_values import read_as
@@ -74,7 +73,7 @@ class Removal:
 
     def finish(self) -> int:
         """Finishes interrupted removals; returns the number of deleted files. Called before each expiry."""
-        deleted = 0
+        deleted, clock = 0, StorageClock(self.references.io, self.references.paths.root)
         for status in self.references.io.list(self.references.paths.removals):
             path = f"{self.references.paths.removals}/{status.name}"
             try:
@@ -86,11 +85,7 @@ class Removal:
             deleted += len(unused)
             # a running removal is about to delete the remaining roots
             is_over = not any(self._exists(*root) for root in roots.items())
-            is_old = not is_over and clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS
-            if is_old:
-                now_ms = storage_now_ms(self.references.io, self.references.paths.root)
-                is_old = now_ms - status.mtime_ms > _FORGOTTEN_MS
-            if is_over or is_old:
+            if is_over or clock.is_older(status.mtime_ms, _FORGOTTEN_MS):
                 self.references.io.delete(path)
         return deleted
 

@@ -9,13 +9,7 @@ from typing import Any, Final
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.parquet import has_field_ids
 from lakelog.filestore.iceberg.manifests import ADDED, Draft, Entry, partition_names, uri_of
-from lakelog.filestore.iceberg.schemas import (
-    atomic_type,
-    check_readable_as,
-    iceberg_schema,
-    raw_value,
-    value_bytes,
-)
+from lakelog.filestore.iceberg.schemas import atomic_type, check_readable_as, iceberg_schema, raw_value, value_bytes
 from lakelog.filestore.metadata.levels import has_deletes, has_only_deleted_keys, highest_level, is_apart
 from lakelog.filestore.metadata.manifests import DELETION_VECTORS as VECTOR_INDEX
 from lakelog.filestore.metadata.manifests import IndexManifests, Manifests

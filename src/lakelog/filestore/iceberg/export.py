@@ -51,8 +51,8 @@ def keep_exported(
         seen = MetadataFiles(references.io, references.paths).hint()
         if seen is not None and not references.io.exists(references.paths.snapshot(seen)):
             seen = None
-        given = None if keep_from is None else keep_from()
-        return min((at for at in (seen, given) if at is not None), default=None)
+        first_kept = None if keep_from is None else keep_from()
+        return min((at for at in (seen, first_kept) if at is not None), default=None)
 
     return lowest
 
@@ -110,7 +110,7 @@ class IcebergExport:
         if newest.id in kept:
             schema = self._readable_schema(newest, schema, maker.exported)
         free_row_id = 0 if base is None else base.next_row_id
-        made = self._missing(newest, tags.values(), kept, since, schema, maker, free_row_id)
+        exported = self._missing(newest, tags.values(), kept, since, schema, maker, free_row_id)
         # 3
         maker.files.flush()
         # 4
@@ -118,12 +118,12 @@ class IcebergExport:
             new_uuid() if base is None or base.version > version else base.table_uuid,
             self._location,
             newest.id,
-            tuple(sorted(made.values(), key=lambda s: s.id)),
-            {name: snapshot.id for name, snapshot in tags.items() if snapshot.id in made},
-            schemas_json(self._schemas, schema, {s.schema_id for s in made.values()}),
+            tuple(sorted(exported.values(), key=lambda s: s.id)),
+            {name: snapshot.id for name, snapshot in tags.items() if snapshot.id in exported},
+            schemas_json(self._schemas, schema, {s.schema_id for s in exported.values()}),
             0 if base is None else base.last_column_id,
             version,
-            next_row_id(free_row_id, made.values()),
+            next_row_id(free_row_id, exported.values()),
         )
         data = metadata.to_json(schema)
         path = self._files.path(newest.id)
@@ -166,12 +166,12 @@ class IcebergExport:
         if base is None or base.location != self._location:
             return {}
         by_tag = {snapshot.id: snapshot for snapshot in tagged}
-        found = {}
+        snapshots = {}
         for old in base.snapshots:
             snapshot = newest if old.id == newest.id else by_tag.get(old.id) or self._existing(old.id)
             if snapshot is not None and old.id <= newest.id and old.is_of(snapshot):
-                found[old.id] = old
-        return found
+                snapshots[old.id] = old
+        return snapshots
 
     def _existing(self, snapshot_id: int) -> Snapshot | None:
         try:
@@ -190,25 +190,25 @@ class IcebergExport:
         free_row_id: int,
     ) -> dict[int, IcebergSnapshot]:
         """The kept Iceberg snapshots and those that have to be made: those from ``since`` on, and those of tags."""
-        found = dict(kept)
-        wanted = {snapshot.id: snapshot for snapshot in tagged if snapshot.id <= newest.id}
+        exported = dict(kept)
+        snapshots = {snapshot.id: snapshot for snapshot in tagged if snapshot.id <= newest.id}
         for at in range(max(since, newest.id - _FILLED), newest.id):
             snapshot = self._existing(at)
             if snapshot is not None:
-                wanted[at] = snapshot
-        wanted[newest.id] = newest
-        for at, snapshot in sorted(wanted.items()):
-            if at in found:
+                snapshots[at] = snapshot
+        snapshots[newest.id] = newest
+        for at, snapshot in sorted(snapshots.items()):
+            if at in exported:
                 continue
-            number = next_row_id(free_row_id, found.values()) if maker.files.version >= VECTORS_VERSION else None
+            number = next_row_id(free_row_id, exported.values()) if maker.files.version >= VECTORS_VERSION else None
             try:
-                parent = found.get(max((n for n in found if n < at), default=-1))
-                found[at] = maker.make(snapshot, parent, number, schema if at == newest.id else None)
+                parent = exported.get(max((n for n in exported if n < at), default=-1))
+                exported[at] = maker.make(snapshot, parent, number, schema if at == newest.id else None)
             except UnsupportedFeature:
                 # without an older snapshot, Iceberg's readers miss a point in the past and no row
                 if at == newest.id:
                     raise
-        return found
+        return exported
 
     # removal
 

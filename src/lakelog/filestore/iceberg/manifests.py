@@ -135,13 +135,13 @@ class IcebergFiles:
 
     def read_manifest(self, manifest: ManifestRecord) -> list[Entry]:
         """The entries of a manifest that are not deleted, with their row numbers. Raises NotFound, Corrupt."""
-        found = [e for e in self._read(manifest["manifest_path"]) if e["status"] != DELETED]
+        entries = [e for e in self._read(manifest["manifest_path"]) if e["status"] != DELETED]
         number = manifest.get("first_row_id")
-        for file in (e["data_file"] for e in found):
+        for file in (e["data_file"] for e in entries):
             if number is not None and file.get("first_row_id") is None:
                 file["first_row_id"] = number
                 number += file["record_count"]
-        return found
+        return entries
 
     def read_list(self, location: str) -> list[ManifestRecord]:
         """The manifests of a manifest list that have files. Raises NotFound, Corrupt."""

@@ -29,9 +29,9 @@ class NameMapping:
     @staticmethod
     def of(schemas: Sequence[Json]) -> NameMapping:
         """The names in the Iceberg schemas of a table, the oldest first."""
-        made = NameMapping(())
-        made.fields = made._mapped([field for schema in schemas for field in schema["fields"]])
-        return made
+        mapping = NameMapping(())
+        mapping.fields = mapping._mapped([field for schema in schemas for field in schema["fields"]])
+        return mapping
 
     def _mapped(self, fields: Sequence[Mapping[str, Any]]) -> list[Json]:
         by_id: dict[int, list[Mapping[str, Any]]] = {}

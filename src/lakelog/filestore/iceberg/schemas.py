@@ -24,19 +24,10 @@ FIRST_PARTITION_ID: Final = 1000
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file, which has no type of nanoseconds in Iceberg."""
 _PLAIN: Final = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "int",
-    "SMALLINT": "int",
-    "INT": "int",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "CHAR": "string",
-    "VARCHAR": "string",
-    "BINARY": "binary",
-    "VARBINARY": "binary",
-    "DATE": "date",
-}
+    "BOOLEAN": "boolean", "TINYINT": "int", "SMALLINT": "int", "INT": "int", "BIGINT": "long",
+    "FLOAT": "float", "DOUBLE": "double", "CHAR": "string", "VARCHAR": "string", "BINARY": "binary",
+    "VARBINARY": "binary", "DATE": "date",
+}  # fmt: skip
 _STAMPS: Final = {"TIMESTAMP": "timestamp", "TIMESTAMP_LTZ": "timestamptz"}
 _PROMOTIONS: Final = {("int", "long"), ("float", "double")}
 _LAYOUTS: Final = {"int": "<i", "date": "<i", "long": "<q", "timestamp": "<q", "timestamptz": "<q"}
@@ -55,8 +46,8 @@ def iceberg_schema(schema: TableSchema) -> Json:
     """
     fields = []
     for field, column in zip(file_schema(schema.fields), schema.fields, strict=True):
-        made = _field(field, column.name)
-        fields.append({**made, "doc": column.description} if column.description else made)
+        iceberg_field = _field(field, column.name)
+        fields.append({**iceberg_field, "doc": column.description} if column.description else iceberg_field)
     return {"type": "struct", "schema-id": schema.id, "fields": fields}
 
 
@@ -96,9 +87,9 @@ def check_exportable(schema: TableSchema) -> None:
 
 
 def _contradiction(options: Options, other: str) -> InvalidOption:
-    given = options.need(ICEBERG_STORAGE)
+    storage = options.need(ICEBERG_STORAGE)
     return InvalidOption(
-        f"option '{ICEBERG_STORAGE.key}' = '{given}' does not go with {other}. Remove one of the options"
+        f"option '{ICEBERG_STORAGE.key}' = '{storage}' does not go with {other}. Remove one of the options"
     )
 
 
@@ -153,17 +144,11 @@ def _type(kind: pa.DataType, column: str) -> str | Json:
 
 
 _ARROW: Final = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "int"),
-    (pa.types.is_int16, "int"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "long"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_binary, "binary"),
+    (pa.types.is_boolean, "boolean"), (pa.types.is_int8, "int"), (pa.types.is_int16, "int"),
+    (pa.types.is_int32, "int"), (pa.types.is_int64, "long"), (pa.types.is_float32, "float"),
+    (pa.types.is_float64, "double"), (pa.types.is_string, "string"), (pa.types.is_binary, "binary"),
     (pa.types.is_date32, "date"),
-)
+)  # fmt: skip
 
 
 def check_readable_as(written: Json, current: Json) -> None:
@@ -277,10 +262,10 @@ def avro_type(kind: DataType, number: int) -> Any:
             "precision": kind.precision,
             "scale": kind.scale,
         }
-    found = _AVRO.get(name or "")
-    if found is None:
+    type_text = _AVRO.get(name or "")
+    if type_text is None:
         raise UnsupportedFeature(f"a partition column of type {type_keyword(kind)} cannot be in Iceberg metadata")
-    return found
+    return type_text
 
 
 _AVRO: Final[Mapping[str, Any]] = {

@@ -75,9 +75,9 @@ class SnapshotMaker:
         vector_files = vectors.of(snapshot, data_files)
         manifests, before = self._read_parent(parent, draft)
         puffins = puffin_locations(before)
-        wanted: set[Key] = {(name, None) for name in data_files}
-        wanted |= {(puffins[f.source], name) for f in vector_files if f.source in puffins for name in f.vectors}
-        removed = before.keys() - wanted
+        keys: set[Key] = {(name, None) for name in data_files}
+        keys |= {(puffins[f.source], name) for f in vector_files if f.source in puffins for name in f.vectors}
+        removed = before.keys() - keys
         carried = self._without(manifests, removed, draft)
         added = {
             DATA: [self.exported.added(e, draft) for name, e in data_files.items() if (name, None) not in before],
@@ -87,8 +87,8 @@ class SnapshotMaker:
             if entries:
                 carried.append(self.files.write_manifest(entries, draft, content))
             carried = self._merged(carried, draft, content)
-        held = [*(e for key, e in before.items() if key not in removed), *added[DELETES]]
-        positions = [e["data_file"]["record_count"] for e in held if key_of(e)[1] is not None]
+        delete_entries = [*(e for key, e in before.items() if key not in removed), *added[DELETES]]
+        positions = [e["data_file"]["record_count"] for e in delete_entries if key_of(e)[1] is not None]
         summary = {
             "operation": _operation(snapshot, written, bool(removed or added[DELETES])),
             "added-data-files": str(len(added[DATA])),
@@ -129,12 +129,12 @@ class SnapshotMaker:
         if parent is None:
             return [], {}
         try:
-            found = [(m, self.files.read_manifest(m)) for m in self.files.read_list(parent.manifest_list)]
+            manifests = [(m, self.files.read_manifest(m)) for m in self.files.read_list(parent.manifest_list)]
         except LakelogError:
             return [], {}
-        before = {key_of(e): e for _, entries in found for e in entries}
+        before = {key_of(e): e for _, entries in manifests for e in entries}
         has_numbers = all(e["data_file"].get("first_row_id") is not None for key, e in before.items() if key[1] is None)
-        return (found, before) if has_numbers or draft.first_row_id is None else ([], {})
+        return (manifests, before) if has_numbers or draft.first_row_id is None else ([], {})
 
     def _without(
         self, manifests: Sequence[tuple[ManifestRecord, list[Entry]]], removed: Collection[Key], draft: Draft

@@ -46,7 +46,6 @@ class IcebergSnapshot:
         return self.id == snapshot.id and self.summary.get(COMMIT) == commit_text(snapshot)
 
     def to_json(self) -> Json:
-        """The object in ``snapshots``."""
         out: Json = {"sequence-number": self.id, "snapshot-id": self.id}
         if self.parent is not None:
             out["parent-snapshot-id"] = self.parent
@@ -60,18 +59,17 @@ class IcebergSnapshot:
         }
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> IcebergSnapshot:
-        """Reads an object of ``snapshots``."""
-        parent, number = found.get("parent-snapshot-id"), found.get("first-row-id")
+    def from_json(values: Mapping[str, Any]) -> IcebergSnapshot:
+        parent, number = values.get("parent-snapshot-id"), values.get("first-row-id")
         return IcebergSnapshot(
-            int(found["snapshot-id"]),
+            int(values["snapshot-id"]),
             None if parent is None else int(parent),
-            int(found["timestamp-ms"]),
-            int(found["schema-id"]),
-            str(found["manifest-list"]),
-            {str(key): str(value) for key, value in found["summary"].items()},
+            int(values["timestamp-ms"]),
+            int(values["schema-id"]),
+            str(values["manifest-list"]),
+            {str(key): str(value) for key, value in values["summary"].items()},
             None if number is None else int(number),
-            int(found.get("added-rows", 0)),
+            int(values.get("added-rows", 0)),
         )
 
 
@@ -136,26 +134,26 @@ class IcebergMetadata:
     def from_json(data: bytes) -> IcebergMetadata:
         """Reads a metadata file. Raises Corrupt."""
         try:
-            found = orjson.loads(data)
-            version = found["format-version"]
+            values = orjson.loads(data)
+            version = values["format-version"]
             if version not in VERSIONS:
                 raise Corrupt(f"Iceberg metadata of version {version}")
-            snapshots = tuple(IcebergSnapshot.from_json(s) for s in found["snapshots"])
+            snapshots = tuple(IcebergSnapshot.from_json(s) for s in values["snapshots"])
             tags = {
                 str(name): int(ref["snapshot-id"])
-                for name, ref in (found.get("refs") or {}).items()
+                for name, ref in (values.get("refs") or {}).items()
                 if ref["type"] == "tag"
             }
             return IcebergMetadata(
-                str(found["table-uuid"]),
-                str(found["location"]),
-                int(found["current-snapshot-id"]),
+                str(values["table-uuid"]),
+                str(values["location"]),
+                int(values["current-snapshot-id"]),
                 tuple(sorted(snapshots, key=lambda s: s.id)),
                 tags,
-                tuple(found["schemas"]),
-                int(found["last-column-id"]),
+                tuple(values["schemas"]),
+                int(values["last-column-id"]),
                 version,
-                int(found["next-row-id"]) if version >= VECTORS_VERSION else 0,
+                int(values["next-row-id"]) if version >= VECTORS_VERSION else 0,
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
             raise Corrupt(f"not an Iceberg metadata file: {why!r}") from None

@@ -64,7 +64,6 @@ class KeyRange:
         return self._key(file.min_key)
 
     def high(self, file: DataFileMeta) -> Key:
-        """The largest key."""
         return self._key(file.max_key)
 
     def _key(self, row: bytes) -> Key:

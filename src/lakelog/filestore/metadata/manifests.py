@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
-from lakelog.fileformat.avro_file import Block, read_blocks, read_list, write_records
-from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from cachetools import LRUCache
+
+from lakelog.fileformat.avro_file import Block, read_blocks, read_records, write_records
 from lakelog.filestore.metadata.manifest_columns import BucketTest, EntryColumns, decode_manifest, manifest_meta
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
@@ -34,6 +37,48 @@ from lakelog.paimon.metadata.manifest import (
 )
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, parsing, read_as
+
+CacheKey = tuple[FileIO, str]
+"""(storage, path); names contain a UUID, so the content of a path never changes."""
+
+
+class ManifestCache:
+    """LRU cache of decoded manifests and manifest lists. Thread-safe.
+
+    All tables of a process share it, so that each handle of a table benefits from the reads of others.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._held: LRUCache[CacheKey, tuple[Any, int]] = LRUCache(limit, getsizeof=itemgetter(1))
+
+    @property
+    def size(self) -> int:
+        return int(self._held.currsize)
+
+    def get(self, key: CacheKey) -> Any | None:
+        """The cached value of a key, or None."""
+        with self._lock:
+            return self._held.get(key, (None, 0))[0]
+
+    def takes(self, nbytes: int) -> bool:
+        """Returns whether a value of this size is cached; larger values would evict half of the others."""
+        return nbytes <= self.limit // 2
+
+    def put(self, key: CacheKey, value: Any, nbytes: int) -> None:
+        """Caches a value of about ``nbytes``."""
+        with self._lock:
+            if key not in self._held and self.takes(nbytes):
+                self._held[key] = (value, nbytes)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+
+
+MANIFEST_CACHE: Final = ManifestCache(limit=64 << 20)
+
 
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
@@ -149,7 +194,7 @@ class Manifests:
         key = self._key(name)
         found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
         if found is None:
-            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_list(data)))
+            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
             MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
         return found
 

@@ -52,16 +52,13 @@ class TablePaths:
         return f"{self.branch_root}/schema"
 
     def schema_file(self, schema_id: int) -> str:
-        """A schema file."""
         return f"{self.schemas}/schema-{schema_id}"
 
     @property
     def tags(self) -> str:
-        """The directory of the tags."""
         return f"{self.branch_root}/tag"
 
     def tag(self, name: str) -> str:
-        """A tag file."""
         return _inside(self.tags, "tag", name)
 
     @property
@@ -110,7 +107,6 @@ class TablePaths:
         return named_file(self.bucket_dir(partition, bucket), "_FILE_NAME of an index manifest", name)
 
     def statistics_file(self, name: str) -> str:
-        """A statistics file."""
         return named_file(f"{self.root}/statistics", "statistics of a snapshot", name)
 
     def manifest(self, name: str) -> str:

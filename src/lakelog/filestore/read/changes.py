@@ -62,7 +62,6 @@ class ChangeSplit(NotebookView):
         return f"ChangeSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {rows})"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Snapshot, bucket, files and rows."""
         return _facts(self, len(self.files))
 
     @property
@@ -85,7 +84,6 @@ class DiffSplit(NotebookView):
         return f"DiffSplit(snapshot {self.snapshot_id}, bucket {self.bucket}: {self.row_count} rows to compare)"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Snapshot, bucket, files and rows."""
         return _facts(self, sum(len(split.files) for split in (*self.before, *self.after)))
 
     @property
@@ -171,7 +169,6 @@ class Changes:
         return snapshot.commit_kind == APPEND
 
     def of_snapshot(self, snapshot: Snapshot, mode: str) -> list[ChangeSplit]:
-        """The changes of one snapshot."""
         return self._splits(self._entries(snapshot, mode), snapshot.id)
 
     def of_snapshots(self, snapshots: Iterable[Snapshot], mode: str) -> list[ChangeSplit]:
@@ -187,8 +184,8 @@ class Changes:
         for snapshot in snapshots:
             last = snapshot.id
             if self.has(snapshot, mode) and snapshot.commit_kind != OVERWRITE:
-                found = self._entries(snapshot, mode)
-                entries += [e for e in found if e.file.level >= lowest and e.bucket != POSTPONE_BUCKET]
+                listed = self._entries(snapshot, mode)
+                entries += [e for e in listed if e.file.level >= lowest and e.bucket != POSTPONE_BUCKET]
         return self._splits(entries, last)
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
@@ -262,7 +259,7 @@ def read_changes(
         for batch in files.read(split.partition, split.bucket, file, needed, True):
             rows = pa.Table.from_batches([batch])
             kept = rows if expression is None else rows.filter(expression)
-            yield from (with_kind_names(found, columns, names) for found in kept.to_batches() if found.num_rows)
+            yield from (with_kind_names(part, columns, names) for part in kept.to_batches() if part.num_rows)
 
 
 def with_kind_names(batch: pa.RecordBatch, columns: Sequence[str], names: pa.Array = _KINDS) -> pa.RecordBatch:

@@ -75,10 +75,10 @@ class DataFileReader:
         check_complete(file, written)
         sources = {f.id: f for f in written.fields}
         constants = _constants(partition, table)
-        wanted = [
+        fields = [
             (field, None if field.name in constants else sources.get(field.id)) for field in table.select(columns)
         ]
-        names = [source.name for _, source in wanted if source is not None]
+        names = [source.name for _, source in fields if source is not None]
         added = (SYSTEM_COLUMNS if with_numbers else SYSTEM_COLUMNS[1:]) if system_columns else ()
         system = added if table.is_keyed else ()
         counted = [] if names or system else [next(n for n in written.field_names if n not in constants)]
@@ -89,7 +89,7 @@ class DataFileReader:
         format_ = format_of(file.file_name)
         # with a filter inside the format reader, the positions of the rows would be unknown
         by_format = format_.skips_by_filter and vector is None and not (system_columns and not table.is_keyed)
-        asked = _pushed(filter, wanted)
+        asked = _pushed(filter, fields)
         if asked is not None and not self._may_have_rows(path, file, written, asked):
             return
         pushed = asked if by_format else None
@@ -106,7 +106,7 @@ class DataFileReader:
                 batch = _numbered(batch, file.min_sequence_number + first)
             if deleted is not None:
                 batch = without_deleted(batch, first, deleted)
-            arrays = [_column(batch, field, source, constants, change) for field, source in wanted]
+            arrays = [_column(batch, field, source, constants, change) for field, source in fields]
             arrays += [batch.column(name) for name in added]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
 
@@ -144,11 +144,11 @@ def row_schema(table: TableSchema, columns: Sequence[str], system_columns: bool)
     return arrow_schema((*fields, SEQUENCE_NUMBER, VALUE_KIND) if system_columns else fields)
 
 
-def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]) -> Predicate | None:
+def _pushed(filter: Predicate | None, fields: Sequence[tuple[DataField, DataField | None]]) -> Predicate | None:
     """The part of a filter that a Parquet reader evaluates correctly, with the file's column names."""
     names = {
         field.name: source.name
-        for field, source in wanted
+        for field, source in fields
         if source is not None
         and same_type(field.type, source.type)
         and isinstance(field.type, AtomicType)

@@ -46,11 +46,11 @@ def vector_refs(
         if entry.index_type != DELETION_VECTORS:
             continue
         path = paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
-        found = tuple(
+        refs = tuple(
             DeletionVectorRef(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ()
         )
         ref = (entry.partition, entry.bucket)
-        out[ref] = (*out.get(ref, ()), *found)
+        out[ref] = (*out.get(ref, ()), *refs)
     return out
 
 
@@ -69,8 +69,8 @@ def read_vectors(io: FileIO, refs: Iterable[DeletionVectorRef]) -> dict[str, Pos
     by_path: dict[str, list[DeletionVectorRef]] = {}
     for ref in refs:
         by_path.setdefault(ref.path, []).append(ref)
-    sources = ((pa.BufferReader(io.read(path)), held) for path, held in by_path.items())
-    return {ref.data_file: _vector_at(source, ref) for source, held in sources for ref in held}
+    sources = ((pa.BufferReader(io.read(path)), refs_there) for path, refs_there in by_path.items())
+    return {ref.data_file: _vector_at(source, ref) for source, refs_there in sources for ref in refs_there}
 
 
 def _vector_at(source: pa.NativeFile, ref: DeletionVectorRef) -> Positions:

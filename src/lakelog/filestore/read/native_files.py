@@ -85,14 +85,14 @@ def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schema
     native: dict[Sources, list[NativeFile]] = {}
     rest: list[Split] = []
     for split in splits:
-        found = [layouts.sources(file) for file in split.files]
-        if not split.files or (split.needs_merge and (None in found or not hides or split.row_count > ROWS_AT_ONCE)):
+        by_file = [layouts.sources(file) for file in split.files]
+        if not split.files or (split.needs_merge and (None in by_file or not hides or split.row_count > ROWS_AT_ONCE)):
             rest.append(split)
             continue
-        for file, sources in zip(split.files, found, strict=True):
+        for file, sources in zip(split.files, by_file, strict=True):
             if sources is not None:
                 native.setdefault(sources, []).append(_native_file(split, file, paths))
-        kept = tuple(file for file, sources in zip(split.files, found, strict=True) if sources is None)
+        kept = tuple(file for file, sources in zip(split.files, by_file, strict=True) if sources is None)
         if kept or split.inline_runs:
             names = {f.file_name for f in kept}
             vectors = tuple(v for v in split.vectors if v.data_file in names)
@@ -133,15 +133,15 @@ class Layouts:
         if len(set(names)) < len(names) or any(n.startswith(("_metadata", "_tmp_metadata")) for n in names):
             return None
         by_id = {f.id: f for f in written.fields}
-        found: list[str | None] = []
+        stored: list[str | None] = []
         for field in self._table.select(self._columns):
             source = by_id.get(field.id)
             if source is not None and not same_type(source.type, field.type):
                 return None
             if source is None and field.name in self._table.partition_keys:
                 return None
-            found.append(None if source is None else source.name)
-        return tuple(found)
+            stored.append(None if source is None else source.name)
+        return tuple(stored)
 
 
 def is_native_type(kind: DataType, inside_row: bool = False) -> bool:

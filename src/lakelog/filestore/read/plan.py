@@ -48,7 +48,6 @@ class Split(NotebookView):
         return f"Split(bucket {self.bucket}: {len(self.files)} files, {self.row_count} rows{inline}{merged})"
 
     def notebook_facts(self) -> Mapping[str, object]:
-        """Bucket, files, rows and bytes."""
         return {
             "bucket": self.bucket,
             "files": len(self.files),
@@ -106,9 +105,9 @@ def plan_splits(
     out: dict[BucketKey, list[Split]] = {}
     for (partition, bucket, total), files in sorted(by_bucket.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
-        made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
-        held = (vectors or {}).get((partition, bucket), ())
-        out.setdefault((partition, bucket), []).extend(_with_vectors(split, held) for split in made)
+        splits = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
+        refs = (vectors or {}).get((partition, bucket), ())
+        out.setdefault((partition, bucket), []).extend(_with_vectors(split, refs) for split in splits)
     return out
 
 

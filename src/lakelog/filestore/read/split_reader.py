@@ -93,19 +93,19 @@ class SplitReader:
         columns and the system columns. Raises NotFound if expiry has removed a file, Corrupt, UnsupportedFeature.
         """
         schema = self.files.paths.schema
-        wanted = list(schema.field_names if columns is None else columns)
-        given = [*wanted, KIND_COLUMN] if self.keeps_kinds else wanted
-        unknown = set(wanted) - set(schema.field_names)
-        needed = [*wanted, *sorted((filter.columns if filter else frozenset()) - set(wanted))]
+        names = list(schema.field_names if columns is None else columns)
+        output = [*names, KIND_COLUMN] if self.keeps_kinds else names
+        unknown = set(names) - set(schema.field_names)
+        needed = [*names, *sorted((filter.columns if filter else frozenset()) - set(names))]
         if unknown:
-            schema.select(wanted)
+            schema.select(names)
         merges = split.needs_merge or newest is not None
         batches = self._merged(split, needed, filter, newest) if merges else self._plain(split, needed, filter)
         expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
         for batch in batches:
             rows = batch if expression is None else _matching(batch, expression)
             if rows.num_rows:
-                yield rows if rows.schema.names == given else rows.select(given)
+                yield rows if rows.schema.names == output else rows.select(output)
 
     def unfolded(self, split: Split) -> Iterator[pa.RecordBatch]:
         """All rows of a split that count, by key and age, with all columns and the system columns.
@@ -164,8 +164,8 @@ class SplitReader:
         if newest is not None:
             names = [*needed, *(SYSTEM_COLUMNS if with_numbers else (KIND_COLUMN,))]
             runs.append(leveled((batch.select(names) for batch in newest), 0, engine))
-        given = (*columns, KIND_COLUMN) if self.keeps_kinds else tuple(columns)
-        output = Output(given, with_deletes=self.keeps_kinds)
+        read_columns = (*columns, KIND_COLUMN) if self.keeps_kinds else tuple(columns)
+        output = Output(read_columns, with_deletes=self.keeps_kinds)
         yield from merge_runs(_started(runs), keys, engine, output)
 
     def _kept(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -220,8 +220,8 @@ def _live(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
-    found = pa.Table.from_batches([batch]).filter(expression).combine_chunks().to_batches()
-    return found[0] if found else batch.slice(0, 0)
+    batches = pa.Table.from_batches([batch]).filter(expression).combine_chunks().to_batches()
+    return batches[0] if batches else batch.slice(0, 0)
 
 
 def check_readable(schema: TableSchema) -> None:
@@ -246,8 +246,8 @@ def check_row_ids(entries: Iterable[ManifestEntry]) -> None:
 
     Called in the plan of a table that may have such files, with all live files, whatever is read.
     """
-    held = [e for e in entries if e.file.first_row_id is not None]
-    ordered = sorted(held, key=lambda e: (e.partition, e.bucket, e.file.first_row_id or 0))
+    numbered = [e for e in entries if e.file.first_row_id is not None]
+    ordered = sorted(numbered, key=lambda e: (e.partition, e.bucket, e.file.first_row_id or 0))
     for older, newer in itertools.pairwise(ordered):
         is_same = (older.partition, older.bucket) == (newer.partition, newer.bucket)
         if is_same and (newer.file.first_row_id or 0) < (older.file.first_row_id or 0) + older.file.row_count:
@@ -278,15 +278,15 @@ def attach_runs(
         total = totals.get(partition, schema.num_buckets)
         if not pruning.wants_bucket(partition, bucket, total):
             continue
-        held = splits.setdefault((partition, bucket), [])
+        bucket_splits = splits.setdefault((partition, bucket), [])
         empty = Split(partition, bucket, total, (), schema.is_keyed, snapshot_id)
         if not schema.is_keyed:
-            held.append(replace(empty, inline_runs=tuple(runs)))
+            bucket_splits.append(replace(empty, inline_runs=tuple(runs)))
             continue
         rows = inline_rows(runs, row_schema(schema, schema.field_names, True))
         rows = sort_run(rows, schema.trimmed_primary_keys, engine_of(schema))
         if rows.num_rows:
-            splits[partition, bucket] = _cut(rows, held or [empty], schema)
+            splits[partition, bucket] = _cut(rows, bucket_splits or [empty], schema)
 
 
 def _cut(rows: pa.Table, splits: Sequence[Split], schema: TableSchema) -> list[Split]:

@@ -145,8 +145,8 @@ def _keyed_rows(
 
 
 def _numbers(files: Sequence[KeyedRows]) -> npt.NDArray[np.int64] | None:
-    given = [file.numbers for file in files if file.numbers is not None]
-    return np.concatenate(given) if given else None
+    numbers = [file.numbers for file in files if file.numbers is not None]
+    return np.concatenate(numbers) if numbers else None
 
 
 def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mask:
@@ -158,16 +158,16 @@ def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mas
         newest: Mask = frame.select(pl.struct(pl.all()).is_last_distinct()).to_series().to_numpy()
         return newest
     order = np.argsort(numbers, kind="stable")
-    found = frame[order].select(pl.struct(pl.all()).is_last_distinct()).to_series().to_numpy()
+    is_last = frame[order].select(pl.struct(pl.all()).is_last_distinct()).to_series().to_numpy()
     newest = np.empty(len(order), dtype=np.bool_)
-    newest[order] = found
+    newest[order] = is_last
     return newest
 
 
 def _newest_number(keys: npt.NDArray[np.int64]) -> Mask:
     """``_newest`` for one numeric column of concatenated sorted runs, which a stable sort merges efficiently."""
     order = np.argsort(keys, kind="stable")
-    held = keys[order]
+    ordered = keys[order]
     newest = np.ones(len(keys), dtype=np.bool_)
-    newest[order[:-1][held[1:] == held[:-1]]] = False
+    newest[order[:-1][ordered[1:] == ordered[:-1]]] = False
     return newest

@@ -11,12 +11,43 @@ from contextlib import suppress
 from typing import Final
 
 from lakelog.errors import LakelogError, Unavailable
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
 
 _PREFIX: Final = "clock-"
 _LEFT_MS: Final = 3_600_000
 """Age from which a file of a process that died is deleted."""
+_TRUSTED_S: Final = 60.0
+"""Seconds in which the time is counted on from that of the storage."""
+
+
+class StorageClock:
+    """The clock of the storage of a directory, which is asked only if a file seems old.
+
+    Ages are those at the last ``begin``, which is called before a listing: a file may be written again after it.
+    """
+
+    def __init__(self, io: FileIO, root: str) -> None:
+        self._io, self._root = io, root
+        self._asked_s, self._lead_ms, self._begun_s = float("-inf"), 0.0, monotonic_s()
+
+    def begin(self) -> None:
+        """Notes the time of a listing that follows."""
+        self._begun_s = monotonic_s()
+
+    def is_older(self, written_ms: int, than_ms: float) -> bool:
+        """True if a file of this time is older than a number of milliseconds.
+
+        The clock of this machine only decides whether to ask. Raises Unavailable.
+        """
+        return not 0 <= now_ms() - written_ms < than_ms and self._now_ms() - written_ms >= than_ms
+
+    def _now_ms(self) -> float:
+        if monotonic_s() - self._asked_s > _TRUSTED_S:
+            present_ms, self._asked_s = storage_now_ms(self._io, self._root), monotonic_s()
+            self._lead_ms = present_ms - 1000 * self._asked_s
+        return self._lead_ms + 1000 * self._begun_s
 
 
 def storage_now_ms(io: FileIO, root: str) -> int:

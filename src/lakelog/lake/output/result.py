@@ -32,7 +32,6 @@ class Row(tuple[Any, ...]):
     __fields__: tuple[str, ...]
 
     def __new__(cls, names: Sequence[str], values: Iterable[Any]) -> Row:
-        """A row of these columns."""
         row = super().__new__(cls, values)
         row.__fields__ = tuple(names)
         return row
@@ -177,7 +176,6 @@ class TableResult(Public):
         return self._text(_SHOWN, 0) if self._rows.num_columns else "no rows"
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
         return table_html(self._rows)
 
     def _text(self, n: int, width: int) -> str:

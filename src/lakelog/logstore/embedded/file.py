@@ -107,7 +107,6 @@ class EmbeddedFile:
         self._is_own = is_committed and found is not None
 
     def close(self) -> None:
-        """Releases the file."""
         self.database.close()
 
 

@@ -130,6 +130,10 @@ class LogFormat(ABC):
         An update with both images becomes -U and +U. Missing columns are NULL. Raises Corrupt.
         """
 
+    def lacking(self, values: pa.LargeBinaryArray, names: Sequence[str]) -> list[frozenset[str]]:
+        """The columns that the new row of each value does not have, regardless of case; none without a new row."""
+        return [frozenset()] * len(values)
+
     @abstractmethod
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         """Turns keys into the key columns (``schema``)."""

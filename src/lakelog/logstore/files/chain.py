@@ -21,7 +21,8 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms
+from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.storage_clock import storage_now_ms
@@ -102,10 +103,12 @@ class SegmentChain:
             )
         self._root = f"{location.address}/{identity['log_id']}"
         self._io = storage_of(location).within(self._root)
+        self._segments = Journal(self._io, f"{self._root}/segments", digits=20)
+        self._floors = Journal(self._io, f"{self._root}/floors", digits=20)
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
-        self._ahead, self._floor_read = -1, (float("-inf"), 0)
+        self._ahead, self._floor_read = -1, LONG_AGO
         self._is_unsure = False
         """True if footers were read after the floor, so that one may be of a number that was created again."""
         self._confirmed_s = self._deleted_s = float("-inf")
@@ -115,12 +118,10 @@ class SegmentChain:
     @property
     def floor(self) -> Floor:
         """The floor, with one request if it has not moved since the last call. Raises Unavailable."""
-        begun = monotonic_s(), now_ms()
+        begun = Moment.now()
         while True:
-            path = self._floor_path(self._floor.number)
-            try:
-                data = self._io.read(path)
-            except NotFound:
+            data, path = self._floors.read(self._floor.number), self._floors.path(self._floor.number)
+            if data is None:
                 self._floor_read = begun
                 self._is_unsure = False
                 return self._floor
@@ -167,7 +168,7 @@ class SegmentChain:
         Called after the known segments were read. Those below the floor do not count: a suspended writer may have
         created their numbers again.
         """
-        floor = (self._floor if self._knows_floor(1000 * _TRUSTED_S) and not is_gone else self.floor).number
+        floor = (self._floor if self._floor_read.is_within(1000 * _TRUSTED_S) and not is_gone else self.floor).number
         if self._ahead >= floor:
             self._newest = max(self._newest, self._ahead)
         self._ahead, self._confirmed_s = -1, monotonic_s()
@@ -176,10 +177,10 @@ class SegmentChain:
     def newest(self) -> int:
         """The number of the newest segment; the floor's minus one if there is none."""
         while True:
-            before, newest = self._floor.number, self._found_from(max(self._newest, self._floor.number - 1))
+            before, newest = self._floor.number, self._segments.end(max(self._newest, self._floor.number - 1))
             self._confirmed_s = monotonic_s()
             is_new, self._newest = newest != self._newest, newest
-            if not is_new and self._knows_floor(DELETE_AFTER_MS / 2):  # else the next ones may be deleted
+            if not is_new and self._floor_read.is_within(DELETE_AFTER_MS / 2):  # else the next ones may be deleted
                 return newest
             if is_new:
                 with suppress(NotFound, Corrupt):  # for those who need it; read before the floor, which so covers it
@@ -188,27 +189,10 @@ class SegmentChain:
             if newest >= self.floor.number or (not is_new and self._floor.number == before):
                 return newest
 
-    def _knows_floor(self, within_ms: float) -> bool:
-        """True if no segment above the known floor can be deleted by now. One of the clocks may have stood still."""
-        since_s, since_ms = self._floor_read
-        return monotonic_s() - since_s < within_ms / 1000 and 0 <= now_ms() - since_ms < within_ms
-
     @property
     def is_recent(self) -> bool:
         """True if the known segments were the newest ones a moment ago, so that the next number is worth a try."""
         return self._ahead < 0 and monotonic_s() - self._confirmed_s < _RECENT_S
-
-    def _found_from(self, newest: int) -> int:
-        if not self._has(newest + 1):
-            return newest
-        newest, step = newest + 1, 1
-        while self._has(newest + step):
-            newest += step
-            step *= 2
-        while step > 1:
-            step //= 2
-            newest += step if self._has(newest + step) else 0
-        return newest
 
     def check(self) -> None:
         """Reads the identity of the log and its floor again. Called at times by clients, also while nothing comes."""
@@ -273,7 +257,7 @@ class SegmentChain:
         while True:
             before = self._floor.number
             found = self.held(work)
-            is_sure = not self._is_unsure or self._knows_floor(1000 * _TRUSTED_S)
+            is_sure = not self._is_unsure or self._floor_read.is_within(1000 * _TRUSTED_S)
             if (self._floor if is_sure else self.floor).number == before:
                 return found
 
@@ -284,7 +268,7 @@ class SegmentChain:
 
     def create(self, number: int, data: bytes, segment: Segment) -> bool:
         """Creates a segment; False if it exists or its number has expired. Raises CommitUnknown, TableReplaced."""
-        if not self._io.create(self.path(number), data):
+        if not self._segments.create(number, data):
             return False
         if number < self.floor.number:
             return False
@@ -309,15 +293,14 @@ class SegmentChain:
         if number > floor.number:
             moved = orjson.dumps({"number": number, "offsets": self.held(lambda: self.starts(number))})
             with suppress(CommitUnknown):  # the floor is read again
-                self._io.create(self._floor_path(floor.number), moved)
+                self._floors.create(floor.number, moved)
             self._write_hint()
         if monotonic_s() - self._deleted_s < DELETE_AFTER_MS / 1000:
             return  # the listings grow with the age of the log
         self._deleted_s = monotonic_s()
         kept = self._long_expired(self.stored_now_ms())
-        for file in self._io.list(f"{self._root}/segments") if kept else ():
-            if file.name.isdecimal() and int(file.name) < kept:
-                self._io.delete(file.path)
+        if kept:
+            self._segments.delete_below(kept)
 
     def _first_retained(self, cutoff_ms: int, floors: Mapping[int, int] | None, newest: int) -> int:
         """The number of the first segment that ``expire`` keeps."""
@@ -327,8 +310,8 @@ class SegmentChain:
             if floor >= newest or self.held(lambda: self.footer(floor)).timestamp_ms <= now_ms():
                 return number
             number = min(self.first(lambda segment: _is_needed(segment, floors)), newest)
-        stored = {int(f.name): f.mtime_ms for f in self._io.list(f"{self._root}/segments") if f.name.isdecimal()}
-        return next((n for n in range(floor, number) if stored.get(n, 0) >= cutoff_ms), number)
+        files = self._segments.files()
+        return next((n for n in range(floor, number) if n in files and files[n].mtime_ms >= cutoff_ms), number)
 
     def stored_now_ms(self) -> int:
         """The present time of the log's storage. Raises Unavailable."""
@@ -340,28 +323,18 @@ class SegmentChain:
         if floor < self.newest() and not _is_retained(self.held(lambda: self.footer(floor)), cutoff_ms, floors):
             return True
         kept = self._long_expired(now_ms()) if floor else 0
-        return kept > 0 and self._has(kept - 1)
+        return kept > 0 and self._segments.has(kept - 1)
 
     def _long_expired(self, present_ms: int) -> int:
         """The number below which no reader relies on a segment any more: a floor that was made long ago."""
         known, long_ago = self.floor.number, present_ms - DELETE_AFTER_MS
-        files = {int(f.name): f.mtime_ms for f in self._io.list(f"{self._root}/floors") if f.name.isdecimal()}
-        moves = pairwise((*sorted(files), known))  # the name of a floor's file is the floor before it
-        return max((new for old, new in moves if files[old] <= long_ago), default=0)
+        files = self._floors.files()
+        moves = pairwise((*files, known))  # the name of a floor's file is the floor before it
+        return max((new for old, new in moves if files[old].mtime_ms <= long_ago), default=0)
 
     def path(self, number: int) -> str:
         """The path of a segment."""
-        return f"{self._root}/segments/{number:020}"
-
-    def _floor_path(self, number: int) -> str:
-        return f"{self._root}/floors/{number:020}"
-
-    def _has(self, number: int) -> bool:
-        try:
-            self._io.size(self.path(number))  # in an object store, ``exists`` lists a directory of the name, too
-        except NotFound:
-            return False
-        return True
+        return self._segments.path(number)
 
     def _write_hint(self) -> None:
         with suppress(LakelogError):  # only a way to save requests
@@ -376,7 +349,7 @@ class SegmentChain:
         try:
             found = orjson.loads(self._io.read(f"{self._root}/hint"))
             newest, floor = int(found["newest"]), self._checked_floor(found["floor"], found["offsets"])
-            if not floor.number <= newest or not self._has(newest):
+            if not floor.number <= newest or not self._segments.has(newest):
                 return -1
         except (LakelogError, ValueError, TypeError, KeyError):  # only a way to save requests
             return -1

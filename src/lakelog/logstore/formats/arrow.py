@@ -102,6 +102,9 @@ class ArrowMessages(LogFormat):
             return schema.append(pa.field(ROW_KIND_COLUMN, pa.string())).empty_table()
         return pa.concat_tables(tables)
 
+    def lacking(self, values: pa.LargeBinaryArray, names: Sequence[str]) -> list[frozenset[str]]:
+        return [frozenset(names) - _names(value) for value in values.to_pylist()]
+
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         read = plain_rows([parsed_object(key) for key in keys.to_pylist()], schema)
         return pa.Table.from_arrays(
@@ -130,6 +133,11 @@ class ArrowMessages(LogFormat):
         old = _conformed(pa.Table.from_batches([_batch(before)]), new.schema.remove(len(new.schema) - 1))
         rows = pa.concat_tables([_plain(old, new.schema), pa.Table.from_batches([new])]).combine_chunks()
         return _value(_with_kinds(rows.to_batches()[0], [UPDATE_BEFORE, UPDATE_AFTER]))
+
+
+def _names(value: bytes) -> frozenset[str]:
+    with pa.ipc.open_stream(value) as stream:
+        return frozenset(stream.schema.names)
 
 
 def _plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -15,7 +15,7 @@ Records of a Debezium connector are read, too, with or without its schema (``enc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -66,6 +66,10 @@ class DebeziumJson(LogFormat):
     def decode(self, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         return changed_rows(read_changes(values, schema, self._encodings), schema)
 
+    def lacking(self, values: pa.LargeBinaryArray, names: Sequence[str]) -> list[frozenset[str]]:
+        wanted = {name.lower(): name for name in names}
+        return [frozenset(wanted[name] for name in wanted.keys() - _new_names(v, wanted)) for v in values.to_pylist()]
+
     def decode_keys(self, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         read = read_objects(keys, pa.schema([pa.field(f.name, read_type(f.type)) for f in schema]))
         columns = [parsed_column(read.column(f.name).combine_chunks(), f.type) for f in schema]
@@ -85,6 +89,16 @@ class DebeziumJson(LogFormat):
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
         op = b"d" if after is None else b"c" if before is None else b"u"
         return b'{"before":' + (before or b"null") + b',"after":' + (after or b"null") + b',"op":"' + op + b'"}'
+
+
+def _new_names(value: bytes, known: Mapping[str, str]) -> Collection[str]:
+    """The names in the new row of a value, in lower case; all known ones if it has none, or cannot be read."""
+    try:
+        change = orjson.loads(value)
+        after = (change.get("payload") or change).get("after")
+        return known if after is None else {name.lower() for name in after}
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return known
 
 
 def _image(image: Any) -> bytes | None:

@@ -99,7 +99,6 @@ class AppendQueue:
             start += batch.count
 
     def next_to_send(self) -> Unacknowledged | None:
-        """The next batch to send."""
         if self.is_broken or (self.in_flight and not self._is_known):
             return None
         return next((batch for batch in self.batches if not batch.is_sent and batch.offset is None), None)

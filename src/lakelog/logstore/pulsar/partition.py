@@ -76,7 +76,6 @@ class PartitionFollower:
         self.low = max(self.low, offset)
 
     def close(self) -> None:
-        """Closes the reader."""
         if self._reader is not None:
             with contextlib.suppress(pulsar.PulsarException):
                 self._reader.close()

@@ -1,4 +1,4 @@
-"""The aggregate functions, one file per kind, independent of each other (format sheet 8)."""
+"""The aggregate functions, one class each (format sheet 8)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,29 @@ _PACKAGE: Final = "lakelog.merge.aggregates"
 AGGREGATES: Final[Registry[Aggregate]] = Registry(
     "aggregate function",
     {
-        "sum": f"{_PACKAGE}.sum:Sum",
-        "product": f"{_PACKAGE}.product:Product",
-        "max": f"{_PACKAGE}.extreme:Max",
-        "min": f"{_PACKAGE}.extreme:Min",
-        "last_value": f"{_PACKAGE}.first_last:LastValue",
-        "last_non_null_value": f"{_PACKAGE}.first_last:LastNonNullValue",
-        "first_value": f"{_PACKAGE}.first_last:FirstValue",
-        "first_non_null_value": f"{_PACKAGE}.first_last:FirstNonNullValue",
-        "first_not_null_value": f"{_PACKAGE}.first_last:FirstNonNullValue",
-        "listagg": f"{_PACKAGE}.listagg:ListAgg",
-        "bool_and": f"{_PACKAGE}.bools:BoolAnd",
-        "bool_or": f"{_PACKAGE}.bools:BoolOr",
-        "collect": f"{_PACKAGE}.collect:Collect",
-        "merge_map": f"{_PACKAGE}.merge_map:MergeMap",
-        "nested_update": f"{_PACKAGE}.nested_update:NestedUpdate",
-        "primary-key": f"{_PACKAGE}.primary_key:PrimaryKey",
+        "sum": f"{_PACKAGE}.arithmetic:Sum",
+        "product": f"{_PACKAGE}.arithmetic:Product",
+        "max": f"{_PACKAGE}.selection:Max",
+        "min": f"{_PACKAGE}.selection:Min",
+        "last_value": f"{_PACKAGE}.selection:LastValue",
+        "last_non_null_value": f"{_PACKAGE}.selection:LastNonNullValue",
+        "first_value": f"{_PACKAGE}.selection:FirstValue",
+        "first_non_null_value": f"{_PACKAGE}.selection:FirstNonNullValue",
+        "first_not_null_value": f"{_PACKAGE}.selection:FirstNonNullValue",
+        "listagg": f"{_PACKAGE}.collections:ListAgg",
+        "bool_and": f"{_PACKAGE}.selection:BoolAnd",
+        "bool_or": f"{_PACKAGE}.selection:BoolOr",
+        "collect": f"{_PACKAGE}.collections:Collect",
+        "merge_map": f"{_PACKAGE}.collections:MergeMap",
+        "nested_update": f"{_PACKAGE}.collections:NestedUpdate",
+        "primary-key": f"{_PACKAGE}.selection:PrimaryKey",
     },
 )
 """Aggregate functions by the value of option ``fields.<column>.aggregate-function``."""
 
 _OF_THE_FORMAT: Final = (
-    "theta_sketch",
-    "hll_sketch",
-    "rbm32",
-    "rbm64",
-    "merge_map_with_keytime",
-    "nested_partial_update",
-)
+    "theta_sketch", "hll_sketch", "rbm32", "rbm64", "merge_map_with_keytime", "nested_partial_update",
+)  # fmt: skip
 
 
 def make_aggregate(name: str, field: DataField, options: Mapping[str, str]) -> Aggregate:

@@ -91,18 +91,18 @@ class Aggregation(ColumnEngine):
         return Steps(contested.rows, ops, contested.starts)
 
     def _new_function(self, column: str) -> Aggregate:
-        made = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
-        if self._remove_on_delete and made.ignore_retract:
+        function = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
+        if self._remove_on_delete and function.ignore_retract:
             raise InvalidOption(
                 f"options 'fields.{column}.ignore-retract' and '{AGGREGATION_REMOVE_ON_DELETE.key}' contradict "
                 f"each other: set one of them"
             )
-        return made
+        return function
 
     def _function_name(self, column: str) -> str:
         if column in self.sequence_fields:
             return "primary-key"
         if column in self.schema.primary_keys:
             return "primary-key"
-        own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
-        return own or self._options.get_typed(DEFAULT_AGGREGATE) or "last_non_null_value"
+        function: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
+        return function or self._options.get_typed(DEFAULT_AGGREGATE) or "last_non_null_value"

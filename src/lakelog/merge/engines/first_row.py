@@ -47,7 +47,7 @@ class FirstRow(PickingEngine):
             )
         counted = np.flatnonzero(~contested)
         first = np.searchsorted(counted, piece.starts)
-        found = first < len(counted)
-        positions = counted[first[found]]
-        kept: Indices = positions[positions <= piece.newest[found]]
+        has_row = first < len(counted)
+        positions = counted[first[has_row]]
+        kept: Indices = positions[positions <= piece.newest[has_row]]
         return kept

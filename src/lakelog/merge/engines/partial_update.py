@@ -17,12 +17,7 @@ from lakelog.merge.sequence_groups import SequenceGroup, groups_of, is_newer, re
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions, split_names
 from lakelog.options.option import Option, Options
-from lakelog.options.table import (
-    DEFAULT_AGGREGATE,
-    IGNORE_DELETE,
-    PARTIAL_REMOVE_ON_DELETE,
-    PARTIAL_REMOVE_ON_GROUP,
-)
+from lakelog.options.table import DEFAULT_AGGREGATE, IGNORE_DELETE, PARTIAL_REMOVE_ON_DELETE, PARTIAL_REMOVE_ON_GROUP
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -49,12 +44,12 @@ class PartialUpdate(ColumnEngine):
         self._remove_on_delete = self._options.need(PARTIAL_REMOVE_ON_DELETE)
         self._groups = groups_of(schema, remove_on)
         self._group_of = {name: group for group in self._groups for name in group.columns}
-        for option, given in (
+        for option, is_set in (
             (IGNORE_DELETE, self.ignore_delete and self._remove_on_delete),
             (IGNORE_DELETE, self.ignore_delete and bool(remove_on)),
             (PARTIAL_REMOVE_ON_DELETE, self._remove_on_delete and bool(self._groups)),
         ):
-            if given:
+            if is_set:
                 raise InvalidOption(
                     f"option '{option.key}' = 'true' contradicts the table's other options for deletes "
                     "(remove-record-on-… or a sequence group): set one of them"
@@ -77,12 +72,12 @@ class PartialUpdate(ColumnEngine):
             return not retracts or not self._remove_on_delete
         return not retracts and all(self._function(name).is_order_free for name in self._group_of)
 
-    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        wanted = set(wanted)
-        needed = list(super().needed_columns(wanted))
+    def needed_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
+        columns = set(columns)
+        needed = list(super().needed_columns(columns))
         for group in self._groups:
-            if group.removes or wanted & set(group.columns):
-                needed += [name for name in group.fields if name not in wanted and name not in needed]
+            if group.removes or columns & set(group.columns):
+                needed += [name for name in group.fields if name not in columns and name not in needed]
         return tuple(needed)
 
     def _unfolded(self, contested: Contested, is_new: bool) -> Mask:
@@ -169,8 +164,8 @@ class PartialUpdate(ColumnEngine):
         return name or ("last_non_null_value" if group is None else "last_value")
 
     def _configured_function(self, column: str) -> str | None:
-        own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
-        return own or self._options.get_typed(DEFAULT_AGGREGATE)
+        function: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
+        return function or self._options.get_typed(DEFAULT_AGGREGATE)
 
     def _is_aggregated(self, column: str) -> bool:
         """True if a column of a group also accepts older rows."""

@@ -21,12 +21,23 @@ FILE_VERSION: Final = 1
 _KINDS: Final[dict[bytes, Any]] = {struct.pack(">i", 1581511376): BitMap, struct.pack("<i", 1681511377): BitMap64}
 """Magic number → bitmap; the latter's portable form is the rest of the payload."""
 _MAGIC: Final[dict[Any, bytes]] = {kind: magic for magic, kind in _KINDS.items()}
+_MOST_POSITIONS: Final = 1 << 25
+_MOST_RATIO: Final = 64
+"""A longer vector may have as many rows for each of its bytes."""
 _INT: Final = struct.Struct(">i")
 _CHECKSUM: Final = struct.Struct(">I")
 
 
 def encode_vector(deleted: Positions, wide: bool = False) -> bytes:
-    """The reverse of ``decode_vector``: size, payload and checksum; ``wide`` for the kind of 64 bits."""
+    """The reverse of ``decode_vector``: size, payload and checksum; ``wide`` for the kind of 64 bits.
+
+    Raises UnsupportedFeature for more rows than a reader takes into memory.
+    """
+    if len(deleted) > _MOST_POSITIONS:
+        raise UnsupportedFeature(
+            f"{len(deleted)} rows of one data file are deleted, and its deletion vector has at most {_MOST_POSITIONS}: "
+            "compact the table, which rewrites the file"
+        )
     kind = BitMap64 if wide else BitMap
     payload = _MAGIC[kind] + kind(deleted).serialize()
     return _INT.pack(len(payload)) + payload + _CHECKSUM.pack(zlib.crc32(payload))
@@ -56,10 +67,13 @@ def decode_vector(data: bytes) -> Positions:
             f"a deletion vector with the magic number {payload[:4].hex()}: lakelog reads those of 32 and 64 bits"
         )
     try:
-        found = kind.deserialize(payload[4:]).to_array()
+        bitmap = kind.deserialize(payload[4:])
+        if len(bitmap) > max(_MOST_POSITIONS, _MOST_RATIO * len(data)):
+            raise Corrupt(f"a deletion vector of {len(data)} bytes has {len(bitmap)} rows: more than {_MOST_POSITIONS}")
+        found = np.asarray(bitmap.to_array())
     except (ValueError, IndexError) as why:
         raise Corrupt(f"the bitmap of a deletion vector cannot be read: {why}") from None
-    return np.asarray(found, dtype=np.int64)
+    return found.view(np.int64) if found.dtype == np.uint64 else found.astype(np.int64)
 
 
 def size_of_vector(head: bytes) -> int:

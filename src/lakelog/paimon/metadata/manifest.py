@@ -21,24 +21,11 @@ from lakelog.paimon.metadata.manifest_avro import (
 )
 
 __all__ = [
-    "ADD",
-    "DELETE",
-    "INDEX_MANIFEST_SCHEMA",
-    "MANIFEST_LIST_SCHEMA",
-    "MANIFEST_SCHEMA",
-    "DeletionVectorRange",
-    "IndexManifestEntry",
-    "ManifestEntry",
-    "ManifestFileMeta",
-    "check_manifest_version",
-    "entry_from_record",
-    "entry_to_record",
-    "file_meta_from_record",
-    "file_meta_to_record",
-    "index_entry_from_record",
-    "index_entry_to_record",
-    "live_files",
-]
+    "ADD", "DELETE", "INDEX_MANIFEST_SCHEMA", "MANIFEST_LIST_SCHEMA", "MANIFEST_SCHEMA", "DeletionVectorRange",
+    "IndexManifestEntry", "ManifestEntry", "ManifestFileMeta", "check_manifest_version", "entry_from_record",
+    "entry_to_record", "file_meta_from_record", "file_meta_to_record", "index_entry_from_record",
+    "index_entry_to_record", "live_files",
+]  # fmt: skip
 
 ADD: Final = 0
 DELETE: Final = 1
@@ -61,14 +48,9 @@ class ManifestEntry:
         """Key of a file in the live set; an ADD and a DELETE of one file have the same (sheet 4.2)."""
         file = self.file
         return (
-            self.partition,
-            self.bucket,
-            file.level,
-            file.file_name,
-            file.extra_files,
-            file.embedded_file_index,
-            file.external_path,
-        )
+            self.partition, self.bucket, file.level, file.file_name, file.extra_files,
+            file.embedded_file_index, file.external_path,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

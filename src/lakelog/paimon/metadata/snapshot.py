@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 
-import orjson
-
-from lakelog.errors import Corrupt
 from lakelog.options.notebook import NotebookView, time_text
-from lakelog.paimon.types.checked_values import check_version, checked, metadata_json
+from lakelog.paimon.types.checked_values import check_version
+from lakelog.paimon.types.json_record import JsonRecord
 
 APPEND: Final = "APPEND"
 COMPACT: Final = "COMPACT"
@@ -23,33 +21,34 @@ BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, repr=False)
-class Snapshot(NotebookView):
+class Snapshot(NotebookView, JsonRecord, of_paimon=True):
     """A snapshot. Record counts are physical rows (not merged); ``delta_record_count`` is added − deleted.
 
-    ``properties`` is a free map of text that later snapshots of other writers do not inherit.
+    Snapshots of very old writers have no counts. ``properties`` is a free map of text that later snapshots of other
+    writers do not inherit.
     """
 
+    version: int = field(default=SNAPSHOT_VERSION, kw_only=True)
     id: int
     schema_id: int
     base_manifest_list: str
+    base_manifest_list_size: int | None = field(default=None, kw_only=True)
     delta_manifest_list: str
+    delta_manifest_list_size: int | None = field(default=None, kw_only=True)
+    changelog_manifest_list: str | None = field(default=None, kw_only=True)
+    changelog_manifest_list_size: int | None = field(default=None, kw_only=True)
+    index_manifest: str | None = field(default=None, kw_only=True)
     commit_user: str
     commit_identifier: int
     commit_kind: str
     time_millis: int
     total_record_count: int | None
     delta_record_count: int | None
-    base_manifest_list_size: int | None = None
-    delta_manifest_list_size: int | None = None
-    changelog_manifest_list: str | None = None
-    changelog_manifest_list_size: int | None = None
-    index_manifest: str | None = None
     changelog_record_count: int | None = None
     watermark: int | None = None
     statistics: str | None = None
     properties: Mapping[str, str] | None = None
     next_row_id: int | None = None
-    version: int = SNAPSHOT_VERSION
 
     def __repr__(self) -> str:
         rows = (
@@ -72,47 +71,9 @@ class Snapshot(NotebookView):
             "writer": self.commit_user,
         }
 
-    def to_json(self) -> bytes:
-        """The bytes of the snapshot file; fields that are None are left out."""
-        out = {name: value for name, key in _KEYS.items() if (value := getattr(self, key)) is not None}
-        if self.properties is not None:
-            out["properties"] = dict(self.properties)
-        return orjson.dumps(out, option=orjson.OPT_INDENT_2)
-
-    @staticmethod
-    def from_json(data: bytes) -> Snapshot:
-        """Reads a snapshot file; unknown properties are ignored. Raises Corrupt, UnsupportedFeature (version)."""
-        try:
-            found: dict[str, Any] = metadata_json(data)
-            check_version(found.get("version"), SNAPSHOT_VERSION, "snapshot")
-            given: dict[str, Any] = {key: found[name] for name, key in _KEYS.items() if found.get(name) is not None}
-            return checked(Snapshot(**{**_COUNTS, **given}))
-        except (orjson.JSONDecodeError, TypeError, AttributeError) as why:
-            raise Corrupt(f"not a snapshot file: {why}") from None
-
-
-_KEYS: Final = {
-    "version": "version",
-    "id": "id",
-    "schemaId": "schema_id",
-    "baseManifestList": "base_manifest_list",
-    "baseManifestListSize": "base_manifest_list_size",
-    "deltaManifestList": "delta_manifest_list",
-    "deltaManifestListSize": "delta_manifest_list_size",
-    "changelogManifestList": "changelog_manifest_list",
-    "changelogManifestListSize": "changelog_manifest_list_size",
-    "indexManifest": "index_manifest",
-    "commitUser": "commit_user",
-    "commitIdentifier": "commit_identifier",
-    "commitKind": "commit_kind",
-    "timeMillis": "time_millis",
-    "totalRecordCount": "total_record_count",
-    "deltaRecordCount": "delta_record_count",
-    "changelogRecordCount": "changelog_record_count",
-    "watermark": "watermark",
-    "statistics": "statistics",
-    "properties": "properties",
-    "nextRowId": "next_row_id",
-}
-_COUNTS: Final[dict[str, Any]] = {"total_record_count": None, "delta_record_count": None}
-"""Snapshots of very old writers have no counts; every other required field must be there."""
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """Reads a snapshot; unknown properties are ignored. Raises Corrupt, UnsupportedFeature (version)."""
+        if isinstance(values, Mapping):
+            check_version(values.get("version"), SNAPSHOT_VERSION, "snapshot")
+        return super().from_values(values)

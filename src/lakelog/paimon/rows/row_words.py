@@ -24,15 +24,9 @@ LONGEST_VALUE: Final = 1024
 """Bytes of a text above which a row is not worth a step of the whole chunk per word."""
 
 _FIXED: Final[dict[str, type[np.unsignedinteger]]] = {
-    "TINYINT": np.uint8,
-    "SMALLINT": np.uint16,
-    "INT": np.uint32,
-    "DATE": np.uint32,
-    "TIME": np.uint32,
-    "FLOAT": np.uint32,
-    "BIGINT": np.uint64,
-    "DOUBLE": np.uint64,
-}
+    "TINYINT": np.uint8, "SMALLINT": np.uint16, "INT": np.uint32, "DATE": np.uint32, "TIME": np.uint32,
+    "FLOAT": np.uint32, "BIGINT": np.uint64, "DOUBLE": np.uint64,
+}  # fmt: skip
 _KEEP: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
 """``_KEEP[n]`` keeps the lowest n bytes of a long."""
 

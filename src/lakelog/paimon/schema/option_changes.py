@@ -55,14 +55,9 @@ _ONE_WAY: Final = (IGNORE_DELETE.key, "ignore-update-before")
 """Flags that cannot go from true to false: rows were dropped that a reader would miss."""
 
 _COLUMN_LISTS: Final = (
-    BUCKET_KEY.key,
-    SEQUENCE_FIELD.key,
-    ROWKIND_FIELD.key,
-    BLOOM_COLUMNS,
-    "record-level.time-field",
-    "watermark.column",
-    "clustering.columns",
-)
+    BUCKET_KEY.key, SEQUENCE_FIELD.key, ROWKIND_FIELD.key, BLOOM_COLUMNS, "record-level.time-field",
+    "watermark.column", "clustering.columns",
+)  # fmt: skip
 """Options whose value is a column, or several with commas."""
 
 _FIELDS: Final = "fields."

@@ -115,7 +115,6 @@ class TableSchema:
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
-        """Column names in table order."""
         return tuple(f.name for f in self.fields)
 
     @cached_property

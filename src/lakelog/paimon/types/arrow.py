@@ -111,18 +111,11 @@ def type_from_arrow(kind: pa.DataType, nullable: bool = True) -> DataType:
 
 
 _ROOTS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
-    (pa.types.is_boolean, "BOOLEAN"),
-    (pa.types.is_int8, "TINYINT"),
-    (pa.types.is_int16, "SMALLINT"),
-    (pa.types.is_uint8, "SMALLINT"),
-    (pa.types.is_int32, "INT"),
-    (pa.types.is_uint16, "INT"),
-    (pa.types.is_int64, "BIGINT"),
-    (pa.types.is_uint32, "BIGINT"),
-    (pa.types.is_float32, "FLOAT"),
-    (pa.types.is_float64, "DOUBLE"),
-    (pa.types.is_date32, "DATE"),
-)
+    (pa.types.is_boolean, "BOOLEAN"), (pa.types.is_int8, "TINYINT"), (pa.types.is_int16, "SMALLINT"),
+    (pa.types.is_uint8, "SMALLINT"), (pa.types.is_int32, "INT"), (pa.types.is_uint16, "INT"),
+    (pa.types.is_int64, "BIGINT"), (pa.types.is_uint32, "BIGINT"), (pa.types.is_float32, "FLOAT"),
+    (pa.types.is_float64, "DOUBLE"), (pa.types.is_date32, "DATE"),
+)  # fmt: skip
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -17,7 +17,7 @@ from lakelog.errors import Corrupt, LakelogError, UnsupportedFeature
 T = TypeVar("T")
 _MOST_JSON = 16 << 20
 """Bytes of a schema, snapshot, tag or map of offsets. Parsed, they may take twenty times as much."""
-_FAULTS = (
+FAULTS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error,
 )  # fmt: skip
 """What parsing raises for bytes that are something else; Arrow's errors are among them."""
@@ -46,7 +46,7 @@ def parsing(path: str) -> Iterator[None]:
         raise (why if path in str(why) else Corrupt(f"'{path}': {why}")) from None
     except LakelogError:
         raise
-    except _FAULTS as why:
+    except FAULTS as why:
         raise Corrupt(f"'{path}' does not match the format: {type(why).__name__}: {why}") from None
 
 

@@ -25,7 +25,7 @@ from lakelog.errors import (
     Unavailable,
 )
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 
 _CACHE_S: Final = 0.5
 _CACHED_BYTES: Final = 1 << 20
@@ -36,13 +36,9 @@ _SHARED: Final = re.compile(
 _Key = tuple[str, str, bytes, str]
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _STATUS: Final = (
-    (NotFound, 404),
-    (InvalidRequest, 400),
-    (AlreadyExists, 409),
-    (CommitConflict, 409),
-    (Unavailable, 503),
+    (NotFound, 404), (InvalidRequest, 400), (AlreadyExists, 409), (CommitConflict, 409), (Unavailable, 503),
     (NotInstalled, 501),
-)
+)  # fmt: skip
 
 
 @dataclass
@@ -95,11 +91,11 @@ class Answers:
         if key is None:
             await self._app(scope, receive, send)
             return
-        found = self._answers.get(key)
-        if found is None:
+        answer = self._answers.get(key)
+        if answer is None:
             await self._begin(key, scope, receive, send)
             return
-        messages = await asyncio.shield(found.whole)
+        messages = await asyncio.shield(answer.whole)
         if messages is None:
             await self._app(scope, receive, send)
             return

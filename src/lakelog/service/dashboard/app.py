@@ -23,27 +23,15 @@ from lakelog.service.dashboard.answers import (
     answer_wrong_request,
 )
 from lakelog.service.dashboard.render import STATIC
-from lakelog.service.dashboard.routes import (
-    actions,
-    catalogs,
-    iceberg,
-    log,
-    login,
-    optimizing,
-    overview,
-    settings,
-    tables,
-    terminal,
-)
-from lakelog.service.dashboard.security.identity.identity import Identify
+from lakelog.service.dashboard.routes import actions, iceberg, login, optimizing, overview, settings, tables, terminal
+from lakelog.service.dashboard.security.identity import Identify
+from lakelog.service.dashboard.security.middleware.headers import Origins, SafeHeaders
 from lakelog.service.dashboard.security.middleware.limits import Limits
-from lakelog.service.dashboard.security.middleware.origins import Origins
-from lakelog.service.dashboard.security.middleware.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
 _SWEEP_S: Final = 30.0
-_ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing, settings, login)
+_ROUTES: Final = (actions, overview, tables, terminal, optimizing, settings, login)
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:

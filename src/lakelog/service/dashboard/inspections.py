@@ -35,12 +35,12 @@ class Inspections(Generic[T]):
     def start(self, name: str) -> Future[T]:
         """The running inspection of a name, or a new one."""
         with self._lock:
-            found = self._running.get(name)
-            if found is not None:
-                return found.result
-            made = self._running[name] = _Running(Future[T](), monotonic_s())
-        threading.Thread(target=self._run, args=(name, made.result), name="inspection", daemon=True).start()
-        return made.result
+            running = self._running.get(name)
+            if running is not None:
+                return running.result
+            running = self._running[name] = _Running(Future[T](), monotonic_s())
+        threading.Thread(target=self._run, args=(name, running.result), name="inspection", daemon=True).start()
+        return running.result
 
     def start_some(self, names: list[str]) -> bool:
         """Starts inspections of the first of these names, up to the limit; returns True if it has started all."""
@@ -78,13 +78,13 @@ class Inspections(Generic[T]):
 
     def _run(self, name: str, result: Future[T]) -> None:
         try:
-            found = self._inspect(name)
+            outcome = self._inspect(name)
         except BaseException as failure:
             self._forget(name)
             result.set_exception(failure)
         else:
             self._forget(name)
-            result.set_result(found)
+            result.set_result(outcome)
 
     def _forget(self, name: str) -> None:
         with self._lock:

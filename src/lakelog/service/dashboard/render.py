@@ -1,9 +1,10 @@
-"""Renders a page from a view."""
+"""Renders a page from a view, with figures as people write them."""
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +14,43 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from lakelog.io.clock import now_ms
+from lakelog.io.quantities import format_bytes, format_duration
 from lakelog.options.names import visible
-from lakelog.service.dashboard import formatting as words
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
+
+NOTHING: Final = "–"
+
+
+def count(value: float | None) -> str:
+    """``1,234,567``."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def size(value: int | None) -> str:
+    """Bytes as ``1.2 MB``."""
+    return NOTHING if value is None else format_bytes(value)
+
+
+def duration(ms: float | None) -> str:
+    """``850 ms``, ``3.2 s``, ``5 min``, ``2 d``."""
+    return NOTHING if ms is None else format_duration(ms)
+
+
+def ago(time_ms: float | None) -> str:
+    """The age of a time, ``now`` within a second."""
+    if time_ms is None:
+        return "never"
+    past = now_ms() - time_ms
+    return "now" if past < 1_000 else f"{duration(past)} ago"
+
+
+def instant(time_ms: float | None) -> str:
+    """``2024-01-31 12:00:00 UTC``."""
+    if time_ms is None:
+        return NOTHING
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
 
 _ROOT: Final = Path(__file__).parent
 STATIC: Final = _ROOT / "static"
@@ -30,18 +65,13 @@ class Equivalents:
 
     @property
     def shell(self) -> str:
-        """The command line."""
         return shlex.join(self.command)
 
 
 _MENU: Final = (
-    ("/", "Overview"),
-    ("/catalogs", "Catalogs"),
-    ("/log", "Log"),
-    ("/terminal", "Terminal"),
-    ("/optimizing", "Optimizing"),
-    ("/settings", "Settings"),
-)
+    ("/", "Overview"), ("/catalogs", "Catalogs"), ("/log", "Log"), ("/terminal", "Terminal"),
+    ("/optimizing", "Optimizing"), ("/settings", "Settings"),
+)  # fmt: skip
 
 
 def _environment() -> Environment:
@@ -54,7 +84,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    for filter_ in (words.count, words.size, words.duration, words.ago, words.instant):
+    for filter_ in (count, size, duration, ago, instant):
         environment.filters[filter_.__name__] = filter_
     return environment
 

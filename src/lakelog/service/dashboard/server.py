@@ -66,7 +66,6 @@ class DashboardServer:
 
     @property
     def address(self) -> str:
-        """The URL for a browser."""
         host = "localhost" if self._settings.host == LOOPBACK else self._settings.host
         return f"{self._settings.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
@@ -147,7 +146,6 @@ class _Server(uvicorn.Server):
         self._on_start = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to serve."""
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_CONNECTIONS)  # the kernel queues those that come faster than they are accepted

@@ -74,5 +74,5 @@ class DashboardSettings:
         names = {self.host} | ({"localhost", LOOPBACK, "[::1]"} if is_loopback(self.host) else set())
         names |= {f"[{self.host}]"} if ":" in self.host else set()
         usual = {"https": 443, "http": 80}[self.scheme]
-        own = {f"{name}:{port}" for name in names} | (names if port == usual else set())
-        return tuple(sorted(own | set(self.hosts)))
+        hosts = {f"{name}:{port}" for name in names} | (names if port == usual else set())
+        return tuple(sorted(hosts | set(self.hosts)))

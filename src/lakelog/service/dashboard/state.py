@@ -13,7 +13,7 @@ from lakelog.service.dashboard.live.live_tail import SharedTails
 from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.live.terminals import Terminals
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.login.gate import Gate
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.watcher import Watcher

@@ -195,7 +195,6 @@ class StatsHistory:
         return Plot(since_ms, now, list(lines), times, values, unit)
 
     def close(self) -> None:
-        """Closes the file."""
         self._engine.dispose()
 
     def _thin(self, connection: Any) -> None:

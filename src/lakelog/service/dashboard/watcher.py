@@ -86,19 +86,19 @@ class Watcher:
         """The inspected tables by name, and the number of all tables."""
         late = self._inspections.late()
         with self._lock:
-            names, found = self._names, {**self._found, **{name: _late(name, age) for name, age in late.items()}}
-        return [found[name] for name in names if name in found], len(names)
+            names, tables = self._names, {**self._found, **{name: _late(name, age) for name, age in late.items()}}
+        return [tables[name] for name in names if name in tables], len(names)
 
     def troubles(self) -> dict[str, str]:
         """Catalog → the error of its listing, and process of the dashboard → the reason of its end."""
         with self._lock:
-            found = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
+            troubles = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
             fault, age = self._fault, monotonic_s() - self._round_s
         if age > self._inspections.late_s and self._thread.is_alive():
             fault = f"a listing of tables has not ended for {age:.0f} s"
         if fault:
-            found["dashboard"] = f"statistics of tables may be old: {fault}"
-        return {name: why for name, check in self._checks.items() if (why := check())} | found
+            troubles["dashboard"] = f"statistics of tables may be old: {fault}"
+        return {name: why for name, check in self._checks.items() if (why := check())} | troubles
 
     def stages(self) -> dict[str, str]:
         """Process of the dashboard → its current step, and the time since its start."""
@@ -109,19 +109,19 @@ class Watcher:
         now = monotonic_s()
         with self._lock:
             self._seen[name] = now
-            found, due = self._found.get(name), self._due.get(name, 0.0)
-        if found is not None and now_ms() - found.inspected_ms < _WATCHED_EVERY_S * 1000:
-            return found
+            observation, due = self._found.get(name), self._due.get(name, 0.0)
+        if observation is not None and now_ms() - observation.inspected_ms < _WATCHED_EVERY_S * 1000:
+            return observation
         if (age := self._inspections.late().get(name)) is not None:
             return _late(name, age)
-        if found is not None and found.duration_s > _WATCHED_EVERY_S:  # the next refresh shows the new one
+        if observation is not None and observation.duration_s > _WATCHED_EVERY_S:  # the next refresh shows the new one
             with self._lock:
                 self._due[name] = min(due, now)
-            return found
+            return observation
         try:
             return self._inspections.start(name).result(_PAGE_S)
         except TimeoutError:
-            return found or _late(name, _PAGE_S)
+            return observation or _late(name, _PAGE_S)
 
     def mark_watched(self, name: str) -> None:
         """Marks a table as watched: it is inspected each second for a while."""
@@ -141,10 +141,10 @@ class Watcher:
                     self._list()
                 is_all = self._inspections.start_some(self._due_names(now))
                 self._keep_samples()
-                found, known = self.all()
-                if now - summed_s >= _EVERY_S and found and len(found) == known:
+                tables, known = self.all()
+                if now - summed_s >= _EVERY_S and tables and len(tables) == known:
                     summed_s = now
-                    self.history.add_total(total_of([one.health for one in found]))
+                    self.history.add_total(total_of([one.health for one in tables]))
             except Exception as failure:  # it is shown together with metrics of other rounds
                 _LOG.exception("a round of inspections failed")
                 self._fault = f"{type(failure).__name__}: {failure}"
@@ -195,13 +195,13 @@ class Watcher:
             health = unreadable_health(name, failure)
             sample = sample_of(health)
         duration_s = monotonic_s() - began
-        found = Watched(name, now_ms(), health, duration_s)
+        observation = Watched(name, now_ms(), health, duration_s)
         with self._lock:
-            self._found[name] = found
+            self._found[name] = observation
             self._samples.append(sample)
             every, sharers = (_WATCHED_EVERY_S, 1) if name in self._seen else (_EVERY_S, len(self._names))
             self._due[name] = monotonic_s() + max(every, duration_s * sharers / _SHARE)
-        return found
+        return observation
 
 
 def _late(name: str, age_s: float) -> Watched:

@@ -40,13 +40,13 @@ def check_equal(table: Table) -> CheckResult:
     both = folded.join(files, on=keys, how="inner", suffix="_files")
     values = [c for c in files.columns if c not in keys]
     differ = both.filter(~pl.all_horizontal([pl.col(c).eq_missing(pl.col(f"{c}_files")) for c in values]))
-    found = [
+    faults = [
         *(f"only in the log: {row}" for row in only_log.head(_SHOWN).iter_rows(named=True)),
         *(f"only in the files: {row}" for row in only_files.head(_SHOWN).iter_rows(named=True)),
         *(f"different: {row}" for row in differ.head(_SHOWN).iter_rows(named=True)),
     ]
     compared = max(folded.height, files.height)
-    return CheckResult(not found and both.height == compared, compared, log_rows, tuple(found))
+    return CheckResult(not faults and both.height == compared, compared, log_rows, tuple(faults))
 
 
 def fold_log(table: Table) -> tuple[pl.DataFrame, int]:

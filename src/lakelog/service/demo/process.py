@@ -14,7 +14,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.quantities import format_duration
-from lakelog.service.spark_environment import environment_of_own_spark
+from lakelog.service import child_process
 
 _SECONDS: Final = 1_200
 _RATE: Final = 500
@@ -35,7 +35,7 @@ class DemoProcess:
         self._stage, self._stage_ms = "", 0.0
         with output.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_of_own_spark()
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_process.environment_of_own_spark()
             )
 
     def failure(self) -> str:
@@ -74,12 +74,7 @@ class DemoProcess:
 
     def stop(self) -> None:
         """Ends the demo, cleanly if that is fast."""
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        child_process.stop(self._process, _STOP_S)
 
 
 @contextmanager

@@ -146,7 +146,6 @@ class _Run:
             yield self.progress("the rest of the year, at full speed" if now_ms() > self._measured_to else stage)
 
     def progress(self, stage: str) -> DemoProgress:
-        """The current state."""
         top = self._delays.filter(pl.col("flights") > 0).sort("flights", descending=True).head(8)
         return DemoProgress(
             stage=stage,

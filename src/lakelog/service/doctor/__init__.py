@@ -1,4 +1,4 @@
-"""Checks the environment of lakelog and suggests fixes: ``lakelog doctor``. One file and one line per check."""
+"""Checks the environment of lakelog and suggests fixes: ``lakelog doctor``. One class and one line per check."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lakelog.service.doctor.check import Check
 CHECKS: Final[Registry[Check]] = Registry(
     "check",
     {
-        "java": "lakelog.service.doctor.checks.java:JavaCheck",
-        "spark": "lakelog.service.doctor.checks.spark:SparkCheck",
-        "session": "lakelog.service.doctor.checks.session:SessionCheck",
-        "extras": "lakelog.service.doctor.checks.extras:ExtrasCheck",
+        "java": "lakelog.service.doctor.checks.environment:JavaCheck",
+        "spark": "lakelog.service.doctor.checks.environment:SparkCheck",
+        "session": "lakelog.service.doctor.checks.environment:SessionCheck",
+        "extras": "lakelog.service.doctor.checks.environment:ExtrasCheck",
         "storage": "lakelog.service.doctor.checks.storage:StorageCheck",
-        "clock": "lakelog.service.doctor.checks.clock:ClockCheck",
-        "catalog": "lakelog.service.doctor.checks.catalog:CatalogCheck",
-        "log": "lakelog.service.doctor.checks.log:LogCheck",
+        "clock": "lakelog.service.doctor.checks.storage:ClockCheck",
+        "catalog": "lakelog.service.doctor.checks.storage:CatalogCheck",
+        "log": "lakelog.service.doctor.checks.tables:LogCheck",
         "tables": "lakelog.service.doctor.checks.tables:TablesCheck",
     },
 )

@@ -79,12 +79,12 @@ class Server:
             parameters["replication"] = "database"
         with self.errors():
             try:
-                made = psycopg.connect(**parameters, autocommit=True)
+                connection = psycopg.connect(**parameters, autocommit=True)
             except psycopg.OperationalError as why:
                 self.was_met |= _STARTS in str(why)
                 raise
         self.was_met = True
-        return made
+        return connection
 
 
 def _first_line(why: BaseException) -> str:

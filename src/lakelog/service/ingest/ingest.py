@@ -116,11 +116,11 @@ class Ingest:
             for table in source.tables(self.tables):
                 name, position = self.name_of(table), ""
                 if self.lake.table_exists(name):
-                    found = waiting_position(self.lake.table(name).logical, self.writer).partition(" ")[0]
-                    position = "" if Position.parse(found) is None else found
-                held, is_active = (slot.held_bytes, slot.is_active) if slot is not None else (0, False)
+                    text = waiting_position(self.lake.table(name).logical, self.writer).partition(" ")[0]
+                    position = "" if Position.parse(text) is None else text
+                size, is_active = (slot.held_bytes, slot.is_active) if slot is not None else (0, False)
                 has_slot = slot is not None
-                out.append(TableStatus(name, table.full_name, position, self.slot_name, has_slot, is_active, held))
+                out.append(TableStatus(name, table.full_name, position, self.slot_name, has_slot, is_active, size))
             return out
 
     def drop_slot(self) -> bool:
@@ -130,10 +130,10 @@ class Ingest:
         """
         server = Server(self.source)
         with server.errors(), closing(server.connect()) as connection:
-            own = "" if self.publication else self.slot_name
-            found = Source(server, connection).drop(self.slot_name, own)
+            publication = "" if self.publication else self.slot_name
+            dropped = Source(server, connection).drop(self.slot_name, publication)
         forget_reports(self.lake, self.into, self.slot_name)
-        return found
+        return dropped
 
     @property
     def slot_name(self) -> str:

@@ -65,8 +65,8 @@ class ConfirmedPosition:
     def read(self, writer: str) -> int:
         """The LSN, 0 if there is none of this writer. Raises Corrupt, Unavailable."""
         try:
-            found = orjson.loads(self.io.read(self._path))
-            return parse_lsn(found["lsn"]) if found["writer"] == writer else 0
+            values = orjson.loads(self.io.read(self._path))
+            return parse_lsn(values["lsn"]) if values["writer"] == writer else 0
         except NotFound:
             return 0
         except (ValueError, KeyError, TypeError, AttributeError):

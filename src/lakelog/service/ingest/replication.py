@@ -57,11 +57,11 @@ class ReplicationStream:
     def read(self, wait_s: float) -> Iterator[Message]:
         """The messages that have arrived, after a wait for the first one. Raises Unavailable."""
         with self._server.errors():
-            until_s, found, has_read = monotonic_s() + wait_s, False, False
+            until_s, has_message, has_read = monotonic_s() + wait_s, False, False
             while True:
                 size, data = self._pg.get_copy_data(1)
                 if size > 0:
-                    found = True
+                    has_message = True
                     message = self._message(bytes(data))
                     if message is not None:
                         yield message
@@ -69,7 +69,7 @@ class ReplicationStream:
                 if size < 0:
                     raise Unavailable(f"PostgreSQL {self._server.name} has ended the stream: {self._why()}")
                 left_s = until_s - monotonic_s()
-                if found or (left_s <= 0 and has_read):
+                if has_message or (left_s <= 0 and has_read):
                     return
                 select.select([self._pg.socket], [], [], max(0.0, min(left_s, self._every_s)))
                 self._pg.consume_input()

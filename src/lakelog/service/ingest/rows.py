@@ -108,12 +108,12 @@ class RowBuffer:
         """The columns with the values that messages lack, from the newest earlier row of the key."""
         if not self._keeps:
             raise MissingValue
-        own, before_keys, newest = self._key_values(arrays), self._before_keys(former), self._index()
-        wanted = {n for places in lacking.values() for n in places}
+        row_keys, before_keys, newest = self._key_values(arrays), self._before_keys(former), self._index()
+        needed = {n for places in lacking.values() for n in places}
         here = dict[Key, int]()  # key → its newest row of these
         copies, kept, absent = dict[int, int](), dict[int, tuple[int, int]](), dict[int, Key]()
-        for row, key in enumerate(own):
-            if row in wanted:
+        for row, key in enumerate(row_keys):
+            if row in needed:
                 searched = before_keys.get(row, key)
                 if searched in here:
                     copies[row] = here[searched]
@@ -128,7 +128,7 @@ class RowBuffer:
             sources.append(self._stored_source(absent, find))
         out, size, count = list(arrays), 0, 0
         for place, rows in lacking.items():
-            pieces, indices, at = [arrays[place]], list(range(len(own))), len(own)
+            pieces, indices, at = [arrays[place]], list(range(len(row_keys))), len(row_keys)
             missing = set(rows)
             for values, places in sources:
                 some = [(row, index) for row, index in places.items() if row in missing]
@@ -168,10 +168,10 @@ class RowBuffer:
         """The columns of rows of the table, with row → its row there. Raises MissingValue."""
         stored = find(list(dict.fromkeys(absent.values()))).select([name for name, _ in self._columns])
         columns = [column.combine_chunks() for column in stored.columns]
-        found = {key: n for n, key in enumerate(self._key_values(columns))}
-        if any(key not in found for key in absent.values()):
+        row_of = {key: n for n, key in enumerate(self._key_values(columns))}
+        if any(key not in row_of for key in absent.values()):
             raise MissingValue
-        return columns, {row: found[key] for row, key in absent.items()}
+        return columns, {row: row_of[key] for row, key in absent.items()}
 
     def _key_values(self, arrays: Sequence[pa.Array]) -> list[Key]:
         return list(zip(*(arrays[place].to_pylist() for place in self._keys), strict=True))

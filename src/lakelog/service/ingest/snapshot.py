@@ -37,10 +37,10 @@ class Snapshot:
 
     def may_copy(self, slot: str) -> bool:
         """True if no other process copies the tables of a slot; it holds off others until the connection ends."""
-        found = self.connection.execute(
+        row = self.connection.execute(
             "SELECT pg_try_advisory_xact_lock(%s, %s)", (_LOCK, zlib.crc32(slot.encode()) >> 1)
         )
-        return bool((found.fetchone() or (False,))[0])
+        return bool((row.fetchone() or (False,))[0])
 
     def read(self, table: SourceTable) -> Iterator[pa.RecordBatch]:
         """The rows of a table, in batches of at most some megabytes."""
@@ -50,16 +50,16 @@ class Snapshot:
             columns, sql.Identifier(table.schema, table.name), quoted
         )
         with self.connection.cursor().copy(statement) as rows:
-            held: list[bytes] = []
+            chunks: list[bytes] = []
             size = 0
             for row in rows:  # the server sends one message per row
-                held.append(bytes(row))
+                chunks.append(bytes(row))
                 size += len(row)
-                if len(held) >= _ROWS or size >= _BYTES:
-                    yield _batch(held, table)
-                    held, size = [], 0
-            if held:
-                yield _batch(held, table)
+                if len(chunks) >= _ROWS or size >= _BYTES:
+                    yield _batch(chunks, table)
+                    chunks, size = [], 0
+            if chunks:
+                yield _batch(chunks, table)
 
 
 @contextlib.contextmanager
@@ -68,15 +68,15 @@ def exported_snapshot(server: Server) -> Iterator[Snapshot]:
     with contextlib.closing(server.connect()) as connection:
         with contextlib.closing(server.connect(replication=True)) as exporter, server.errors():
             name = f"lakelog_copy_{new_uuid().replace('-', '')}"
-            found = exporter.execute(
+            row = exporter.execute(
                 sql.SQL(f"CREATE_REPLICATION_SLOT {{}} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT").format(
                     sql.Identifier(name)
                 )
             ).fetchone()
-            assert found is not None
+            assert row is not None
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(found[2])))
-        yield Snapshot(parse_lsn(found[1]), connection)
+            connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(row[2])))
+        yield Snapshot(parse_lsn(row[1]), connection)
 
 
 def _batch(rows: list[bytes], table: SourceTable) -> pa.RecordBatch:

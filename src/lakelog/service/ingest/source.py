@@ -121,12 +121,12 @@ class Source:
         """The tables with these names (``schema.table``; ``public`` by default). Raises NotFound, InvalidRequest."""
         if not names:
             raise InvalidRequest("no table is chosen: name some, such as public.orders")
-        found = [self._table(*_parts(name)) for name in dict.fromkeys(names)]
-        for name in {table.name for table in found}:
-            same = [table.full_name for table in found if table.name == name]
+        tables = [self._table(*_parts(name)) for name in dict.fromkeys(names)]
+        for name in {table.name for table in tables}:
+            same = [table.full_name for table in tables if table.name == name]
             if len(same) > 1:
                 raise InvalidRequest(f"{' and '.join(same)} would be the same table: ingest them into two databases")
-        return found
+        return tables
 
     def _table(self, schema: str, name: str) -> SourceTable:
         full = f"{visible(schema)}.{visible(name)}"
@@ -158,18 +158,18 @@ class Source:
 
     def identity(self, oid: int) -> tuple[SourceIdentity | None, dict[str, str]]:
         """A table as of now, and the checksum of each column; None for a table that was dropped, or has no column."""
-        found = self._attributes(oid)
-        marks = {name: _checksum(name, n, *_stored_form(kind, modifier)) for name, n, kind, modifier, *_ in found}
-        if not found:
+        attributes = self._attributes(oid)
+        marks = {name: _checksum(name, n, *_stored_form(kind, modifier)) for name, n, kind, modifier, *_ in attributes}
+        if not attributes:
             return None, marks
-        altered = _checksum(*((n, transaction) for _, n, _, _, transaction, _ in found))
-        return SourceIdentity(oid, frozenset(marks.values()), found[0][-1], altered), marks
+        altered = _checksum(*((n, transaction) for _, n, _, _, transaction, _ in attributes))
+        return SourceIdentity(oid, frozenset(marks.values()), attributes[0][-1], altered), marks
 
     def columns(self, oid: int) -> tuple[tuple[str, pa.DataType], ...]:
         """The columns that pgoutput sends: all but generated ones."""
-        found = self._attributes(oid)
+        attributes = self._attributes(oid)
         return tuple(
-            (name, arrow_type_of(type_id, modifier, self.type_info)) for name, _, type_id, modifier, *_ in found
+            (name, arrow_type_of(type_id, modifier, self.type_info)) for name, _, type_id, modifier, *_ in attributes
         )
 
     def _attributes(self, oid: int) -> list[tuple[Any, ...]]:
@@ -224,10 +224,10 @@ class Source:
                 f"publication '{name}' does not publish all changes of its tables as they are (publish, WHERE, a list "
                 "of columns, or publish_via_partition_root): name another one, or alter it"
             )
-        found = self._connection.execute(
+        lines = self._connection.execute(
             "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (name,)
         ).fetchall()
-        missing = [t for t in tables if (t.schema, t.name) not in found]
+        missing = [t for t in tables if (t.schema, t.name) not in lines]
         for table in missing:
             owns = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s"
             if not self._row(owns, (table.id,))[0]:
@@ -252,7 +252,7 @@ class Source:
         ).fetchall()
         if not rows:
             return None
-        plugin, database, here, status, is_active, confirmed, held = rows[0]
+        plugin, database, here, status, is_active, confirmed, held_bytes = rows[0]
         if plugin != PLUGIN or database != here:
             raise InvalidRequest(
                 f"slot '{name}' of PostgreSQL {self._server.name} has another use (plugin {plugin}, database "
@@ -263,7 +263,7 @@ class Source:
                 f"slot '{name}' of PostgreSQL {self._server.name} is lost: the server has removed WAL that it needs "
                 "(max_slot_wal_keep_size). Run the command with --drop-slot, then with --copy-again"
             )
-        return SlotState(parse_lsn(confirmed), held or 0, is_active, status or "")
+        return SlotState(parse_lsn(confirmed), held_bytes or 0, is_active, status or "")
 
     def create_slot(self, name: str) -> None:
         """Creates the slot; it holds WAL back from now on."""
@@ -271,16 +271,16 @@ class Source:
 
     def drop(self, slot: str, publication: str) -> bool:
         """Drops the slot and, if it is named, the publication; True if there was a slot."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT active FROM pg_replication_slots WHERE slot_name = %s AND plugin = %s", (slot, PLUGIN)
         ).fetchall()
-        if found and found[0][0]:
+        if rows and rows[0][0]:
             raise InvalidRequest(f"slot '{slot}' is in use: stop the process that ingests from it")
-        if found:
+        if rows:
             self._connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
         if publication:
             self._connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(publication)))
-        return bool(found)
+        return bool(rows)
 
     def end(self) -> int:
         """The LSN up to which the server has written its WAL."""

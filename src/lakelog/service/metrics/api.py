@@ -23,8 +23,8 @@ class Metrics(Public):
 
         They are counts since the process began, and the current state of the lakes' tables.
         """
-        found: str = EXPORTERS.load("prometheus")(*lakes)
-        return found
+        text: str = EXPORTERS.load("prometheus")(*lakes)
+        return text
 
     def serve(
         self,
@@ -41,8 +41,8 @@ class Metrics(Public):
         (clients send it as ``Authorization: Bearer …``) or without ``tls`` (certificate and key, PEM files),
         Unavailable for a port in use, NotInstalled.
         """
-        found: Endpoint = EXPORTERS.load("http")(lakes, port, host, token, tls)
-        return found
+        endpoint: Endpoint = EXPORTERS.load("http")(lakes, port, host, token, tls)
+        return endpoint
 
     def export(self, *lakes: Lake, every_s: float = 60.0, spans: bool = True) -> OtelExport:
         """Sends metrics, and spans of commits, seals and compactions, by OpenTelemetry (OTLP), until ``close``.
@@ -50,8 +50,8 @@ class Metrics(Public):
         OpenTelemetry's environment variables set the destination (``OTEL_EXPORTER_OTLP_ENDPOINT``, …_HEADERS).
         Raises NotInstalled without ``lakelog[otel]``.
         """
-        found: OtelExport = EXPORTERS.load("otel")(lakes, every_s, spans)
-        return found
+        export: OtelExport = EXPORTERS.load("otel")(lakes, every_s, spans)
+        return export
 
 
 METRICS: Final = Metrics()

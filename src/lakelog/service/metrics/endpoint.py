@@ -60,11 +60,9 @@ class Endpoint:
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
 
     def wait(self) -> None:
-        """Waits until it is closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Stops the endpoint."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -83,7 +81,6 @@ def serve(
     token: str | None = None,
     tls: tuple[Path, Path] | None = None,
 ) -> Endpoint:
-    """Starts an endpoint; see ``Metrics.serve``."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise InvalidRequest(f"the token is too short: give at least {_SHORTEST_TOKEN} characters")
     if token is None and not is_loopback(host):
@@ -99,9 +96,9 @@ def serve(
     collect_from_children()
     registry = CollectorRegistry()
     registry.register(LakelogCollector(lakes))
-    made = type("Handler", (_Handler,), {"registry": registry, "token": token, "is_local_only": is_loopback(host)})
+    handler = type("Handler", (_Handler,), {"registry": registry, "token": token, "is_local_only": is_loopback(host)})
     try:
-        server = _Server((host, port), made)
+        server = _Server((host, port), handler)
         if tls is not None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*tls)
@@ -117,9 +114,9 @@ def serve(
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *arguments: Any) -> None:
         self._free = threading.BoundedSemaphore(_MOST_REQUESTS)
-        super().__init__(*given)
+        super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Starts the thread of a request, or hangs up if there are too many: a thread may wait for a slow client."""
@@ -129,7 +126,6 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answers one request."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -165,8 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(HTTPStatus.OK, encode(self.registry), kind)
 
     def _has_token(self, token: str) -> bool:
-        given = self.headers.get("Authorization", "")
-        return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+        header = self.headers.get("Authorization", "")
+        return hmac.compare_digest(header.encode(), f"Bearer {token}".encode())
 
     def _answer(self, status: HTTPStatus, body: str | bytes, kind: str = "text/plain; charset=utf-8") -> None:
         data = body.encode() if isinstance(body, str) else body
@@ -214,14 +210,14 @@ class LakelogCollector(Collector):
 
 def families(samples: Iterable[Sample]) -> list[Family]:
     """Samples as Prometheus' families, in the order in which the metrics are declared."""
-    found: dict[str, list[Sample]] = {}
+    by_name: dict[str, list[Sample]] = {}
     for sample in samples:
-        found.setdefault(sample.metric.name, []).append(sample)
+        by_name.setdefault(sample.metric.name, []).append(sample)
     out = []
     for name, metric in METRICS.items():
-        if name in found:
+        if name in by_name:
             family = _family(metric)
-            for sample in found[name]:
+            for sample in by_name[name]:
                 _add(family, sample)
             out.append(family)
     return out

@@ -64,14 +64,14 @@ class WithHistograms(MetricExporter):
 
     def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
         """Sends the data and the current histograms."""
-        found = [
+        metrics = [
             OtelMetric(metric.otel, metric.help, metric.otel_unit, self._histogram(samples))
             for metric in METRICS.values()
             if metric.kind == HISTOGRAM and (samples := self._cache.samples(metric))
         ]
-        held = list(metrics_data.resource_metrics) or [ResourceMetrics(_resource(), [], "")]
-        held[0] = ResourceMetrics(held[0].resource, _with(held[0].scope_metrics, found), held[0].schema_url)
-        return self._exporter.export(MetricsData(held), timeout_millis=timeout_millis, **kwargs)
+        first, *others = list(metrics_data.resource_metrics) or [ResourceMetrics(_resource(), [], "")]
+        first = ResourceMetrics(first.resource, _with(first.scope_metrics, metrics), first.schema_url)
+        return self._exporter.export(MetricsData([first, *others]), timeout_millis=timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
         """Waits until the other exporter has sent everything."""
@@ -165,11 +165,11 @@ def export_by(lakes: Sequence[Lake], readers: Sequence[MetricReader], spans: Spa
 
 def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[ScopeMetrics]:
     """The scopes with additional metrics in lakelog's own; of two scopes with one name, only the last would be sent."""
-    own = next((scope for scope in scopes if scope.scope.name == _SCOPE), None)
-    if own is None:
+    lakelogs = next((scope for scope in scopes if scope.scope.name == _SCOPE), None)
+    if lakelogs is None:
         return [*scopes, ScopeMetrics(InstrumentationScope(_SCOPE), more, "")]
-    others = [scope for scope in scopes if scope is not own]
-    return [*others, ScopeMetrics(own.scope, [*own.metrics, *more], own.schema_url)]
+    others = [scope for scope in scopes if scope is not lakelogs]
+    return [*others, ScopeMetrics(lakelogs.scope, [*lakelogs.metrics, *more], lakelogs.schema_url)]
 
 
 def _callback(cache: _SampleCache, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:

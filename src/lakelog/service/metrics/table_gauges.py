@@ -96,13 +96,13 @@ class TableStates:
                 self._store(f"space of {catalog}", (Sample(m.WAREHOUSE_FREE, (catalog,), space.free),))
             if health.figures is None:
                 _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
-            found = tuple(health_samples(health))
+            samples = tuple(health_samples(health))
         except NotFound:  # dropped in the meantime
             self._store(name, ())
             return
         finally:
             close_clients()  # otherwise each thread would hold a client for each log
-        self._store(name, (*found, Sample(m.INSPECTION_DURATION, (name,), monotonic_s() - started)))
+        self._store(name, (*samples, Sample(m.INSPECTION_DURATION, (name,), monotonic_s() - started)))
 
     def _store(self, key: str, samples: tuple[Sample, ...]) -> None:
         with self._lock:

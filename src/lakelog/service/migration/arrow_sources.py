@@ -66,15 +66,15 @@ class ParquetSource(ArrowSource):
             _check_whole(files, address)
             self._parts = list(files.get_fragments())
             folders = _folder_values([part.path for part in self._parts], _place(address))
-            keys = {name.lower(): name for found in folders for name in found}
+            keys = {name.lower(): name for folder in folders for name in folder}
             schemas = [(part.path, _without(part.physical_schema, keys)) for part in self._parts]
         except FileNotFoundError:
             raise NotFound(f"'{address}' does not exist: name a Parquet file or a directory of them") from None
         except (OSError, pa.ArrowInvalid) as why:
             raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
         self._columns = common_schema(schemas)
-        self._folders = [{name.lower(): value for name, value in found.items()} for found in folders]
-        values = ((name, [found.get(fold) for found in self._folders]) for fold, name in keys.items())
+        self._folders = [{name.lower(): value for name, value in folder.items()} for folder in folders]
+        values = ((name, [folder.get(fold) for folder in self._folders]) for fold, name in keys.items())
         self._set_schema(pa.schema([*self._columns, *(pa.field(name, _folder_type(v)) for name, v in values)]))
         self.partition_by = tuple(keys.values())
 
@@ -85,22 +85,22 @@ class ParquetSource(ArrowSource):
     def fit(self, definition: TableSchema) -> None:
         """Takes over the table's names, and its types for the values of folders."""
         self._fit_names(definition)
-        own = arrow_schema(definition.fields)
+        target = arrow_schema(definition.fields)
         folders = {name.lower() for name in self.partition_by}
-        fields = [own.field(f.name) if f.name.lower() in folders else f for f in self.schema]
+        fields = [target.field(f.name) if f.name.lower() in folders else f for f in self.schema]
         self.schema = pa.schema(fields)
         self._definition = definition
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        wanted = [self._columns.field(name) for name in columns if name in self._columns.names]
+        fields = [self._columns.field(name) for name in columns if name in self._columns.names]
         for part, folders in zip(self._parts, self._folders, strict=True):
-            own = {name.lower(): name for name in part.physical_schema.names}
-            read = [own[field.name.lower()] for field in wanted if field.name.lower() in own]
+            names_there = {name.lower(): name for name in part.physical_schema.names}
+            read = [names_there[field.name.lower()] for field in fields if field.name.lower() in names_there]
             is_legacy = _has_legacy_calendar(part.metadata)
             for batch in part.to_batches(schema=part.physical_schema, columns=read):
                 if is_legacy:
                     _check_calendar(batch, part.path)
-                rows = aligned(batch, pa.schema(wanted))
+                rows = aligned(batch, pa.schema(fields))
                 yield self._with_folders(rows, batch.num_rows, columns, folders)
 
     def _with_folders(
@@ -150,9 +150,9 @@ def _folder_value(value: str | None, field: pa.Field, definition: TableSchema | 
 
 def _has_legacy_calendar(footer: Any) -> bool:
     """True for a file in which Spark has counted the days before 1582 in the Julian calendar."""
-    found: dict[bytes, bytes] = footer.metadata or {}
-    version = found.get(_SPARK_VERSION, b"3").partition(b".")[0]
-    return any(key in found for key in _LEGACY) or (version.isdigit() and int(version) < 3)
+    metadata: dict[bytes, bytes] = footer.metadata or {}
+    version = metadata.get(_SPARK_VERSION, b"3").partition(b".")[0]
+    return any(key in metadata for key in _LEGACY) or (version.isdigit() and int(version) < 3)
 
 
 def _check_calendar(batch: pa.RecordBatch, path: str) -> None:
@@ -171,15 +171,15 @@ def _check_whole(files: Any, address: str) -> None:
     place = _place(address)
     if files.filesystem.get_file_info(place).type is not FileType.Directory:
         return
-    for found in files.filesystem.get_file_info(FileSelector(place, recursive=True)):
-        folders = found.path[len(place) :].strip("/").split("/")
+    for file in files.filesystem.get_file_info(FileSelector(place, recursive=True)):
+        folders = file.path[len(place) :].strip("/").split("/")
         if folders[0] in _LOGS:
             raise InvalidRequest(
                 f"'{address}' has a folder {folders[0]}, which says which of the files are the table: "
                 f"write {_LOGS[folders[0]]}"
             )
         skipped = [name for name in folders if name.startswith("_") and "=" in name]
-        if skipped and found.type is FileType.File:
+        if skipped and file.type is FileType.File:
             raise InvalidRequest(
                 f"Arrow skips the folder '{skipped[0]}' of '{address}', because its name begins with '_': "
                 "write --from spark 'parquet.`DIRECTORY`', or rename the folder"

@@ -17,13 +17,13 @@ def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     ``schemas`` are pairs of a file's name and its columns. A struct has the fields of all files. Raises InvalidSchema
     for a file with two columns of one name, and for a column with different types.
     """
-    found: dict[str, pa.Field] = {}
+    fields: dict[str, pa.Field] = {}
     for file, schema in schemas:
         check_names(schema.names, f"file '{file}'")
         for field in schema:
-            own = found.get(field.name.lower(), field)
-            found[field.name.lower()] = _common_field(own, field, f"column '{field.name}' of file '{file}'")
-    return pa.schema(list(found.values()))
+            known = fields.get(field.name.lower(), field)
+            fields[field.name.lower()] = _common_field(known, field, f"column '{field.name}' of file '{file}'")
+    return pa.schema(list(fields.values()))
 
 
 def check_names(names: Sequence[str], where: str) -> None:
@@ -39,10 +39,10 @@ def check_names(names: Sequence[str], where: str) -> None:
 
 def aligned(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of one file with the columns of ``common_schema``; those that the file lacks are NULL."""
-    own = {name.lower(): at for at, name in enumerate(rows.schema.names)}
+    positions = {name.lower(): at for at, name in enumerate(rows.schema.names)}
     columns = [
-        _aligned(rows.column(own[field.name.lower()]), field.type)
-        if field.name.lower() in own
+        _aligned(rows.column(positions[field.name.lower()]), field.type)
+        if field.name.lower() in positions
         else pa.nulls(rows.num_rows, field.type)
         for field in schema
     ]

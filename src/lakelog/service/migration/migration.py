@@ -43,13 +43,15 @@ def plan_migration(
     """
     is_new = not lake.table_exists(table)
     partitions = source.partition_by if partition_by is None else tuple(partition_by)
-    wanted = canonical_options(options or {}, "table")
+    table_options = canonical_options(options or {}, "table")
     check_names(source.schema.names, "the source")
     if is_new:
-        definition = new_schema(fields_from_arrow(source.schema), primary_key, partitions, wanted, time_millis=now_ms())
+        definition = new_schema(
+            fields_from_arrow(source.schema), primary_key, partitions, table_options, time_millis=now_ms()
+        )
     else:
         definition = _empty(lake.table(table)).definition
-        _check_same(table, definition, primary_key, partition_by, wanted)
+        _check_same(table, definition, primary_key, partition_by, table_options)
         source.fit(definition)
         unknown = [name for name in definition.primary_keys if name not in source.schema.names]
         if unknown:
@@ -83,10 +85,10 @@ def run_migration(lake: Lake, source: Source, plan: Migration, progress: Progres
         if plan.is_new:
             _drop_if_empty(lake, plan.table)
         raise
-    found = target.scan().count()
-    if found != rows:
+    count = target.scan().count()
+    if count != rows:
         raise CommitConflict(
-            f"table {plan.table} has {found:,} rows, and {rows:,} were copied: another writer has written to it. "
+            f"table {plan.table} has {count:,} rows, and {rows:,} were copied: another writer has written to it. "
             "Compare both tables"
         )
     return target
@@ -116,17 +118,17 @@ def _check_same(
     options: Mapping[str, str],
 ) -> None:
     """Raises InvalidRequest if the definition of an existing table is not the wanted one."""
-    given: dict[str, tuple[Any, Any]] = {
+    facts: dict[str, tuple[Any, Any]] = {
         f"option '{key}'": (value, definition.options.get(key)) for key, value in options.items()
     }
     if primary_key:
-        given["primary key"] = (tuple(primary_key), definition.primary_keys)
+        facts["primary key"] = (tuple(primary_key), definition.primary_keys)
     if partition_by is not None:
-        given["partition columns"] = (tuple(partition_by), definition.partition_keys)
-    for what, (wanted, has) in given.items():
-        if wanted != has:
+        facts["partition columns"] = (tuple(partition_by), definition.partition_keys)
+    for what, (asked, has) in facts.items():
+        if asked != has:
             raise InvalidRequest(
-                f"table {table} exists, and its {what} is {has!r}, not {wanted!r}: drop the table first"
+                f"table {table} exists, and its {what} is {has!r}, not {asked!r}: drop the table first"
             )
 
 

@@ -75,10 +75,10 @@ class ArrowSource(Source):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Its rows, or some columns of them."""
-        own = {shown: name for name, shown in self._spelled.items()}
-        wanted = list(self._spelled.values()) if columns is None else list(columns)
-        for batch in self._batches([own[name] for name in wanted]):
-            yield batch.rename_columns(wanted)
+        names = {shown: name for name, shown in self._spelled.items()}
+        chosen = list(self._spelled.values()) if columns is None else list(columns)
+        for batch in self._batches([names[name] for name in chosen]):
+            yield batch.rename_columns(chosen)
 
     @abstractmethod
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -90,8 +90,8 @@ class ArrowSource(Source):
 
     def _fit_names(self, definition: TableSchema) -> None:
         shown = spelled_as(self.schema.names, definition)
-        own = list(self._spelled)
-        self._spelled = dict(zip(own, shown, strict=True))
+        names = list(self._spelled)
+        self._spelled = dict(zip(names, shown, strict=True))
         self.schema = pa.schema([f.with_name(name) for f, name in zip(self.schema, shown, strict=True)])
         self._definition = definition
 
@@ -127,14 +127,14 @@ def partitions_in(paths: Iterable[str], columns: Sequence[str]) -> tuple[str, ..
 
 def spelled_as(names: Sequence[str], definition: TableSchema) -> list[str]:
     """Names of columns in the spelling of a table. Raises InvalidSchema for a column that it lacks."""
-    own = {name.lower(): name for name in definition.field_names}
+    by_fold = {name.lower(): name for name in definition.field_names}
     for name in names:
-        if name.lower() not in own:
+        if name.lower() not in by_fold:
             raise InvalidSchema(
                 f"the table has no column '{name}' of the source: add it, or drop the table. It has: "
                 f"{', '.join(definition.field_names)}"
             )
-    return [own[name.lower()] for name in names]
+    return [by_fold[name.lower()] for name in names]
 
 
 def check_count(rows: int, expected: int, remedy: str = "Repeat the command") -> None:

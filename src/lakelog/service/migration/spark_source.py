@@ -45,12 +45,12 @@ class SparkSource(Source):
         with _setting(self._spark, _INFERENCE, "false"):
             texts = self._spark.sql(f"SELECT * FROM {address}")
         for name, kind in texts.dtypes:
-            own = quoted_name(name)
-            typed = f"CAST({own} AS {types[name]})"
-            if kind != types[name] and texts.where(f"NOT {own} <=> CAST({typed} AS STRING)").isEmpty():
-                exact.append(f"{typed} AS {own}")
+            quoted = quoted_name(name)
+            typed = f"CAST({quoted} AS {types[name]})"
+            if kind != types[name] and texts.where(f"NOT {quoted} <=> CAST({typed} AS STRING)").isEmpty():
+                exact.append(f"{typed} AS {quoted}")
             else:
-                exact.append(own)
+                exact.append(quoted)
         return texts.selectExpr(*exact)
 
     def fit(self, definition: TableSchema) -> None:
@@ -67,7 +67,6 @@ class SparkSource(Source):
         self.schema = self._frame.limit(0).toArrow().schema
 
     def count(self) -> int:
-        """The number of rows."""
         return int(self._frame.count())
 
     def key_faults(self, keys: Sequence[str]) -> KeyFaults:
@@ -81,9 +80,9 @@ class SparkSource(Source):
         repeated = self._spark.sql(
             f"SELECT {listed} FROM {{rows}} WHERE NOT ({null}) GROUP BY {listed} HAVING count(*) > 1", rows=self._frame
         )
-        found = repeated.count()
-        examples = repeated.orderBy(*names).limit(SHOWN_KEYS).collect() if found else []
-        return KeyFaults(nulls, found, tuple(row.asDict() for row in examples))
+        count = repeated.count()
+        examples = repeated.orderBy(*names).limit(SHOWN_KEYS).collect() if count else []
+        return KeyFaults(nulls, count, tuple(row.asDict() for row in examples))
 
     def copy(self, lake: Lake, table: str, options: Mapping[str, str], expected: int, progress: Progress) -> int:
         """Writes the rows by Spark's tasks. The count is checked after the commit: the table has rows then."""

@@ -107,7 +107,6 @@ class Optimizer:
         self._stopped.set()
 
     def state(self) -> OptimizerState:
-        """The current state."""
         with self._changed:
             now = clock.monotonic_s()
             return OptimizerState(
@@ -124,8 +123,8 @@ class Optimizer:
 
         The first inspection must find all needs before the most urgent one is known.
         """
-        for found in self._watch.inspect_all(self._stopped.is_set):
-            self._take(found)
+        for observation in self._watch.inspect_all(self._stopped.is_set):
+            self._take(observation)
             if threads is not None and self._has_inspected:
                 self._begin(threads, again=True)
         self._has_inspected = True
@@ -135,13 +134,13 @@ class Optimizer:
         close_clients()
         self._notify(Event("inspected", total=self._watch.count))
 
-    def _take(self, found: Observation) -> None:
-        if found.failure:
-            _LOG.log(self._failure_level, "table %s: %s", found.table, found.failure)
-            self._notify(Event("failed", found.table, text=found.failure))
+    def _take(self, observation: Observation) -> None:
+        if observation.failure:
+            _LOG.log(self._failure_level, "table %s: %s", observation.table, observation.failure)
+            self._notify(Event("failed", observation.table, text=observation.failure))
             return
         with self._changed:
-            self._schedule.offer(found.table, found.needs, clock.monotonic_s())
+            self._schedule.offer(observation.table, observation.needs, clock.monotonic_s())
 
     def _begin(self, threads: ThreadPoolExecutor, again: bool) -> bool:
         """Starts all runs that may start now; True if there were any. ``again`` inspects tables after their runs."""
@@ -177,8 +176,8 @@ class Optimizer:
         _LOG.log(level, "table %s: %s %s in %.1f s: %s", run.table, run.kind, run.outcome, run.seconds, run.detail)
         self._notify(Event("ended", job.table, run))
         if again and not self._stopped.is_set():
-            for found in self._watch.inspect([job.table]):
-                self._take(found)
+            for observation in self._watch.inspect([job.table]):
+                self._take(observation)
             close_clients()
 
     def _recorded(self, job: Job, run: Run, started: float) -> Run:

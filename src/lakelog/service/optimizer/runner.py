@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, Unavailable
+from lakelog.io.lease import Leases
 from lakelog.io.quantities import counted, format_bytes
 from lakelog.logstore.clients import reader_for
 from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
@@ -23,7 +23,6 @@ from lakelog.table.health.actions import (
 )
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
 from lakelog.table.maintenance.compaction_job import Progress, run_tasks
-from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
 from lakelog.table.maintenance.publish import publish
 from lakelog.table.maintenance.retention import expire_log, expire_snapshots, remove_orphan_files
@@ -69,26 +68,12 @@ def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
     try:
         if kind in (COMPACTION, FULL_COMPACTION):
             return _compact(table, kind == FULL_COMPACTION, work)
-        with _alone(table, kind) as is_ours:
+        with Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer").holding(kind) as is_ours:
             return _RUNS[kind](table, work) if is_ours else RunResult(WAITS, "another process is doing it")
     except LakelogError as why:
         return RunResult(FAILED, f"{type(why).__name__}: {why}")
     except Exception as why:  # Spark's, Arrow's: one table must not end the others' maintenance
         return RunResult(FAILED, f"{type(why).__name__}: {str(why).strip()[:2000]}")
-
-
-@contextlib.contextmanager
-def _alone(table: DynamicTable, kind: str) -> Iterator[bool]:
-    leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer")
-    lease = leases.take_task(kind)
-    if lease is None:
-        yield False
-        return
-    try:
-        with leases.renewing(lease):
-            yield True
-    finally:
-        leases.release(lease)
 
 
 def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
@@ -98,9 +83,9 @@ def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
         return RunResult(WAITS, "the byte budget of this hour is used up") if planned else RunResult(NOTHING)
     commits, failure = GroupedCommits(table), None
     executor = LocalExecutor() if work.executor is None else work.executor
-    whole = full and len(tasks) == len(planned)
+    is_whole = full and len(tasks) == len(planned)
     try:
-        run_tasks(commits, table, tasks, executor, work.progress, whole, work.is_stopped)
+        run_tasks(commits, table, tasks, executor, work.progress, is_whole, work.is_stopped)
     except Exception as why:  # what was done until then is committed and counts
         failure = f"{type(why).__name__}: {str(why).strip()[:2000]}"
     done = commits.summary(0.0)
@@ -155,9 +140,9 @@ def _expire(table: DynamicTable, work: RunContext) -> RunResult:
     forgotten = [] if unused is None else table.store.consumers.expire(unused)
     expired: list[int] = []
     while not work.is_stopped():
-        found = expire_snapshots(table)
-        expired += found
-        if not found:
+        snapshots = expire_snapshots(table)
+        expired += snapshots
+        if not snapshots:
             break
     parts = [f"snapshots {expired[0]} to {expired[-1]} removed"] if expired else []
     parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
@@ -191,9 +176,9 @@ def _expire_tags(table: DynamicTable, work: RunContext) -> RunResult:
 
 
 def _clean(table: DynamicTable, work: RunContext) -> RunResult:
-    found = remove_orphan_files(table)
-    detail = f"{len(found.files)} orphan files removed, {format_bytes(found.bytes)}"
-    return RunResult(DONE, detail, files_before=len(found.files), bytes_before=found.bytes)
+    orphans = remove_orphan_files(table)
+    detail = f"{len(orphans.files)} orphan files removed, {format_bytes(orphans.bytes)}"
+    return RunResult(DONE, detail, files_before=len(orphans.files), bytes_before=orphans.bytes)
 
 
 def _heal(table: DynamicTable, work: RunContext) -> RunResult:

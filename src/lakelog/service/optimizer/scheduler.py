@@ -100,11 +100,11 @@ class Scheduler:
 
     def offer(self, table: str, needs: Sequence[Action], now_s: float) -> None:
         """Replaces the needs of a table by those of its newest inspection."""
-        wanted = {need.kind: need for need in needs if need.kind in self._settings.kinds}
-        self._needs[table] = wanted
-        for kind in wanted:
+        needed = {need.kind: need for need in needs if need.kind in self._settings.kinds}
+        self._needs[table] = needed
+        for kind in needed:
             self._since.setdefault((table, kind), now_s)
-        for key in [key for key in (*self._since, *self._delays) if key[0] == table and key[1] not in wanted]:
+        for key in [key for key in (*self._since, *self._delays) if key[0] == table and key[1] not in needed]:
             self._since.pop(key, None)
             self._delays.pop(key, None)
 
@@ -122,9 +122,9 @@ class Scheduler:
         ready = [job for job in self._jobs() if self._blocker(job, now_s) is None]
         if not ready:
             return None
-        found = max(ready, key=lambda job: self._rank(job, now_s))
+        next_job = max(ready, key=lambda job: self._rank(job, now_s))
         left = self.budget.remaining(now_s)
-        return Job(found.table, found.need, left, left is None or left == self.budget.limit)
+        return Job(next_job.table, next_job.need, left, left is None or left == self.budget.limit)
 
     def begin(self, job: Job, now_s: float) -> None:
         """Records the start of a run, and reserves its bytes."""
@@ -162,7 +162,7 @@ class Scheduler:
 
     def seconds_to_next(self, now_s: float) -> float | None:
         """Seconds until a delayed need may run; None if none is delayed."""
-        times = [found[1] for job in self._jobs() if (found := self._blocker(job, now_s)) is not None]
+        times = [blocker[1] for job in self._jobs() if (blocker := self._blocker(job, now_s)) is not None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _jobs(self) -> list[Job]:

@@ -45,7 +45,6 @@ class TableWatcher:
 
     @property
     def count(self) -> int:
-        """Number of existing tables."""
         return len(self.names)
 
     @property
@@ -63,7 +62,7 @@ class TableWatcher:
                 return
             yield from self.inspect([name])
         with self._lock:
-            self._failures = {name: found for name, found in self._failures.items() if name in {*names, *self._names}}
+            self._failures = {name: count for name, count in self._failures.items() if name in {*names, *self._names}}
 
     def inspect(self, names: Iterable[str]) -> list[Observation]:
         """Inspects some tables; omits dropped and recently failed ones."""
@@ -73,10 +72,10 @@ class TableWatcher:
                 continue
             try:
                 table = self._lake.table(name).logical
-                found = Observation(name)
+                observation = Observation(name)
                 if table.options.need(OPTIMIZER_ENABLED):
                     health = table_health(table)
-                    found = Observation(name, health.needs, health.waits)
+                    observation = Observation(name, health.needs, health.waits)
             except NotFound as dropped:
                 if name in self._settings.tables or self._exists(name):
                     out.append(self._failed(name, dropped))
@@ -86,7 +85,7 @@ class TableWatcher:
                 continue
             with self._lock:
                 self._failures.pop(name, None)
-            out.append(found)
+            out.append(observation)
         return out
 
     def _list(self) -> Iterator[Observation]:
@@ -97,17 +96,17 @@ class TableWatcher:
             return
         catalogs = self._lake.list_catalogs()
         with self._lock:
-            self._names = {name: found for name, found in self._names.items() if name in catalogs}
+            self._names = {name: names for name, names in self._names.items() if name in catalogs}
         for catalog in catalogs:
             if self._is_backing_off(catalog):
                 continue
             try:
-                found: Sequence[str] = self._lake.list_tables(catalog=catalog)
+                names: Sequence[str] = self._lake.list_tables(catalog=catalog)
             except Exception as why:
                 yield self._failed(catalog, why)
                 continue
             with self._lock:
-                self._names[catalog] = tuple(found)
+                self._names[catalog] = tuple(names)
                 self._failures.pop(catalog, None)
 
     def _exists(self, name: str) -> bool:

@@ -80,10 +80,10 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> N
         convert = getattr(getattr(jvm.scala.jdk, "CollectionConverters$"), "MODULE$")
         nothing = convert.ListHasAsScala(jvm.java.util.ArrayList()).asScala().toSeq()
         plain = ",".join(c for c in coordinates if c.count(":") == 2)
-        found = utils.resolveMavenCoordinates(plain, settings, none, not alone, nothing, False, quiet).iterator()
+        files = utils.resolveMavenCoordinates(plain, settings, none, not alone, nothing, False, quiet).iterator()
         paths = []
-        while found.hasNext():
-            paths.append(Path(found.next()))
+        while files.hasNext():
+            paths.append(Path(files.next()))
         paths += [_classified(jvm, settings, c) for c in coordinates if c.count(":") == 3]
         for path in paths:
             shutil.copy(path, directory / path.name)

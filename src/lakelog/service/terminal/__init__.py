@@ -15,17 +15,6 @@ from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalSta
 from lakelog.sql.runtime.statement import Privilege
 
 __all__ = [
-    "AuditEntry",
-    "AuditLog",
-    "Event",
-    "Execution",
-    "ExecutionState",
-    "Failure",
-    "Limits",
-    "Privilege",
-    "StatementState",
-    "StreamState",
-    "Terminal",
-    "TerminalConfig",
-    "TerminalState",
-]
+    "AuditEntry", "AuditLog", "Event", "Execution", "ExecutionState", "Failure", "Limits", "Privilege",
+    "StatementState", "StreamState", "Terminal", "TerminalConfig", "TerminalState",
+]  # fmt: skip

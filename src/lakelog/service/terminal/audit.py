@@ -68,13 +68,13 @@ class AuditLog:
 
     def newest(self, limit: int = 100) -> list[AuditEntry]:
         """The last entries, newest first, without torn and foreign lines."""
-        found: list[AuditEntry] = []
+        entries: list[AuditEntry] = []
         with self._lock:
             for path in (self.path, *map(self._rotated_path, range(1, self._kept + 1))):
-                if len(found) >= limit or not path.exists():
+                if len(entries) >= limit or not path.exists():
                     break
-                found += list(_entries(path))[::-1]
-        return found[:limit]
+                entries += list(_entries(path))[::-1]
+        return entries[:limit]
 
     def _rotate(self, more: int) -> None:
         try:

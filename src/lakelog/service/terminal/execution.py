@@ -117,7 +117,6 @@ class Execution:
         return self._now.statement_s
 
     def snapshot(self) -> ExecutionState:
-        """The current state."""
         with self._lock:
             now = self._now
             return ExecutionState(
@@ -148,8 +147,8 @@ class Execution:
 
     def rows(self, statement: int = 0) -> list[list[Any]]:
         """The kept rows of a statement: the first ones, or the newest of a stream."""
-        found = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
-        return [row for event in found for row in event.data["rows"]]
+        events = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
+        return [row for event in events for row in event.data["rows"]]
 
     def wait(self, timeout_s: float | None = None) -> str:
         """Waits for the end, or until the timeout; returns the state."""
@@ -208,7 +207,7 @@ class Execution:
                 return
             for number, one in list(self._now.statements.items()):
                 if one.state == RUNNING:
-                    ended = {"state": state, "error": failure.to_dict() if state == FAILED else None}
+                    ended = {"state": state, "error": failure.to_values() if state == FAILED else None}
                     self._add("ended", number, ended)
                     self._change("ended", number, ended)
             self._now.error = failure
@@ -274,7 +273,7 @@ class Execution:
             now.error = next((one.error for one in now.statements.values() if one.error is not None), None)
         if not any(one.state in _OVER for one in now.statements.values()):
             self._listener(self, None)
-        error = None if now.error is None else now.error.to_dict()
+        error = None if now.error is None else now.error.to_values()
         self._add("ended", None, {"state": state, "elapsed_ms": now.elapsed_ms, "error": error})
         self._over.set()
         self._log.close()

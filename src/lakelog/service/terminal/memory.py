@@ -23,17 +23,17 @@ class ProcessTree:
         Shared memory counts in each process, which is fast to read. A sum above ``more_than`` is computed again with
         the proportional share of each process, if the system reports it.
         """
-        found = self._all()
-        taken = _sum(found, lambda one: int(one.memory_info().rss))
-        return taken if taken <= more_than else _sum(found, _own_part)
+        processes = self._all()
+        taken = _sum(processes, lambda one: int(one.memory_info().rss))
+        return taken if taken <= more_than else _sum(processes, _own_part)
 
     def kill(self) -> None:
         """Kills all of them (SIGKILL) and waits for their end, including those that have left the process group."""
-        found = self._all()
-        for process in found:
+        processes = self._all()
+        for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(found, _WAIT_S)
+        psutil.wait_procs(processes, _WAIT_S)
 
     def _all(self) -> list[psutil.Process]:
         try:

@@ -113,13 +113,13 @@ class Terminal:
     def execution(self, number: int) -> Execution:
         """The handle of a text. Raises NotFound for an unknown or dropped one."""
         with self._lock:
-            found = self._known.get(number)
-        if found is None:
+            execution = self._known.get(number)
+        if execution is None:
             raise NotFound(
                 f"execution {number} does not exist in this terminal, which keeps the newest "
                 f"{self.config.limits.kept_executions}"
             )
-        return found
+        return execution
 
     def executions(self) -> tuple[Execution, ...]:
         """The kept texts, newest first."""
@@ -127,16 +127,15 @@ class Terminal:
             return tuple(self._known[number] for number in sorted(self._known, reverse=True))
 
     def streams(self) -> tuple[StreamState, ...]:
-        """The running streaming statements."""
-        found = []
+        running = []
         for execution in self.executions():
             states = () if execution.is_over else execution.snapshot().statements
-            found += [
+            running += [
                 StreamState(execution.id, one.number, one.text, one.stream)
                 for one in states
                 if one.stream is not None and one.state == "running"
             ]
-        return tuple(found)
+        return tuple(running)
 
     def stop_stream(self, execution: int, statement: int) -> None:
         """Stops one streaming statement; its committed rows stay. Raises NotFound."""
@@ -146,7 +145,6 @@ class Terminal:
                 self._worker.send({"op": "stop", "execution": execution, "statement": statement})
 
     def state(self) -> TerminalState:
-        """The state of the terminal."""
         with self._lock:
             worker, current = self._worker, self._current
             process = "none" if worker is None else "idle" if current is None else "busy"
@@ -226,7 +224,7 @@ class Terminal:
         reason = self._reasons.get(execution.id)
         if reason is None or data.get("state") != CANCELLED:
             return data
-        return {**data, "state": FAILED, "error": reason.to_dict()}
+        return {**data, "state": FAILED, "error": reason.to_values()}
 
     def _on_worker_end(self, worker: WorkerProcess) -> None:
         """Handles the end of the process: its statements have failed, waiting ones run in a new process."""
@@ -298,8 +296,8 @@ class Terminal:
     def _check_cancelled(self, worker: WorkerProcess) -> None:
         """Ends the process if a cancelled statement does not end in time."""
         for number, since in list(self._cancelled_s.items()):
-            found = self._known.get(number)
-            if found is None or found.is_over:
+            execution = self._known.get(number)
+            if execution is None or execution.is_over:
                 self._cancelled_s.pop(number, None)
             elif monotonic_s() - since > self.config.limits.cancel_s:
                 self._kill(
@@ -366,8 +364,8 @@ def _absolute(location: str) -> str:
 def _with_absolute_warehouses(catalogs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     out = {}
     for name, options in catalogs.items():
-        given = {key: str(value) for key, value in options.items()}
+        texts = {key: str(value) for key, value in options.items()}
         with contextlib.suppress(KeyError):
-            given["warehouse"] = _absolute(given["warehouse"])
-        out[name] = given
+            texts["warehouse"] = _absolute(texts["warehouse"])
+        out[name] = texts
     return out

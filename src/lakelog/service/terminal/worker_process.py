@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-import lakelog
 from lakelog.options.registry import Registry
-from lakelog.service.spark_environment import environment_of_own_spark
+from lakelog.service.child_process import Pipe, start_module
 from lakelog.service.terminal.protocol.config import TerminalConfig
-from lakelog.service.terminal.protocol.pipe import Pipe
 
 TREES: Final[Registry[Any]] = Registry(
     "process tree", {"psutil": "lakelog.service.terminal.memory:ProcessTree"}, extras={"psutil": "terminal"}
@@ -45,24 +40,16 @@ class WorkerProcess:
         self._on_message, self._on_end = on_message, on_end
         tree = TREES.load("psutil")
         self.directory = tempfile.mkdtemp(prefix="lakelog-terminal-")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.directory,
-            env=_environment(self.directory),
-            start_new_session=True,
-        )
+        self._process = start_module(_MODULE, stderr=subprocess.PIPE, directory=self.directory)
         self.pid = self._process.pid
         self._limit = config.limits.memory_bytes
         self._tree = tree(self.pid)
         self._last_output: deque[str] = deque(maxlen=_OUTPUT_LINES)
         self._killed = threading.Lock()
-        self._pipe = Pipe(_opened(self._process.stdout), _opened(self._process.stdin))
+        self._pipe = Pipe.to_child(self._process)
         for name, work in (("stderr", self._drain), ("stdout", self._listen)):
             threading.Thread(target=work, name=f"terminal {self.pid} {name}", daemon=True).start()
-        self.send({"op": "open", "config": config.to_dict(), "directory": self.directory})
+        self.send({"op": "open", "config": config.to_values(), "directory": self.directory})
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Sends the worker a message; does nothing if it has ended."""
@@ -76,7 +63,6 @@ class WorkerProcess:
 
     @property
     def last_output(self) -> str:
-        """The end of its stderr."""
         return "\n".join(self._last_output)
 
     def stop(self) -> None:
@@ -101,21 +87,5 @@ class WorkerProcess:
         self._on_end(self)
 
     def _drain(self) -> None:
-        for line in _opened(self._process.stderr):
+        for line in self._process.stderr or ():
             self._last_output.append(line.decode("utf-8", "replace").rstrip()[:500])
-
-
-def _opened(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream
-
-
-def _environment(directory: str) -> dict[str, str]:
-    """The environment of this process, with the path of this lakelog and the worker's directory for temporary files."""
-    own = str(Path(lakelog.__file__).parents[1])
-    given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    return {
-        **environment_of_own_spark(),
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([own, *given])),
-        "TMPDIR": directory,
-    }

@@ -60,7 +60,7 @@ class NormalizedStreamReader(LakelogStreamReader):
 
     def _with_new_origin(self, offset: Mapping[str, object]) -> dict[str, object]:
         position = self._from_json(offset)
-        return {**offset, _STATE: StreamOrigin.new(position.offsets, position.full).to_json()}
+        return {**offset, _STATE: StreamOrigin.new(position.offsets, position.full).to_values()}
 
     def _restart(self) -> dict[str, object]:
         return self._with_new_origin(super()._restart())
@@ -139,4 +139,4 @@ def _origin_of(offset: Mapping[str, object]) -> StreamOrigin:
         raise InvalidRequest(
             "the checkpoint belongs to a query without 'log.consumer.normalize': use a new checkpointLocation"
         )
-    return StreamOrigin.from_json(found)
+    return StreamOrigin.from_values(found)

@@ -68,7 +68,6 @@ class TableWriterV2:
         self._create("REPLACE")
 
     def createOrReplace(self) -> None:  # noqa: N802
-        """Makes or replaces the table."""
         self._create("CREATE OR REPLACE")
 
     def _create(self, verb: str) -> None:

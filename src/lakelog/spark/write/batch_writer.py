@@ -15,27 +15,26 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lakelog.errors import InvalidOption, after_decision
-from lakelog.io.clock import now_ms, sleep
+from lakelog.io.clock import sleep
 from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.types import arrow_for_spark, conform, map_in_arrow, with_times
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import take_back_late, was_forgotten
 from lakelog.table.commit.seal_turn import seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
-from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, overwrite_target
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
 from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.given_columns import check_columns
@@ -79,7 +78,7 @@ def write_attempt(
         raise
 
 
-class LakelogWriter(DataSourceArrowWriter):
+class LakelogWriter(OwnErrors, DataSourceArrowWriter):
     """The writer of one job, created on the driver and pickled to its tasks.
 
     An overwrite's tasks write files only, and its commit is one snapshot, or one epoch if a log needs the changed rows.
@@ -198,13 +197,11 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
 
 def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
     """Forgets a committed writer, or leaves it to ``take_over`` if its late tasks may still append."""
-    drop_lease(table, writer)
+    table.registered.drop(writer)
     if is_over:
         table.registered.forget(writer)
     else:
-        timeout_ms = table.lease_ms
-        lease = Lease(BATCH, now_ms() + timeout_ms, closed=True, timeout_ms=timeout_ms)
-        table.registered.write_lease(writer, lease)
+        table.registered.write_lease(writer, BATCH, table.lease_ms)
 
 
 def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:

@@ -278,15 +278,8 @@ def _refuse_replace(cursor: TokenStream) -> Iterator[Alteration]:
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[TokenStream], Iterator[Alteration]]], ...] = (
-    (("ADD",), _read_adds),
-    (("DROP",), _read_drops),
-    (("MODIFY",), _read_modifies),
-    (("RENAME",), _read_rename),
-    (("ALTER",), _read_alter),
-    (("CHANGE",), _read_change),
-    (("REPLACE", "COLUMNS"), _refuse_replace),
-    (("SET", "TBLPROPERTIES"), _read_set),
-    (("SET",), _read_set),
-    (("UNSET", "TBLPROPERTIES"), _read_unset),
-    (("RESET",), _read_unset),
-)
+    (("ADD",), _read_adds), (("DROP",), _read_drops), (("MODIFY",), _read_modifies),
+    (("RENAME",), _read_rename), (("ALTER",), _read_alter), (("CHANGE",), _read_change),
+    (("REPLACE", "COLUMNS"), _refuse_replace), (("SET", "TBLPROPERTIES"), _read_set), (("SET",), _read_set),
+    (("UNSET", "TBLPROPERTIES"), _read_unset), (("RESET",), _read_unset),
+)  # fmt: skip

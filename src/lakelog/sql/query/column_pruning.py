@@ -16,8 +16,8 @@ Columns = frozenset[str] | None
 
 def _argument(node: exp.Expr, key: str) -> exp.Expr | None:
     """An argument whose key is a Python keyword, to which sqlglot 28 and later append ``_``."""
-    found: exp.Expr | None = node.args.get(key + "_") or node.args.get(key)
-    return found
+    clause: exp.Expr | None = node.args.get(key + "_") or node.args.get(key)
+    return clause
 
 
 def relations_of(select: exp.Select) -> Iterator[exp.Expr]:
@@ -40,8 +40,8 @@ def _alias_columns(relation: exp.Expr) -> list[str]:
 
 
 def _select_of(node: exp.Expr) -> exp.Select | None:
-    found = node.find_ancestor(exp.Select)
-    return found if isinstance(found, exp.Select) else None
+    select = node.find_ancestor(exp.Select)
+    return select if isinstance(select, exp.Select) else None
 
 
 def _name_parts(column: exp.Column) -> list[str]:
@@ -91,16 +91,16 @@ class ColumnUse:
         names: set[str] = set()
         for node in select.walk():
             if isinstance(node, exp.Star):
-                found = self._by_star(node, relation, select)
+                columns = self._by_star(node, relation, select)
             elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-                found = self._by_column(node, relation, select)
+                columns = self._by_column(node, relation, select)
             elif isinstance(node, exp.Join) and node.args.get("using"):
-                found = frozenset(i.name.lower() for i in node.args["using"])
+                columns = frozenset(i.name.lower() for i in node.args["using"])
             else:
                 continue
-            if found is None:
+            if columns is None:
                 return None
-            names |= found
+            names |= columns
         return frozenset(names)
 
     def named(self, relation: exp.Expr) -> frozenset[str]:
@@ -134,23 +134,23 @@ class ColumnUse:
 
     def _column_of(self, parts: list[str], relation: exp.Expr, select: exp.Select) -> frozenset[str]:
         """The columns of this relation that a dotted name may refer to."""
-        own = _qualifiers(parts, relation)
+        qualifiers = _qualifiers(parts, relation)
         others = (r for r in relations_of(select) if r is not relation)
-        if not own and any(_is_qualified(parts, r) for r in others):
+        if not qualifiers and any(_is_qualified(parts, r) for r in others):
             return frozenset()
         known = self._outputs_of(relation)
         # A name may also be a struct column with its field, so its first part always counts.
         first = parts[:1] if known is None or parts[0] in known else []
-        return frozenset([*first, *(parts[length] for length in own)])
+        return frozenset([*first, *(parts[length] for length in qualifiers)])
 
     def _can_see(self, node: exp.Expr, parts: list[str], select: exp.Select) -> bool:
         """Returns whether a name at this node can refer to the SELECT's relations, because no inner scope has it."""
-        own = {id(r) for r in relations_of(select)}
+        ids = {id(r) for r in relations_of(select)}
         outer: exp.Expr | None = node
         while outer is not None and outer is not select:
             if isinstance(outer, exp.With) and outer.parent is select:
                 return False
-            if id(outer) in own and isinstance(outer, exp.Subquery) and isinstance(outer.this, exp.Query):
+            if id(outer) in ids and isinstance(outer, exp.Subquery) and isinstance(outer.this, exp.Query):
                 return False  # a derived table does not see its neighbours; LATERAL ones are of another class
             if isinstance(outer, exp.Select) and self._is_resolved_in(outer, parts):
                 return False
@@ -214,10 +214,10 @@ class ColumnUse:
         names: frozenset[str] = frozenset()
         for table in self._root.find_all(exp.Table):
             if self._cte_of(table) is cte:
-                found = self.needed(table)
-                if found is None:
+                columns = self.needed(table)
+                if columns is None:
                     return None
-                names |= found
+                names |= columns
         return names
 
     def _outputs_of(self, relation: exp.Expr) -> Columns:
@@ -251,10 +251,10 @@ class ColumnUse:
                 isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
             ):
                 for relation in relations_of(query):
-                    found = self._outputs_of(relation)
-                    if found is None:
+                    outputs = self._outputs_of(relation)
+                    if outputs is None:
                         return None
-                    names |= found
+                    names |= outputs
             elif isinstance(projection, exp.Alias | exp.Column):
                 names.add(projection.output_name.lower())  # other expressions get a name only from Spark
         return frozenset(names)

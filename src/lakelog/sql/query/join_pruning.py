@@ -87,9 +87,9 @@ def _equal(
     for part in _parts(condition):
         if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column):
             for one, other in ((part.this, part.expression), (part.expression, part.this)):
-                found = _key(tables.get(one.table.lower()), one, tables.get(other.table.lower()), other, schemas)
-                if found is not None and (only is None or found.node is only):
-                    yield found
+                key = _key(tables.get(one.table.lower()), one, tables.get(other.table.lower()), other, schemas)
+                if key is not None and (only is None or key.node is only):
+                    yield key
 
 
 def _in_query(
@@ -110,9 +110,9 @@ def _in_query(
     other = source.this
     # a column that the inner table lacks belongs to the outer query
     if isinstance(other, exp.Table) and id(other) in schemas and chosen.table.lower() in ("", _name(other)):
-        found = _key(tables.get(name), column, other, chosen, schemas)
-        if found is not None:
-            yield found
+        key = _key(tables.get(name), column, other, chosen, schemas)
+        if key is not None:
+            yield key
 
 
 def _key(
@@ -126,11 +126,11 @@ def _key(
         return None
     if any(one.args.get("pivots") or one.args.get("sample") or _renames(one) for one in (node, other)):
         return None
-    own = {name.lower(): name for name in schemas[id(node)].partition_keys}
+    keys = {name.lower(): name for name in schemas[id(node)].partition_keys}
     there = {name.lower(): name for name in schemas[id(other)].field_names}
-    if column.name.lower() not in own or other_column.name.lower() not in there:
+    if column.name.lower() not in keys or other_column.name.lower() not in there:
         return None
-    names = own[column.name.lower()], there[other_column.name.lower()]
+    names = keys[column.name.lower()], there[other_column.name.lower()]
     kinds = [_root(schemas[id(one)], name) for one, name in zip((node, other), names, strict=True)]
     if kinds[0] != kinds[1] or kinds[0] == "":
         return None

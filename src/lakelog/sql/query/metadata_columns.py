@@ -65,18 +65,18 @@ def metadata_use(query: QueryText, reads: Sequence[Read]) -> MetadataUse:
     nodes = {id(r.reference.node): r for r in reads if r.reference.node is not None}
     names = {at: {f.lower() for f in r.schema.field_names} for at, r in nodes.items()}
     use = ColumnUse(query.tree, {at: frozenset(own | mentioned.keys()) for at, own in names.items()}, cte_of)
-    found: dict[int, list[str]] = {}
+    used: dict[int, list[str]] = {}
     for at, read in nodes.items():
         named = use.named(read.reference.node) if read.reference.node is not None else frozenset()
-        found[at] = [c for c in METADATA_COLUMNS if c in mentioned and c in named and c not in names[at]]
+        used[at] = [c for c in METADATA_COLUMNS if c in mentioned and c in named and c not in names[at]]
     edits = []
     for token, call in _paired(query, calls):
         relation = _file_of_call(query, token, call, nodes)
         if relation is not None:
-            found[id(relation)] = list(dict.fromkeys([*found[id(relation)], FILE_PATH]))
+            used[id(relation)] = list(dict.fromkeys([*used[id(relation)], FILE_PATH]))
             edits.append(_call_edit(query, token, call, relation))
-    edits += _star_edits(query, {at: columns for at, columns in found.items() if columns})
-    return MetadataUse({nodes[at].reference.name.start: tuple(columns) for at, columns in found.items()}, edits)
+    edits += _star_edits(query, {at: columns for at, columns in used.items() if columns})
+    return MetadataUse({nodes[at].reference.name.start: tuple(columns) for at, columns in used.items()}, edits)
 
 
 def _mentioned(tokens: Sequence[Token]) -> dict[str, int]:
@@ -122,10 +122,10 @@ def _call_edit(query: QueryText, token: Token, call: exp.Anonymous, relation: ex
     return Edit(token.start, after.end, f"{text} AS `input_file_name()`" if shown else text)
 
 
-def _star_edits(query: QueryText, found: dict[int, list[str]]) -> Iterator[Edit]:
+def _star_edits(query: QueryText, columns: dict[int, list[str]]) -> Iterator[Edit]:
     """Edits that exclude the metadata columns from each star of a SELECT with such a table."""
     assert query.tree is not None
-    if not found:
+    if not columns:
         return
     for star in query.tree.find_all(exp.Star):
         select = star.find_ancestor(exp.Select)
@@ -135,8 +135,8 @@ def _star_edits(query: QueryText, found: dict[int, list[str]]) -> Iterator[Edit]
         hidden = [
             f"{quoted_name(r.alias_or_name)}.{quoted_name(column)}"
             for r in relations_of(select)
-            if id(r) in found and owner in ("", r.alias_or_name.lower())
-            for column in found[id(r)]
+            if id(r) in columns and owner in ("", r.alias_or_name.lower())
+            for column in columns[id(r)]
         ]
         if not hidden:
             continue

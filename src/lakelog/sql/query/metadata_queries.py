@@ -112,23 +112,23 @@ def _calls(tokens: Sequence[Token]) -> Iterator[_Call]:
 def _by_text(select: exp.Select) -> list[exp.Expr]:
     """The counts of a SELECT in the order of the text: projections, then the clauses after FROM."""
     clauses = ("expressions", "group", "having", "order")
-    found: list[exp.Expr] = []
+    counts: list[exp.Expr] = []
     for clause in clauses:
-        held = select.args.get(clause) or ()
-        for part in held if isinstance(held, list) else [held]:
+        parts = select.args.get(clause) or ()
+        for part in parts if isinstance(parts, list) else [parts]:
             if isinstance(part, exp.Expr):
-                found += [node for node in part.dfs() if isinstance(node, exp.Count)]
-    return found
+                counts += [node for node in part.dfs() if isinstance(node, exp.Count)]
+    return counts
 
 
 def _partition_columns(select: exp.Select, schema: TableSchema) -> tuple[str, ...] | None:
-    own = {name.lower(): name for name in schema.partition_keys}
+    keys = {name.lower(): name for name in schema.partition_keys}
     aliases = {p.alias.lower() for p in select.expressions if isinstance(p, exp.Alias)}
     used = set()
     for column in select.find_all(exp.Column):
         name = column.name.lower()
-        if name in own:
-            used.add(own[name])
+        if name in keys:
+            used.add(keys[name])
         elif name not in aliases or column.table or not _is_in_output_clause(column, select):
             return None
     return tuple(name for name in schema.partition_keys if name in used)

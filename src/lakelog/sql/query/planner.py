@@ -124,11 +124,11 @@ def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_Tab
     is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
     if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
-    found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
+    aggregates = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
     needs_old = deletes and not keeps_rows_of_keys(read.reference, read.schema.primary_keys)
-    if read.schema.is_keyed and (found is not None or needs_old):
+    if read.schema.is_keyed and (aggregates is not None or needs_old):
         read = replace(read, options={NORMALIZE.key: "true", **read.options})
-    return read, found
+    return read, aggregates
 
 
 def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:
@@ -196,14 +196,14 @@ def _read_of(
     travel = None
     if at is not None and lookup is None:
         travel = read_time_travel(query.source, query.tokens, at, session.engine.millis_of)
-    given = {key: value for hint in hints for key, value in hint.options.items()} | (travel.options if travel else {})
+    values = {key: value for hint in hints for key, value in hint.options.items()} | (travel.options if travel else {})
     if reference.changes is not None:
-        if twice := [option.key for option in SCAN_OPTIONS.options if option.key in given]:
+        if twice := [option.key for option in SCAN_OPTIONS.options if option.key in values]:
             raise query.source.error(
                 reference.name.start, f"table_changes selects the changes to read: remove '{min(twice)}'"
             )
-        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier), session.engine.zone)
-    options = session.tables.canonical_options(given, "read")
+        values |= reference.changes.options(query.source, lambda: _newest_id(session, identifier), session.engine.zone)
+    options = session.tables.canonical_options(values, "read")
     if any(option.key in options for option in SCAN_OPTIONS.options):
         options = with_times_in(options, session.engine.zone)
     if any(option.key in options for option in SCAN_OPTIONS.options):
@@ -228,14 +228,14 @@ def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> 
 
 def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
     """The hints after the name, its alias or another hint of it, with only comments between."""
-    positions, found = list(reference.ends), []
+    positions, hints = list(reference.ends), []
     token_starts = [t.start for t in query.tokens]
     for hint in query.hints:
         if any(
             position <= hint.start and not _any_between(token_starts, position, hint.start) for position in positions
         ):
-            found.append(hint)
-    return tuple(found)
+            hints.append(hint)
+    return tuple(hints)
 
 
 def _any_between(starts: Iterable[int], low: int, high: int) -> bool:
@@ -252,11 +252,11 @@ def _check_hints(query: QueryText, reads: list[_TableRead]) -> None:
                 "OPTIONS('read.mode'='log') */; here it follows something else",
             )
     for read in reads:
-        given: set[str] = set()
+        keys: set[str] = set()
         for hint in read.hints:
-            if twice := given & set(hint.options):
+            if twice := keys & set(hint.options):
                 raise query.source.error(hint.start, f"option '{sorted(twice)[0]}' is given twice")
-            given |= set(hint.options)
+            keys |= set(hint.options)
 
 
 def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str, ...] | None]:
@@ -279,8 +279,8 @@ def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str
 
 
 def _readable(schema: TableSchema) -> tuple[str, ...]:
-    own = tuple(schema.field_names)
-    return own if ROW_KIND_COLUMN in own else (*own, ROW_KIND_COLUMN)
+    names = tuple(schema.field_names)
+    return names if ROW_KIND_COLUMN in names else (*names, ROW_KIND_COLUMN)
 
 
 def _cheapest_column(schema: TableSchema) -> str:

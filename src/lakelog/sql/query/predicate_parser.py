@@ -59,23 +59,27 @@ Condition = tuple[str, str, Any]
 """Column, operator, value."""
 
 
-def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Condition]], schema: TableSchema) -> Predicate:
+def filter_of(
+    filter: Condition | Sequence[Condition] | Sequence[Sequence[Condition]], schema: TableSchema
+) -> Predicate:
     """Reads conditions such as ``[("id", ">", 1), ("name", "in", ["a", "b"])]``; all of them must be true.
 
     A list of such lists is true if one of them is, as in pyarrow; one condition needs no list. Operators are those of
     Python and SQL, ``in`` and ``not in``; ``=`` and ``!=`` with None test for NULL. Raises InvalidRequest,
     InvalidSchema for an unknown column.
     """
-    if not isinstance(given, tuple | list):
+    if not isinstance(filter, tuple | list):
         raise InvalidRequest(
-            f'a filter is text, tuples or an Arrow expression, not {type(given).__name__}: write "id > 1", '
+            f'a filter is text, tuples or an Arrow expression, not {type(filter).__name__}: write "id > 1", '
             "[('id', '>', 1)] or pyarrow.compute.field('id') > 1"
         )
-    conditions: Sequence[Any] = [given] if isinstance(given, tuple) and given and isinstance(given[0], str) else given
+    conditions: Sequence[Any] = (
+        [filter] if isinstance(filter, tuple) and filter and isinstance(filter[0], str) else filter
+    )
     for part in conditions:
         if not isinstance(part, tuple | list):
             raise InvalidRequest(
-                f"filter {given!r} has {part!r}, which is no condition: write (column, operator, value)"
+                f"filter {filter!r} has {part!r}, which is no condition: write (column, operator, value)"
             )
     reader = _FilterReader("", schema)
     try:
@@ -87,13 +91,13 @@ def filter_of(given: Condition | Sequence[Condition] | Sequence[Sequence[Conditi
     return Or(*parts) if parts and not isinstance(conditions[0], tuple) else And(*parts)
 
 
-def predicate_of(given: Any, schema: TableSchema) -> Predicate | None:
+def predicate_of(condition: Any, schema: TableSchema) -> Predicate | None:
     """The filter that a user gives as text, as conditions or as a predicate. Raises as the two functions above."""
-    if given is None:
-        return given
-    if isinstance(given, Predicate):
-        return _shallow(given)
-    return parse_filter(given, schema) if isinstance(given, str) else _shallow(filter_of(given, schema))
+    if condition is None:
+        return condition
+    if isinstance(condition, Predicate):
+        return _shallow(condition)
+    return parse_filter(condition, schema) if isinstance(condition, str) else _shallow(filter_of(condition, schema))
 
 
 def filtered(scan: _S, text: str | None) -> _S:
@@ -154,23 +158,24 @@ class _FilterReader:
             return self._flag(node)
         return self._read_comparison(node)
 
-    def read_condition(self, given: tuple[Any, ...]) -> Predicate:
+    def read_condition(self, condition: tuple[Any, ...]) -> Predicate:
         """The predicate of a tuple (column, operator, value)."""
-        if len(given) != 3 or not all(isinstance(part, str) for part in given[:2]):
-            raise InvalidRequest(f"{given!r} is not a condition: write it like ('id', '>', 1)")
-        column, operator, value = self._named(given[0]), _ALSO.get(given[1].strip().lower(), given[1].strip()), given[2]
+        if len(condition) != 3 or not all(isinstance(part, str) for part in condition[:2]):
+            raise InvalidRequest(f"{condition!r} is not a condition: write it like ('id', '>', 1)")
+        name, sign, value = condition
+        column, operator = self._named(name), _ALSO.get(sign.strip().lower(), sign.strip())
         if operator in ("in", "not in"):
             if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-                raise InvalidRequest(f"{given!r}: '{operator}' takes a list of values")
-            found: Predicate = self._in(column, [_value_of(column, one) for one in value])
-            return found if operator == "in" else found.negated()
+                raise InvalidRequest(f"{condition!r}: '{operator}' takes a list of values")
+            predicate: Predicate = self._in(column, [_value_of(column, one) for one in value])
+            return predicate if operator == "in" else predicate.negated()
         if value is None and operator in ("=", "!="):
             return IsNull(column.name, expected=operator == "=")
         return self._comparison(column, operator, _value_of(column, value))
 
     def _read_comparison(self, node: exp.Expr) -> Predicate:
-        found = self._read_positive(node)
-        return found.negated() if node.args.get("negate") else found
+        predicate = self._read_positive(node)
+        return predicate.negated() if node.args.get("negate") else predicate
 
     def _read_positive(self, node: exp.Expr) -> Predicate:
         if type(node) in _OPERATORS:
@@ -235,12 +240,12 @@ class _FilterReader:
         return self._named(node.name)
 
     def _named(self, name: str) -> DataField:
-        found = self._by_fold.get(name.lower())
-        if found is None:
+        column = self._by_fold.get(name.lower())
+        if column is None:
             known = self._schema.field_names
             near = did_you_mean(name, known)
             raise InvalidSchema(f"unknown column '{name}' in filter{near} Columns: {', '.join(known)}")
-        return found
+        return column
 
     def _unsupported(self, node: exp.Expr) -> UnsupportedStatement:
         return UnsupportedStatement(f"'{node.sql(dialect='spark')}' in filter \"{self._text}\": {_WHAT_WORKS}")

@@ -26,17 +26,9 @@ from lakelog.sql.syntax.literals import BITS
 
 _SIMPLE = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
 _PARTS = (
-    exp.And,
-    exp.Or,
-    exp.Paren,
-    exp.Column,
-    exp.Identifier,
-    exp.Literal,
-    exp.Neg,
-    exp.Cast,
-    exp.DataType,
+    exp.And, exp.Or, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Cast, exp.DataType,
     exp.Boolean,
-)
+)  # fmt: skip
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
 _TEXTS = frozenset({"VARCHAR", "CHAR"})
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
@@ -156,8 +148,8 @@ def widen_comparison(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr 
     sign = _OPERATORS.get(type(node))
     if sign is None:
         return None
-    found = _compared(node.this, sign, node.expression, types)
-    return found or _compared(node.expression, _SWAPPED[sign], node.this, types)
+    predicate = _compared(node.this, sign, node.expression, types)
+    return predicate or _compared(node.expression, _SWAPPED[sign], node.this, types)
 
 
 def _compared(side: exp.Expr, sign: str, literal: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
@@ -198,8 +190,8 @@ def _of_number(column: exp.Column, root: str, cast: exp.DType | None, sign: str,
         return None
     if not isinstance(number, exp.Literal) or not number.is_int or int(number.this) >= _EXACT:
         return None
-    made = {"=": exp.EQ, "<": exp.LTE, ">": exp.GTE}[sign]
-    return made(this=column.copy(), expression=literal.copy())
+    kind = {"=": exp.EQ, "<": exp.LTE, ">": exp.GTE}[sign]
+    return kind(this=column.copy(), expression=literal.copy())
 
 
 def _moments(literal: exp.Expr, by_day: bool, zones: bool) -> _Moments | None:
@@ -212,14 +204,14 @@ def _moments(literal: exp.Expr, by_day: bool, zones: bool) -> _Moments | None:
     if not isinstance(literal, exp.Literal) or not literal.is_string:
         return None
     try:
-        found = datetime.fromisoformat(literal.this.strip())
-        if found.tzinfo is not None:
+        moment = datetime.fromisoformat(literal.this.strip())
+        if moment.tzinfo is not None:
             if by_day or not zones:
                 return None
-            found = found.astimezone(UTC).replace(tzinfo=None)
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
         if by_day:
-            found = datetime.combine(found.date(), time())
-        return _Moments(found - _ZONES, found + _ZONES + (_DAY if by_day else timedelta()))
+            moment = datetime.combine(moment.date(), time())
+        return _Moments(moment - _ZONES, moment + _ZONES + (_DAY if by_day else timedelta()))
     except (ValueError, OverflowError):
         return None
 

@@ -78,14 +78,14 @@ class QueryText:
 
     def references(self) -> list[Reference]:
         """The table names in the order of the text, without names of common table expressions."""
-        found = {reference.name.start: reference for reference in self._changes()}
+        by_start = {reference.name.start: reference for reference in self._changes()}
         if self.tree is None:
-            found |= {reference.name.start: reference for reference in self._references_by_tokens()}
-            return [found[start] for start in sorted(found)]
+            by_start |= {reference.name.start: reference for reference in self._references_by_tokens()}
+            return [by_start[start] for start in sorted(by_start)]
         for node in self.tree.find_all(exp.Table):
             if cte_of(node) is None and (reference := self._reference(node)) is not None:
-                found.setdefault(reference.name.start, reference)
-        return [found[start] for start in sorted(found)]
+                by_start.setdefault(reference.name.start, reference)
+        return [by_start[start] for start in sorted(by_start)]
 
     def _changes(self) -> Iterator[Reference]:
         for call in change_calls(self.source, self.tokens):
@@ -173,13 +173,13 @@ class QueryText:
         at = 0
         while at < len(self.tokens):
             at += 1
-            if self._at_table_query(at - 1) and (found := self._name_at(at)) is not None:
-                yield replace(self._reference_at(found[0], found[1] - 1, False, None), alias_at=None)
+            if self._at_table_query(at - 1) and (named := self._name_at(at)) is not None:
+                yield replace(self._reference_at(named[0], named[1] - 1, False, None), alias_at=None)
                 continue
             if not self._is_word(at - 1, "FROM", "JOIN"):
                 continue
-            while (found := self._name_at(at)) is not None:
-                name, at = found
+            while (named := self._name_at(at)) is not None:
+                name, at = named
                 alias = self._alias_at(at)
                 if len(name.parts) > 1 or name.parts[0].lower() not in defined:
                     yield self._reference_at(name, at - 1, alias is not None, None)
@@ -223,9 +223,9 @@ def _find_hints(source: SourceText, tokens: Sequence[Token]) -> tuple[tuple[Hint
     hints, blanks = [], []
     for i, token in enumerate(tokens):
         if token.kind is Kind.HINT:
-            given = read_hint(source, token)
-            if given is not None:
-                hints.append(Hint(token.start, token.end, given))
+            hint = read_hint(source, token)
+            if hint is not None:
+                hints.append(Hint(token.start, token.end, hint))
         elif token.is_word("WITH") and i + 1 < len(tokens) and tokens[i + 1].is_symbol("("):
             # A common table expression has a name between WITH and the parenthesis.
             cursor = TokenStream(source, tokens)

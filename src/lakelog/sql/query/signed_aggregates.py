@@ -117,11 +117,11 @@ class SignedAggregates:
         """
         group, having = self.select.args.get("group"), self.select.args["having"]
         keys = {e.name.lower() for e in (group.expressions if group else ()) if isinstance(e, exp.Column)}
-        found = {item.alias: item for item in items if item.alias and item.alias not in keys}
+        by_alias = {item.alias: item for item in items if item.alias and item.alias not in keys}
         ends = {token.start: token.end for token in self.query.tokens}
         out = []
         for column in having.find_all(exp.Column):
-            item, start = found.get(column.name.lower()), self.query.start_of(column.this)
+            item, start = by_alias.get(column.name.lower()), self.query.start_of(column.this)
             if item and start in ends and not column.table and not column.find_ancestor(exp.AggFunc):
                 text = edited(self.query.source.script, edits, item.start, item.end)
                 out.append(Edit(start, ends[start], f"({text})"))
@@ -156,7 +156,7 @@ def signed_aggregates(
         )
     if query.tree is None or node is None or _names_kinds(query):
         return None
-    wrong = next((found for select in _selects_of(node) if (found := _aggregation_in(select))), None)
+    wrong = next((fault for select in _selects_of(node) if (fault := _aggregation_in(select))), None)
     if wrong is None:
         if is_keyed and not any(query.tree.find_all(exp.Star)):
             _LOG.warning(
@@ -207,7 +207,7 @@ def _asking(node: exp.Expr) -> str | None:
             return "EXISTS"
         if isinstance(below, exp.CTE):
             readers = [t for t in below.root().find_all(exp.Table) if cte_of(t) is below]
-            return next((found for reader in readers if (found := _asking(reader))), None)
+            return next((asked for reader in readers if (asked := _asking(reader))), None)
         if isinstance(below, exp.Subquery) and not isinstance(below.parent, exp.From | exp.Join | exp.Query | exp.In):
             return "a subquery"
         below = below.parent
@@ -241,16 +241,16 @@ def _aggregation_in(select: exp.Select) -> str | None:
 
 def _calls(query: QueryText, select: exp.Select) -> tuple[_Call, ...] | None:
     """The aggregates of a SELECT in the text; None if one of them cannot be signed."""
-    wanted = list(select.find_all(exp.AggFunc))
-    is_simple = all(isinstance(f, exp.Count | exp.Sum | exp.Avg) and not f.expressions for f in wanted)
+    nodes = list(select.find_all(exp.AggFunc))
+    is_simple = all(isinstance(f, exp.Count | exp.Sum | exp.Avg) and not f.expressions for f in nodes)
     others = (exp.Window, exp.Filter, exp.Subquery, exp.Exists, exp.Distinct)
     if not is_simple or any(select.find(kind) for kind in others):
         return None
     if len(list(select.find_all(exp.Select))) > 1:
         return None
-    found = [_call_at(query.tokens, at) for at in range(len(query.tokens))]
-    calls = tuple(call for call in found if call is not None)
-    return calls if len(calls) == len(wanted) else None
+    places = [_call_at(query.tokens, at) for at in range(len(query.tokens))]
+    calls = tuple(call for call in places if call is not None)
+    return calls if len(calls) == len(nodes) else None
 
 
 def _items(query: QueryText, select: exp.Select, list_end: int) -> list[_Item]:

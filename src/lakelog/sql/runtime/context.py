@@ -47,12 +47,12 @@ class SessionContext:
 
     def drop_catalog(self, name: str) -> None:
         """Removes a catalog from the session. Raises NotFound, InvalidRequest for the first and the current one."""
-        found = self.catalogs.need(name)
-        if found == FIRST:
+        catalog = self.catalogs.need(name)
+        if catalog == FIRST:
             raise InvalidRequest(f"catalog '{name}' cannot be dropped: it is the default catalog of the session")
-        if found == self.current_catalog:
+        if catalog == self.current_catalog:
             raise InvalidRequest(f"catalog '{name}' is the current one: run USE CATALOG {self._first} first")
-        self.tables.drop_catalog(found)
+        self.tables.drop_catalog(catalog)
         self.engine.update_catalogs()
 
     def use_catalog(self, name: str) -> None:
@@ -75,10 +75,10 @@ class SessionContext:
 
     def resolve(self, name: Name) -> Identifier:
         """Like find, but raises NotFound for a foreign catalog."""
-        found = self.find(name)
-        if found is None:
+        identifier = self.find(name)
+        if identifier is None:
             raise self.catalogs.unknown(name.parts[0])
-        return found
+        return identifier
 
     def identifier(self, name: str, catalog: str | None = None) -> Identifier:
         """The table that a text such as ``t``, ``db.t`` or ``catalog.db.t`` refers to, by default in this catalog.
@@ -86,9 +86,9 @@ class SessionContext:
         Raises NotFound for an unknown catalog, InvalidRequest for an invalid name.
         """
         here = self.current_catalog if catalog is None else catalog
-        found = identifier_of(name, self.database if here == self.current_catalog else DEFAULT_DATABASE)
-        own = self.catalogs.need(found.catalog) if found.catalog else here
-        return Identifier(found.database, found.table, own)
+        identifier = identifier_of(name, self.database if here == self.current_catalog else DEFAULT_DATABASE)
+        catalog_name = self.catalogs.need(identifier.catalog) if identifier.catalog else here
+        return Identifier(identifier.database, identifier.table, catalog_name)
 
     def parts_of(self, identifier: Identifier) -> tuple[str, ...]:
         """The parts of the table's name in this session, independent of the current catalog."""
@@ -128,10 +128,10 @@ class SessionContext:
 
     def changed_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
         """Like own_table, for a statement that changes rows. Raises InvalidRequest for a view."""
-        found = self.own_table(name)
-        if found is None and self.engine.is_view(name.sql):
+        table = self.own_table(name)
+        if table is None and self.engine.is_view(name.sql):
             raise InvalidRequest(f"'{name}' is a view, whose rows are not changed: write the name of its table")
-        return found
+        return table
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates a table, and its database if missing, so that statements from manuals run unchanged."""
@@ -140,7 +140,6 @@ class SessionContext:
         self.tables.create_table(identifier, schema, if_not_exists)
 
     def exists(self, identifier: Identifier) -> bool:
-        """Returns whether the table exists."""
         return self.tables.load_schema(identifier) is not None
 
     def no_table(self, name: Name) -> NotFound:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from inspect import Signature
 from typing import Any
 
 import pyarrow as pa
@@ -15,50 +17,49 @@ from lakelog.io import clock
 from lakelog.options.option import Declared, Option, parse_duration
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.statement import done_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 Value = str | int | bool | None
 
 
-def text(given: Value) -> str:
-    """A text argument."""
-    if not isinstance(given, str):
+def text(value: Value) -> str:
+    if not isinstance(value, str):
         raise ValueError("write a text in quotes")
-    return given
+    return value
 
 
-def number(given: Value) -> int:
+def number(value: Value) -> int:
     """An integer argument, which may be quoted."""
-    if given is None or isinstance(given, bool):
+    if value is None or isinstance(value, bool):
         raise ValueError("write a whole number")
-    return int(given)
+    return int(value)
 
 
-def flag(given: Value) -> bool:
-    """A boolean argument."""
-    if str(given).lower() not in ("true", "false"):
+def flag(value: Value) -> bool:
+    if str(value).lower() not in ("true", "false"):
         raise ValueError("write true or false")
-    return str(given).lower() == "true"
+    return str(value).lower() == "true"
 
 
-def duration(given: Value) -> timedelta:
+def duration(value: Value) -> timedelta:
     """An argument such as ``'30 d'``."""
-    return parse_duration(text(given))
+    return parse_duration(text(value))
 
 
-def age(given: Value, zone: tzinfo | None = None) -> timedelta:
+def age(value: Value, zone: tzinfo | None = None) -> timedelta:
     """An age: a duration, or a time ``'2024-01-31 12:00:00'`` of the session's zone (None: this machine's)."""
     try:
-        return parse_duration(text(given))
+        return parse_duration(text(value))
     except ValueError:
-        past = datetime.fromisoformat(text(given))
+        past = datetime.fromisoformat(text(value))
         past = past if past.tzinfo else past.replace(tzinfo=zone)
         return timedelta(milliseconds=max(0.0, clock.now_ms() - past.timestamp() * 1000))
 
 
-def partition_specs(given: Value) -> list[dict[str, str]]:
+def partition_specs(value: Value) -> list[dict[str, str]]:
     """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
-    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
+    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(value).split(";") if spec.strip()]
     if not specs:
         raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
     return specs
@@ -81,8 +82,8 @@ def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, s
     """Reads options of the table for one call, like ``'a=1, b=2'``; raises InvalidOption for any other option."""
     declared = Declared(known)
 
-    def read(given: Value) -> dict[str, str]:
-        pairs = [part.partition("=") for part in text(given).split(",") if part.strip()]
+    def read(argument: Value) -> dict[str, str]:
+        pairs = [part.partition("=") for part in text(argument).split(",") if part.strip()]
         if not all(equals and key.strip() for key, equals, _ in pairs):
             raise ValueError("write options like 'key=value, other.key=value'")
         return declared.canonical({key.strip(): value.strip() for key, _, value in pairs})
@@ -90,7 +91,7 @@ def options_among(known: Iterable[Option[Any]]) -> Callable[[Value], dict[str, s
     return read
 
 
-def ignored(given: Value) -> None:
+def ignored(value: Value) -> None:
     """An argument of Apache Paimon's procedure that changes nothing here."""
 
 
@@ -107,14 +108,14 @@ class Parameter:
 class Procedure:
     """A procedure over one table, which is always its first argument.
 
-    ``run`` gets the table and the passed arguments by name, and returns the result. With ``uses_engine`` it also gets
-    ``engine``, which executes the work; with ``alters`` it also gets ``alter``, which changes the table's schema. The
-    argument ``options`` gives the table options for the call.
+    ``run`` gets the table and the passed arguments by name, and returns the result, if it has one. With ``uses_engine``
+    it also gets ``engine``, which executes the work; with ``alters`` it also gets ``alter``, which changes the table's
+    schema. The argument ``options`` gives the table options for the call.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
-    run: Callable[..., pa.Table]
+    run: Callable[..., pa.Table | None]
     uses_engine: bool = False
     alters: bool = False
 
@@ -133,25 +134,26 @@ class Procedure:
         table.check_writable()
         if len(positional) > len(self.parameters):
             raise InvalidRequest(f"{self.usage} takes at most {len(self.parameters) + 1} arguments")
-        given = dict(zip((p.name for p in self.parameters), positional, strict=False))
+        arguments = dict(zip((p.name for p in self.parameters), positional, strict=False))
         for name, value in named.items():
-            if name in given:
+            if name in arguments:
                 raise InvalidRequest(f"argument '{name}' of {self.usage} is given twice")
-            given[name] = value
+            arguments[name] = value
         known = {p.name: p for p in self.parameters}
-        for name in given:
+        for name in arguments:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f", did you mean '{near[0]}'?" if near else ""
                 raise InvalidRequest(f"unknown argument '{name}'{hint} Write {self.usage}")
-        missing = [p.name for p in self.parameters if p.required and given.get(p.name) is None]
+        missing = [p.name for p in self.parameters if p.required and arguments.get(p.name) is None]
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
-        read = {n: self._read(known[n], v, engine) for n, v in given.items() if v is not None}
+        read = {n: self._read(known[n], v, engine) for n, v in arguments.items() if v is not None}
         table = table.with_hints(read.pop("options", {}))
         read = {n: v for n, v in read.items() if known[n].read is not ignored}
         more = ({"engine": engine} if self.uses_engine else {}) | ({"alter": alter} if self.alters else {})
-        return self.run(table, **more, **read)
+        result = self.run(table, **more, **read)
+        return done_result() if result is None else result
 
     @property
     def usage(self) -> str:
@@ -159,8 +161,19 @@ class Procedure:
         names = ", ".join(p.name if p.required else f"[{p.name}]" for p in self.parameters)
         return f"CALL sys.{self.name}(table{', ' if names else ''}{names})"
 
-    def _read(self, parameter: Parameter, given: Value, engine: Engine) -> Any:
+    def _read(self, parameter: Parameter, value: Value, engine: Engine) -> Any:
         try:
-            return age(given, engine.zone) if parameter.read is age else parameter.read(given)
+            return age(value, engine.zone) if parameter.read is age else parameter.read(value)
         except ValueError as why:
-            raise InvalidRequest(f"argument '{parameter.name}' = {given!r} of sys.{self.name}: {why}") from None
+            raise InvalidRequest(f"argument '{parameter.name}' = {value!r} of sys.{self.name}: {why}") from None
+
+
+def procedure(**readers: Callable[[Value], Any]) -> Callable[[Callable[..., pa.Table | None]], Procedure]:
+    """Makes a procedure of a function. An argument without a default is required."""
+
+    def made_of(run: Callable[..., pa.Table | None]) -> Procedure:
+        defaults = {name: argument.default for name, argument in inspect.signature(run).parameters.items()}
+        parameters = (Parameter(name, read, defaults.get(name) is Signature.empty) for name, read in readers.items())
+        return Procedure(run.__name__, tuple(parameters), run, "engine" in defaults, "alter" in defaults)
+
+    return made_of

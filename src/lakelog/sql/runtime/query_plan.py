@@ -99,9 +99,9 @@ class QueryPlan:
         def plain(text: str) -> str:
             return re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), text)
 
-        for found in self.lookups:
-            options = sorted(found.options.items())
-            reads[found.view] = f"{found.table}{options}({plain(found.text)})"
+        for lookup in self.lookups:
+            options = sorted(lookup.options.items())
+            reads[lookup.view] = f"{lookup.table}{options}({plain(lookup.text)})"
         text = plain(self.text)
         return " ".join(text.split())
 

@@ -12,6 +12,6 @@ def lakelog_error_in_text(failure: BaseException) -> BaseException:
     """The lakelog error of a Spark task, which Spark reports only as the last line of a traceback in its text."""
     if isinstance(failure, LakelogError):
         return failure
-    found = re.findall(r"^lakelog\.errors\.(\w+): (.+)$", str(failure), re.MULTILINE)
-    kind = getattr(errors, found[-1][0], None) if found else None
-    return failure if kind is None else kind(found[-1][1])
+    matches = re.findall(r"^lakelog\.errors\.(\w+): (.+)$", str(failure), re.MULTILINE)
+    kind = getattr(errors, matches[-1][0], None) if matches else None
+    return failure if kind is None else kind(matches[-1][1])

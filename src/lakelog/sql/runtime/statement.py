@@ -34,6 +34,11 @@ class ParsedStatement(ABC):
 
     source: SourceText
 
+    def __init_subclass__(cls, needs: Privilege | None = None) -> None:
+        super().__init_subclass__()
+        if needs is not None:
+            cls.needs = needs
+
     @classmethod
     @abstractmethod
     def parse(cls, cursor: TokenStream) -> ParsedStatement | None:
@@ -55,8 +60,8 @@ class TableStatement(ParsedStatement):
 
     def run(self, session: SessionContext) -> object:
         """Runs the statement. Raises NotFound for a name that neither lakelog nor Spark knows."""
-        found = session.own_table(self.name)
-        return session.engine.pass_through(self.source.text) if found is None else self.run_on(session, *found)
+        table = session.own_table(self.name)
+        return session.engine.pass_through(self.source.text) if table is None else self.run_on(session, *table)
 
     @abstractmethod
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
@@ -19,14 +18,12 @@ _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELE
 
 
 @dataclass(frozen=True)
-class PassThrough(ParsedStatement):
+class PassThrough(ParsedStatement, needs=Privilege.READ):
     """A statement for Spark.
 
     ``table`` is the table that it would change (with the words ``verb``); ``query`` is the query in it
     (EXPLAIN SELECT …, CREATE TEMPORARY VIEW … AS SELECT …), which may read lakelog tables.
     """
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     verb: str
     table: Name | None
@@ -34,7 +31,6 @@ class PassThrough(ParsedStatement):
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> PassThrough:
-        """Accepts any statement."""
         verb, table = "", None
         for words in _ON_TABLES:
             if cursor.accept_words(*words):

@@ -43,8 +43,8 @@ class PartitionClause:
                 raise InvalidSchema(
                     f"'{name}' is not a partition column of table '{table}'{near or '.'} Its partition columns: {keys}"
                 )
-        own = ((by_fold[name.lower()], value) for name, value in self.values)
-        return {name: partition_text(schema, name, value, zone) for name, value in own}
+        pairs = ((by_fold[name.lower()], value) for name, value in self.values)
+        return {name: partition_text(schema, name, value, zone) for name, value in pairs}
 
 
 def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClause | None:
@@ -65,8 +65,8 @@ def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClau
         elif must_have_values:
             cursor.fail_expected("'=' and a value")
     cursor.expect_symbol(")", " after the partition columns")
-    given = {name.lower() for name in values}
-    return PartitionClause(tuple(values.items()), tuple(name for name in names if name not in given))
+    named = {name.lower() for name in values}
+    return PartitionClause(tuple(values.items()), tuple(name for name in names if name not in named))
 
 
 def _value(cursor: TokenStream) -> str | None:
@@ -87,11 +87,11 @@ def read_options(cursor: TokenStream) -> dict[str, str]:
     """Reads a hint ``/*+ OPTIONS(…) */`` or ``WITH (…)``; {} if neither is next."""
     token = cursor.peek()
     if token is not None and token.kind is Kind.HINT:
-        given = read_hint(cursor.source, token)
-        if given is None:
+        hint = read_hint(cursor.source, token)
+        if hint is None:
             cursor.fail("only a hint OPTIONS('key'='value', …) is allowed here", token)
         cursor.take()
-        return given
+        return hint
     follows = cursor.peek(1)
     if cursor.at_words("WITH") and follows is not None and follows.is_symbol("("):
         cursor.take()

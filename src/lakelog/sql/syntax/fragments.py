@@ -64,9 +64,9 @@ def read_fragment(cursor: TokenStream, what: str, *stops: str, comma: bool = Fal
 def relation_name(cursor: TokenStream, start: int) -> str | None:
     """The name of the relation from a token on: its alias, or the last part of a table's name."""
     tokens = cursor.tokens[start : cursor.at]
-    own = _name_before_clause(TokenStream(cursor.source, tokens))
-    if own is not None:
-        return own
+    name = _name_before_clause(TokenStream(cursor.source, tokens))
+    if name is not None:
+        return name
     depth, at = 0, len(tokens) - 1
     if tokens and tokens[at].is_symbol(")"):  # an alias with columns, or a query without an alias
         while at >= 0:
@@ -128,13 +128,13 @@ def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
     except (SqlglotError, RecursionError):
         return text
     edits: list[tuple[int, int, str]] = []
-    own = [part.lower() for part in table.name.parts]
+    name_parts = [part.lower() for part in table.name.parts]
     for column in tree.find_all(exp.Column):
         parts, start = [p.name.lower() for p in column.parts], column.parts[0].meta.get("start")
         if start is None or _is_of_lambda(column) or column.find_ancestor(exp.Select) is not None:
             continue
-        front = len(own) - 1
-        if front and parts[: len(own)] == own and len(parts) > len(own):
+        front = len(name_parts) - 1
+        if front and parts[: len(name_parts)] == name_parts and len(parts) > len(name_parts):
             edits.append((int(start), int(column.parts[front].meta["start"]), ""))
         elif len(parts) == 1 and bare is not None and not isinstance(column.this, exp.Star):
             edits.append((int(start), int(start), quoted_name(bare) + "."))
@@ -159,7 +159,7 @@ Place = tuple[int, int, int]
 
 def read_defaults(cursor: TokenStream) -> tuple[Place, ...]:
     """The places of each DEFAULT in the following ``VALUES (…), (…)``."""
-    found: list[Place] = []
+    places: list[Place] = []
     if not cursor.at_words("VALUES"):
         return ()
     tokens, depth, column = cursor.tokens, 0, 0
@@ -170,8 +170,8 @@ def read_defaults(cursor: TokenStream) -> tuple[Place, ...]:
             column = 0 if token.is_symbol("(") else column + token.is_symbol(",")
         alone = any(before.is_symbol(s) for s in "(,") and any(after.is_symbol(s) for s in ",)")
         if depth == 1 and alone and token.is_word("DEFAULT"):
-            found.append((token.start, token.end, column))
-    return tuple(found)
+            places.append((token.start, token.end, column))
+    return tuple(places)
 
 
 def with_values(source: SourceText, places: Sequence[Place], values: Sequence[str]) -> SourceText:
@@ -189,9 +189,9 @@ def is_default(text: str) -> bool:
 
 
 def _is_of_lambda(column: exp.Column) -> bool:
-    found = column.find_ancestor(exp.Lambda)
-    while found is not None:
-        if column.parts[0].name.lower() in (e.name.lower() for e in found.expressions):
+    scope = column.find_ancestor(exp.Lambda)
+    while scope is not None:
+        if column.parts[0].name.lower() in (e.name.lower() for e in scope.expressions):
             return True
-        found = found.find_ancestor(exp.Lambda)
+        scope = scope.find_ancestor(exp.Lambda)
     return False

@@ -88,11 +88,11 @@ _SPACE = re.compile(r"[\s\ufeff]+")
 
 
 def _end_of(pattern: re.Pattern[str], script: str, start: int, what: str) -> int:
-    found = pattern.match(script, start)
-    if found is None:
+    match = pattern.match(script, start)
+    if match is None:
         closing = script[start] if script[start] not in "rR" else script[start + 1]
         raise UnsupportedStatement(point_at(script, start, f"this {what} is not closed, expected {closing}"))
-    return found.end()
+    return match.end()
 
 
 def _comment_end(script: str, start: int) -> int:

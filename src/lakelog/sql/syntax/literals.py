@@ -35,9 +35,9 @@ def literal_value(column: DataField, node: exp.Expr) -> Literal:
     kind = column.type
     if isinstance(kind, AtomicType):
         try:
-            given = _plain(node)
-            if given is not None:
-                return _READERS[kind.root](given, kind) if kind.root in _READERS else _integer(given, kind)
+            literal = _plain(node)
+            if literal is not None:
+                return _READERS[kind.root](literal, kind) if kind.root in _READERS else _integer(literal, kind)
         except (ValueError, ArithmeticError):
             pass
         example = f"write a value such as {_EXAMPLES.get(kind.root, '1')}"
@@ -66,88 +66,88 @@ def _plain(node: exp.Expr) -> Literal | None:
     return None
 
 
-def _cast(given: str, node: exp.Cast) -> Literal | None:
+def _cast(text: str, node: exp.Cast) -> Literal | None:
     """The value of date'…', timestamp'…', cast('…' as date), 10L, 1.5BD; None if the cast changes it."""
     kind, sizes = node.to.this, [int(size.name) for size in node.to.expressions]
     if kind in (exp.DType.FLOAT, exp.DType.DOUBLE):
-        return Decimal(float(given) if kind == exp.DType.DOUBLE else float(np.float32(given)))
+        return Decimal(float(text) if kind == exp.DType.DOUBLE else float(np.float32(text)))
     if kind in exp.DataType.NUMERIC_TYPES:
         if kind.name in BITS:
-            return Decimal(_integer(given, AtomicType(kind.name)))
+            return Decimal(_integer(text, AtomicType(kind.name)))
         precision, scale = (sizes + [10, 0])[:2] if len(sizes) != 1 else (sizes[0], 0)
-        return _decimal(given, AtomicType("DECIMAL", precision=precision, scale=scale))
-    if sizes or (kind in _DAYS and len(given.strip()) > len("2024-01-31")):
+        return _decimal(text, AtomicType("DECIMAL", precision=precision, scale=scale))
+    if sizes or (kind in _DAYS and len(text.strip()) > len("2024-01-31")):
         return None
-    if kind == exp.DType.TIMESTAMPNTZ and datetime.fromisoformat(given.strip()).tzinfo is not None:
+    if kind == exp.DType.TIMESTAMPNTZ and datetime.fromisoformat(text.strip()).tzinfo is not None:
         return None
     return _plain(node.this)
 
 
-def _integer(given: Literal, kind: AtomicType) -> int:
-    if kind.root not in BITS or not isinstance(given, str | Decimal):
+def _integer(literal: Literal, kind: AtomicType) -> int:
+    if kind.root not in BITS or not isinstance(literal, str | Decimal):
         raise ValueError(kind.root)
-    number, limit = Decimal(given), 1 << (BITS[kind.root] - 1)
+    number, limit = Decimal(literal), 1 << (BITS[kind.root] - 1)
     if number != number.to_integral_value() or not -limit <= number < limit:
         raise ValueError("out of range")
     return int(number)
 
 
-def _real(given: Literal, kind: AtomicType) -> float:
-    if not isinstance(given, str | Decimal):
+def _real(literal: Literal, kind: AtomicType) -> float:
+    if not isinstance(literal, str | Decimal):
         raise ValueError(kind.root)
-    number = float(given)
-    if math.isinf(number) and isinstance(given, Decimal):
+    number = float(literal)
+    if math.isinf(number) and isinstance(literal, Decimal):
         raise ValueError("out of range")
     return number
 
 
-def _decimal(given: Literal, kind: AtomicType) -> Decimal:
+def _decimal(literal: Literal, kind: AtomicType) -> Decimal:
     """Digits that the column cannot hold are an error: no row could be equal, and Arrow cannot compare them."""
-    if not isinstance(given, str | Decimal):
+    if not isinstance(literal, str | Decimal):
         raise ValueError(kind.root)
-    number = Decimal(given)
+    number = Decimal(literal)
     exact = number.quantize(Decimal(1).scaleb(-(kind.scale or 0)))
     if exact != number or len(exact.as_tuple().digits) > (kind.precision or 0):
         raise ValueError("too many digits")
     return exact
 
 
-def _text(given: Literal, kind: AtomicType) -> str:
-    if not isinstance(given, str):
+def _text(literal: Literal, kind: AtomicType) -> str:
+    if not isinstance(literal, str):
         raise ValueError(kind.root)
-    return given
+    return literal
 
 
-def _binary(given: Literal, kind: AtomicType) -> bytes:
-    if isinstance(given, bytes):
-        return given
-    return _text(given, kind).encode()
+def _binary(literal: Literal, kind: AtomicType) -> bytes:
+    if isinstance(literal, bytes):
+        return literal
+    return _text(literal, kind).encode()
 
 
-def _boolean(given: Literal, kind: AtomicType) -> bool:
-    if isinstance(given, bool):
-        return given
-    if _text(given, kind).lower() not in ("true", "false"):
-        raise ValueError(given)
-    return str(given).lower() == "true"
+def _boolean(literal: Literal, kind: AtomicType) -> bool:
+    if isinstance(literal, bool):
+        return literal
+    if _text(literal, kind).lower() not in ("true", "false"):
+        raise ValueError(literal)
+    return str(literal).lower() == "true"
 
 
-def _date(given: Literal, kind: AtomicType) -> date:
-    return date.fromisoformat(_text(given, kind).strip())
+def _date(literal: Literal, kind: AtomicType) -> date:
+    return date.fromisoformat(_text(literal, kind).strip())
 
 
-def _time(given: Literal, kind: AtomicType) -> time:
-    return time.fromisoformat(_text(given, kind).strip())
+def _time(literal: Literal, kind: AtomicType) -> time:
+    return time.fromisoformat(_text(literal, kind).strip())
 
 
-def _timestamp(given: Literal, kind: AtomicType) -> datetime:
+def _timestamp(literal: Literal, kind: AtomicType) -> datetime:
     """A wall-clock time without zone; an instant (TIMESTAMP_LTZ) in UTC, where text without a zone is local time."""
-    found = datetime.fromisoformat(_text(given, kind).strip())
+    moment = datetime.fromisoformat(_text(literal, kind).strip())
     if kind.root == "TIMESTAMP_LTZ":
-        return found.astimezone(UTC)
-    if found.tzinfo is not None:
+        return moment.astimezone(UTC)
+    if moment.tzinfo is not None:
         raise ValueError("a time without a zone cannot have an offset")
-    return found
+    return moment
 
 
 _READERS: dict[str, Callable[[Literal, AtomicType], Literal]] = {

@@ -64,7 +64,7 @@ def without_secrets(text: str) -> str:
             end = stop
             start = joins.literal_at(behind)
     out = "".join([*parts, text[end:]]) if parts else text
-    out = _SET.sub(lambda found: found[1] + "*" * len(found[3]) if _is_secret(found[2].lower()) else found[0], out)
+    out = _SET.sub(lambda match: match[1] + "*" * len(match[3]) if _is_secret(match[2].lower()) else match[0], out)
     return masked_urls(out)
 
 
@@ -87,7 +87,7 @@ def _secret_keys(text: str) -> list[tuple[int, int]]:
         lowered = text.translate(_ASCII_LOWER)
     # Spark resolves a backslash: the key is another word than it looks
     odd = _BEFORE_QUOTE.finditer(text) if "\\" in text else ()
-    found = {word.end(): word.start() for word in odd if "\\" in word[0]}
+    starts = {word.end(): word.start() for word in odd if "\\" in word[0]}
     end = 0
     for stem in _STEM.finditer(lowered):
         if stem.end() <= end:
@@ -99,8 +99,8 @@ def _secret_keys(text: str) -> list[tuple[int, int]]:
             start -= 1
         key = lowered[start:end].partition("--")[0]
         if _is_secret(key):
-            found[start + len(key)] = start
-    return [(start, end) for end, start in sorted(found.items())]
+            starts[start + len(key)] = start
+    return [(start, end) for end, start in sorted(starts.items())]
 
 
 @lru_cache(4096)
@@ -132,11 +132,11 @@ class _Gaps:
         return self._quoted(self._end(at)) if at < len(self._text) else None
 
     def _quoted(self, at: int) -> int | None:
-        found = _LITERAL.match(self._text, at)
-        if found is None:
+        match = _LITERAL.match(self._text, at)
+        if match is None:
             return None
         tag = _TAG.match(self._text, at)
-        return found.end() + 1 if tag is None else tag.end()
+        return match.end() + 1 if tag is None else tag.end()
 
     def _end(self, at: int) -> int:
         """The end of the gap that begins here. Every place is visited once, from wherever it is reached."""

@@ -52,21 +52,21 @@ class _Caster:
             return f"transform({value}, {item} -> {self.text(item, have.element, want.element, path, depth + 1)})"
         if isinstance(have, MapType) and isinstance(want, MapType):
             key = self.text(f"{item}.key", have.key, want.key, path, depth + 1)
-            found = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
-            return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {found})))"
+            text = self.text(f"{item}.value", have.value, want.value, path, depth + 1)
+            return f"map_from_entries(transform(map_entries({value}), {item} -> struct({key}, {text})))"
         if is_time(want):
             return time_sql(value, have, f"column '{path}' of table {self.table}")
         if not isinstance(have, RowType) or not isinstance(want, RowType) or not self._fits(have, want):
             return cast_sql(value, spark_text(want), f"column '{path}' of table {self.table}" if self.checked else None)
         parts = []
-        for own, field in zip(self._sources(have, want), want.fields, strict=True):
+        for source, field in zip(self._sources(have, want), want.fields, strict=True):
             old = None if now is None else f"{now}.{quoted_name(field.name)}"
-            if own is None:
+            if source is None:
                 missing = old or f"CAST(NULL AS {spark_text(field.type)})"
                 parts.append(f"{quoted_text(field.name)}, {missing}")
                 continue
-            inner = f"{item}.{quoted_name(own.name)}"
-            cast = self.text(inner, own.type, field.type, f"{path}.{field.name}", depth + 1, old)
+            inner = f"{item}.{quoted_name(source.name)}"
+            cast = self.text(inner, source.type, field.type, f"{path}.{field.name}", depth + 1, old)
             parts.append(f"{quoted_text(field.name)}, {cast}")
         struct = f"if({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
         return f"element_at(transform(array({value}), {item} -> {struct}), 1)"
@@ -95,11 +95,11 @@ class _Caster:
             return self._reorders(have.key, want.key, path) or self._reorders(have.value, want.value, path)
         if not isinstance(have, RowType) or not isinstance(want, RowType) or self.match is FieldMatch.POSITION:
             return False
-        given = [field.name.lower() for field in have.fields]
-        own = [field.name.lower() for field in want.fields]
-        if self.match is FieldMatch.EVOLVED and not set(given) <= set(own):
+        sources = [field.name.lower() for field in have.fields]
+        targets = [field.name.lower() for field in want.fields]
+        if self.match is FieldMatch.EVOLVED and not set(sources) <= set(targets):
             return False
-        if self.match is not FieldMatch.EVOLVED and sorted(given) != sorted(own):
+        if self.match is not FieldMatch.EVOLVED and sorted(sources) != sorted(targets):
             if self.match is FieldMatch.NAME:
                 raise InvalidSchema(
                     f"struct '{path}' of table {self.table} has the fields {', '.join(f.name for f in want.fields)}, "
@@ -110,7 +110,7 @@ class _Caster:
         by_name = {field.name.lower(): field.type for field in have.fields}
         both = [field for field in want.fields if field.name.lower() in by_name]
         inner = [self._reorders(by_name[f.name.lower()], f.type, f"{path}.{f.name}") for f in both]
-        return given != own or any(inner)
+        return sources != targets or any(inner)
 
 
 def cast_text(
@@ -139,8 +139,8 @@ def time_sql(value: str, have: DataType, what: str) -> str:
     if not isinstance(have, AtomicType) or have.root not in ("CHAR", "VARCHAR", "TIME"):
         return f"CAST(({value}) AS INT)"
     item, day = "_lakelog_v", "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-    found = f"try_cast(concat('1970-01-01 ', {item}) AS TIMESTAMP_NTZ)"
-    micros = f"timestampdiff(MICROSECOND, {day}, {found})"
+    moment = f"try_cast(concat('1970-01-01 ', {item}) AS TIMESTAMP_NTZ)"
+    micros = f"timestampdiff(MICROSECOND, {day}, {moment})"
     wrong = f"concat({quoted_text(f'{what} is a time of day in milliseconds, which has no value ')}, {item})"
     fits = f"{item} RLIKE '^[0-9:.]+$' AND coalesce({micros} % 1000 = 0, false)"
     one = f"if({item} IS NULL OR ({fits}), CAST({micros} DIV 1000 AS INT), CAST(raise_error({wrong}) AS INT))"
@@ -156,9 +156,9 @@ def cast_sql(value: str, kind: str, checked: str | None) -> str:
     if checked is None:
         return f"CAST(({value}) AS {kind})"
     item = "_lakelog_v"
-    found = f"try_cast({item} AS {kind})"
+    cast = f"try_cast({item} AS {kind})"
     wrong = f"concat({quoted_text(f'{checked} is {kind}, which has no value ')}, CAST({item} AS STRING))"
-    one = f"if({item} IS NOT NULL AND {found} IS NULL, CAST(raise_error({wrong}) AS {kind}), {found})"
+    one = f"if({item} IS NOT NULL AND {cast} IS NULL, CAST(raise_error({wrong}) AS {kind}), {cast})"
     return f"element_at(transform(array({value}), {item} -> {one}), 1)"
 
 

@@ -57,8 +57,8 @@ class TokenStream:
     def fail_expected(self, what: str) -> NoReturn:
         """Raises UnsupportedStatement: this was expected, that was found."""
         token = self.peek()
-        found = "the end of the statement" if token is None else f"'{token.text[:40]}'"
-        self.fail(f"expected {what}, found {found}")
+        token_text = "the end of the statement" if token is None else f"'{token.text[:40]}'"
+        self.fail(f"expected {what}, found {token_text}")
 
     def at_words(self, *words: str) -> bool:
         """True if the next tokens are these keywords in this order."""
@@ -66,9 +66,9 @@ class TokenStream:
 
     def accept_words(self, *words: str) -> bool:
         """Moves over these keywords if they come next."""
-        found = self.at_words(*words)
-        self.at += len(words) if found else 0
-        return found
+        is_next = self.at_words(*words)
+        self.at += len(words) if is_next else 0
+        return is_next
 
     def expect_words(self, *words: str) -> None:
         """Moves over these keywords or raises."""
@@ -83,9 +83,9 @@ class TokenStream:
 
     def accept_symbol(self, symbol: str) -> bool:
         """Moves over this punctuation character if it comes next."""
-        found = self.at_symbol(symbol)
-        self.at += 1 if found else 0
-        return found
+        is_next = self.at_symbol(symbol)
+        self.at += 1 if is_next else 0
+        return is_next
 
     def expect_symbol(self, symbol: str, where: str = "") -> None:
         """Moves over this punctuation character or raises."""
@@ -156,7 +156,6 @@ class TokenStream:
         return out
 
     def integer(self, what: str) -> int:
-        """Moves over a whole number."""
         token = self.peek()
         if token is None or token.kind is not Kind.NUMBER or not token.text.isdecimal():
             self.fail_expected(what)
@@ -229,7 +228,7 @@ def read_hint(source: SourceText, hint: Token) -> dict[str, str] | None:
     inner = TokenStream(source, tuple(tokenize(source.script, hint.start + 3, hint.end - 2)))
     if not inner.accept_words("OPTIONS"):
         return None
-    given = inner.options()
+    options = inner.options()
     if inner.peek() is not None:
         inner.fail("a hint OPTIONS(…) must be alone: write other hints in their own /*+ … */")
-    return given
+    return options

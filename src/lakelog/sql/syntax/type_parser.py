@@ -52,22 +52,22 @@ def parse_type(cursor: TokenStream, dialect: Dialect) -> DataType:
     """Reads a type and any ``NOT NULL`` after it. Raises UnsupportedStatement for an unknown type."""
     start_token = cursor.peek()
     word = cursor.name_part("a type").upper()
-    found: DataType | None
+    kind: DataType | None
     if word in _PLAIN:
         if word == "DOUBLE":
             cursor.accept_words("PRECISION")
-        found = AtomicType(_PLAIN[word])
+        kind = AtomicType(_PLAIN[word])
     elif word in ("STRING", "BYTES"):
-        found = STRING if word == "STRING" else BYTES
+        kind = STRING if word == "STRING" else BYTES
     else:
-        found = _sized_type(cursor, word, dialect) or _time_type(cursor, word, dialect)
-        found = found or _nested_type(cursor, word, dialect)
-    if found is None:
+        kind = _sized_type(cursor, word, dialect) or _time_type(cursor, word, dialect)
+        kind = kind or _nested_type(cursor, word, dialect)
+    if kind is None:
         cursor.fail(f"unsupported type '{word.lower()}'; these work: {_WHAT_WORKS}", start_token)
     if cursor.accept_words("NOT", "NULL"):
-        return found.with_nullable(False)
+        return kind.with_nullable(False)
     cursor.accept_words("NULL")
-    return found
+    return kind
 
 
 def _argument(cursor: TokenStream, what: str, low: int, high: int) -> int | None:
@@ -196,9 +196,9 @@ def parse_default(cursor: TokenStream) -> str:
 def parse_type_text(text: str, dialect: Dialect = Dialect.SPARK) -> DataType:
     """Reads a whole text as one type, e.g. ``decimal(10, 2) not null``."""
     cursor = TokenStream(SourceText(text, 0, len(text)), tuple(tokenize(text)))
-    found = parse_type(cursor, dialect)
+    kind = parse_type(cursor, dialect)
     cursor.expect_end()
-    return found
+    return kind
 
 
 def _timestamp_text(kind: AtomicType) -> str:

@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
+from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.protocol.control_records import abort_record, commit_record
+from lakelog.logstore.protocol.control_records import abort_record, commit_record, commits_in
 from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
-from lakelog.table.commit.epoch_metrics import count_epoch
+from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
 from lakelog.table.commit.late_rows import LateRowSearch
 from lakelog.table.commit.log_repair import (
     HealedPosition,
@@ -37,6 +38,14 @@ from lakelog.table.model.single_writer import StreamingRun, check_alone
 from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.staging.backfill import note_catch_up
 from lakelog.table.staging.late_retractions import late_keys
+
+
+def count_epoch(table: DynamicTable, record: EpochRecord) -> None:
+    """Counts an epoch that this process has decided; from then on its rows in the log count."""
+    METER.add(EPOCHS_DECIDED, table=table.name)
+    METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
+    METER.add(ROWS_WRITTEN, sum(a.written for a in record.attempts if a.appends), table=table.name, store="log")
+    METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in record.attempts), table=table.name, store="log")
 
 
 class Committer:
@@ -104,22 +113,6 @@ class Committer:
             if record.ended and not self.ended:
                 raise writer_ended(self.table, self.writer)
             self._check_same(epoch, record, results)
-            return record
-
-    def propose(self, results: Sequence[AttemptResult]) -> EpochRecord:
-        """Proposes the only epoch of a batch writer again, and heals the log to it; a snapshot decides it (RFC 21).
-
-        Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
-        """
-        with self.lock:
-            assert self.table.log is not None and self.once
-            since = self._position(0).verified
-            self._check_not_ended(self.state.writers.get(self.writer))
-            record = EpochRecord(self.writer, 0, now_ms(), tuple(results), since, once=True, proposed=True)
-            self.table.decided.forget([record])
-            self.table.check_identity()
-            self.table.decided.decide(record)
-            self._heal(record, self.table.log)
             return record
 
     def verify(self, record: EpochRecord) -> WriterState:
@@ -398,7 +391,7 @@ class Committer:
                 starts, sealed = self._position(newest + 1).verified, self.state.writers.get(self.writer)
                 judged = HealedPosition.of_seal(sealed)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
-                    accepted = {newest: frozenset()} if newest >= 0 else {}
+                    accepted = {newest: frozenset()} if newest >= 0 else self._marked(log, starts)
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
                 at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
@@ -406,3 +399,19 @@ class Committer:
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
                     return {bucket: done.verified for bucket, done in healed.items()}
                 # else the writer has resumed and decided: heal to that
+
+    def _marked(self, log: LogLocation, starts: Mapping[int, int]) -> dict[int, frozenset[str]]:
+        """The attempts by epoch that have commit markers, of a writer that no state knows.
+
+        It has closed, and a task that was suspended in its registration has registered it again, with the end of the
+        log before its rows.
+        """
+        out: dict[int, frozenset[str]] = {}
+        reader = reader_for(log)
+        firsts = reader.first_offsets()
+        for bucket, end in reader.end_offsets().items():
+            for records in reader.chunks(bucket, max(firsts[bucket], starts.get(bucket, 0)), end):
+                for commit in commits_in(records):
+                    if commit.writer == self.writer:
+                        out[commit.epoch] = out.get(commit.epoch, frozenset()).union(commit.attempts)
+        return out

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -25,7 +24,7 @@ from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import LogState
-from lakelog.table.model.registrations import BATCH, Lease, Registration
+from lakelog.table.model.registrations import BATCH, Registration
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.heal")
@@ -55,7 +54,7 @@ def find_late_rows(table: DynamicTable) -> None:
     finds the late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
     """
     open_writers = [r for r in table.registered.all().values() if r.is_open]
-    if table.log is None or table.publishes or any(r.lease.is_alive for r in open_writers):
+    if table.log is None or table.publishes or any(r.is_alive for r in open_writers):
         return
     reader, epochs = reader_for(table.log), waiting_epochs(table)
     state = epochs.state
@@ -168,28 +167,28 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     left = [row for row in rows if not _is_judged(found, bucket, row)] + _surplus(corrections, found.state, bucket)
     for writer, _, attempt, last in left:
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
-        origin = {} if known is None or (known.lease.is_alive and not known.is_batch) else _origin(table, writer, known)
+        origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = last < origin.get(bucket, 0)  # a later task of a batch has registered it again
-        settled = {} if known is None else known.lease.settled or {}
+        settled = {} if known is None else known.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
         if table.log is None or seen in _FOUND_LATE or (is_found and not is_before):
             continue
         _FOUND_LATE[seen] = None
         starts = {b: found.state.offsets.get(b, 0) for b in range(table.log.buckets)}
         if known is None:
-            table.registered.register(writer, starts, Lease(BATCH, 0))
+            table.registered.register(writer, starts, BATCH)
             continue
         if is_before:
             table.registered.lower(writer, {b: min(start, origin.get(b, start)) for b, start in starts.items()})
-        was_forgotten = is_before and table.registered.lease(writer) is None  # by another process, meanwhile
-        if known.lease.settled is not None or was_forgotten:
-            table.registered.write_lease(writer, replace(known.lease, settled=None))
+        was_forgotten = is_before and table.registered.find(writer) is None  # by another process, meanwhile
+        if known.settled is not None or was_forgotten:
+            table.registered.write_lease(writer, known.kind)
 
 
 def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[int, int]:
     """Where the rows of a writer begin, nothing if it was forgotten meanwhile. That of a live one is read once."""
     key = table.identity.key, writer, known.time_ms
-    found = _ORIGINS.get(key) if known.lease.is_alive else None
+    found = _ORIGINS.get(key) if known.is_alive else None
     if found is None:
         try:
             found = _ORIGINS[key] = table.registered.origin(writer)

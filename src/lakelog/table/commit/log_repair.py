@@ -21,13 +21,12 @@ from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
 from lakelog.options.log import DATA_FORMAT
 from lakelog.table.commit.late_rows import LateRowSearch, register_late_writers
-from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import WriterState
-from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.committed_rows import CommittedRows
 
@@ -194,12 +193,12 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     if own:
         table.registered.lower(writer, firsts)
     else:
-        table.registered.register(writer, firsts, Lease(BATCH, 0))
-    keep_lease(table, writer, BATCH)
+        table.registered.register(writer, firsts, BATCH)
+    table.registered.keep(writer, BATCH, table.lease_ms)
     repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     for bucket, first in firsts.items():
         repair.repair(bucket, first)
-    drop_lease(table, writer)
+    table.registered.drop(writer)
     table.registered.forget(writer)
 
 

@@ -15,7 +15,6 @@ from lakelog.errors import Fenced, InvalidRequest, NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.io.logs import fields
 from lakelog.options.log import CHECK_REPLAYS
-from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, WriterState, state_at
@@ -48,7 +47,7 @@ def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -
         if table.emits_log:
             register_writer(table, writer)
     elif table.emits_log:
-        keep_lease(table, writer, STREAM)
+        table.registered.keep(writer, STREAM, table.lease_ms)
     _SEEN[key] = run, epoch
     return True
 

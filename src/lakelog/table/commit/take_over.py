@@ -8,21 +8,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from lakelog.errors import LakelogError, NotFound, OffsetExpired
-from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.late_rows import find_late_rows, find_rows_after
-from lakelog.table.commit.proposal import settle
+from lakelog.table.commit.replacement import append_missing_changes
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.model.registrations import REPLACEMENT, Registration
+from lakelog.table.model.log_state import FOLLOWER, newest_state
+from lakelog.table.model.registrations import Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.rejected.entries import REPLAY_OF_ROWS
 
@@ -39,34 +38,37 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
     if table.log is None:
         return {}
     found = table.registered.all().items()
-    return {name: r for name, r in found if name != FOLLOWER and not r.lease.is_alive and r.is_open}
+    return {name: r for name, r in found if name != FOLLOWER and not r.is_alive and r.is_open}
 
 
 def take_over(table: DynamicTable) -> Iterator[str]:
     """Takes over from each dead writer and yields its name: seals decided epochs and takes back open rows.
 
     A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A replay of
-    rejected rows is ended before, because it decides about rows that are not its own. So is a replacement of rows,
-    which could still commit its files. A streaming query keeps its position and sends the open epoch again. Called by
-    maintenance; the caller may stop between two writers. Raises Unavailable, CommitConflict; the next call continues.
+    rejected rows is ended before, because it decides about rows that are not its own. A streaming query keeps its
+    position and sends the open epoch again. Called by maintenance; the caller may stop between two writers. Raises
+    Unavailable, CommitConflict; the next call continues.
     """
     find_late_rows(table)
+    append_missing_changes(table)
+    missing = newest_state(table.store)[1].missing
     for writer, found in dead_writers(table).items():
-        if writer.startswith(REPLACEMENT):
-            settle(table, writer)
+        if writer in missing:  # its rows are in the table: they are not taken back
+            continue
         try:
             offsets = Committer(table, writer, helps=True).take_back()
         except OffsetExpired:
             raise
         except NotFound:
             continue  # another process has done it
-        if writer.startswith(REPLACEMENT):
-            settle(table, writer, offsets)
-        if table.decided.of(writer):
+        epochs = table.decided.of(writer)
+        if epochs:
             seal_staged(table)  # or appends missing markers
+            state = newest_state(table.store)[1]
+            table.decided.forget([r for r in epochs if r.proposed and not state.holds(r)])  # of a version before RFC 21
         table.check_identity()  # the writer may be one of the next table of this name, and the log that of the former
-        lease = table.registered.lease(writer)
-        if lease is not None and lease.is_alive:
+        now = table.registered.find(writer)
+        if now is not None and now.is_alive:
             continue  # the writer has resumed
         if writer.startswith(REPLAY_OF_ROWS):
             end_writer(table, writer)  # it could still decide, and another replay take the same rows
@@ -75,9 +77,9 @@ def take_over(table: DynamicTable) -> Iterator[str]:
                 table.registered.forget(writer)
                 find_rows_after(table, offsets)
         else:
-            table.registered.write_lease(writer, replace(found.lease, settled=offsets))
+            table.registered.write_lease(writer, found.kind, settled=offsets)
         yield writer
-    for writer in table.registered.remains(now_ms() - table.lease_ms):
+    for writer in table.registered.remains(table.lease_ms):
         table.registered.forget(writer)
 
 
@@ -90,7 +92,7 @@ def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
     records = (*found.waiting, *found.sealed)
     if not records:
         return []
-    alive = {name for name, r in table.registered.all().items() if r.lease.is_alive}
+    alive = {name for name, r in table.registered.all().items() if r.is_alive}
     return seal_staged(table) if any(r.writer not in alive for r in records) else []
 
 
@@ -123,8 +125,6 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     Called for a query that has stopped for good or restarts with a new checkpoint. From then on the old query is
     refused (Fenced). None if it was ended before. Raises NotFound for an unknown writer, Unavailable.
     """
-    if writer.startswith(REPLACEMENT):
-        settle(table, writer)
     found = waiting_epochs(table)
     known = found.state.writers
     if writer not in found.newest() and writer not in table.registered.writers():

@@ -22,9 +22,8 @@ from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
 from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats
-from lakelog.table.maintenance.compaction_lease import bucket_task
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
-from lakelog.table.maintenance.compaction_task import leases_of, runs_of
+from lakelog.table.maintenance.compaction_task import bucket_task, leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
 from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -80,8 +79,8 @@ class _Files:
         for entry in table.store.live_entries(snapshot):
             by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = {} if snapshot is None else table.store.vector_files(snapshot)
-        held = leases_of(table).held()
-        compactors = {one.task: f"{one.machine.partition('/')[0]}, process {one.process}" for one in held}
+        owners = {task: lease.facts for task, lease in leases_of(table).held().items()}
+        compactors = {t: f"{o['machine'].partition('/')[0]}, process {o['process']}" for t, o in owners.items()}
         return _Files(table.schema, dict(sorted(by_bucket.items())), vectors, compactors)
 
     @property

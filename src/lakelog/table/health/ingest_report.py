@@ -6,14 +6,12 @@ Readers of the format and orphan cleaning do not read this directory.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
-import orjson
-
-from lakelog.errors import NotFound
+from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.machine import has_ended
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.health.stats import IngestStats
 
@@ -30,12 +28,11 @@ class IngestReport:
 
     @property
     def path(self) -> str:
-        """Its file."""
         return f"{self.table_path}/lakelog/ingest.json"
 
     def write(self, stats: IngestStats) -> None:
         """Replaces the report. Raises Unavailable."""
-        self.io.write(self.path, orjson.dumps(asdict(stats)))
+        self.io.write(self.path, stats.to_json())
 
     def remove(self) -> None:
         """Deletes the report after the slot was dropped. Raises Unavailable."""
@@ -44,11 +41,9 @@ class IngestReport:
     def read(self) -> IngestStats | None:
         """The last report, with ``is_gone`` as of now; None without one. Raises Unavailable."""
         try:
-            value: dict[str, Any] = orjson.loads(self.io.read(self.path))
-            known = {f.name for f in fields(IngestStats)}
-            found = IngestStats(**{key: one for key, one in value.items() if key in known})
-        except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
+            found = IngestStats.from_json(self.io.read(self.path))
+        except (NotFound, Corrupt):
             return None  # or of a later version
-        is_dead = found.machine == machine_identity() and not is_running(found.process)
+        is_dead = has_ended(found.machine, found.process)
         is_silent = now_ms() - found.reported_ms > SILENT_MS
         return replace(found, is_gone=found.is_open and (is_dead or is_silent))

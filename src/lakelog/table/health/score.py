@@ -37,19 +37,9 @@ ONLY_IN_LOG: Final = "only-in-log"
 LOG_AHEAD: Final = "log-ahead"
 LOW_SPACE: Final = "low-space"
 FINDINGS: Final = (
-    UNREADABLE,
-    STORES_DIFFER,
-    LOW_SPACE,
-    DEAD_WRITER,
-    LOG_UNREACHABLE,
-    SLOT_AT_RISK,
-    INGEST_UNDONE,
-    INGEST_STOPPED,
-    DEAD_RUN,
-    ONLY_IN_LOG,
-    LOG_AHEAD,
-    REJECTED_ROWS,
-)
+    UNREADABLE, STORES_DIFFER, LOW_SPACE, DEAD_WRITER, LOG_UNREACHABLE, SLOT_AT_RISK, INGEST_UNDONE,
+    INGEST_STOPPED, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD, REJECTED_ROWS,
+)  # fmt: skip
 """Every kind, the worst first."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lakelog.io.storage.file_io import DiskSpace
+from lakelog.paimon.types.json_record import JsonRecord
 
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
@@ -194,7 +195,7 @@ class LogStats:
 
 
 @dataclass(frozen=True)
-class IngestStats:
+class IngestStats(JsonRecord):
     """What the process of ``lakelog ingest`` last reported of a table, at ``reported_ms``.
 
     ``source`` is the table there, ``server`` its host, port and database. ``state`` is ``copy``, ``stream``, ``wait``
@@ -259,7 +260,6 @@ class TableStats:
 
     @property
     def files(self) -> int:
-        """Number of data files."""
         return sum(b.files for b in self.buckets)
 
     @property

@@ -14,13 +14,10 @@ from lakelog.errors import InvalidRequest
 from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.control_records import Commit
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, as_foreign, encode_header, foreign_records
+from lakelog.paimon.types.json_record import JsonRecord, int_keys, stored_as, text_keys
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _UNOWNED = encode_header(DATA, "", 0, "")
-_OFFSETS_OF_SWITCH = {
-    "ends": "ends", "nobodys": "unowned", "log_only": "log_only", "floor": "floor", "held": "log_starts",
-}  # fmt: skip
-"""Key in a checkpoint → attribute."""
 
 
 def headers_of(records: pa.Table) -> pl.DataFrame:
@@ -35,8 +32,8 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
     return texts.lazy().with_columns(parts).unnest("header").with_columns(numbers).collect()
 
 
-@dataclass(frozen=True)
-class SnapshotCutover:
+@dataclass(frozen=True, kw_only=True)
+class SnapshotCutover(JsonRecord):
     """The rule for log records that a reader skips because its snapshot contains them; picklable.
 
     ``starts`` are the offsets by bucket up to which the snapshot has the records of each writer that may have been
@@ -47,15 +44,15 @@ class SnapshotCutover:
     log relates such rows to others of their key.
     """
 
-    ends: Mapping[int, int]
     starts: Mapping[str, Mapping[int, int]]
-    unowned: Mapping[int, int] = field(default_factory=dict)
-    log_only: Mapping[int, int] = field(default_factory=dict)
     sealed: Mapping[str, int] = field(default_factory=dict)
     """The newest epoch in the snapshot, of the writers that have ``starts``."""
+    ends: Mapping[int, int]
+    unowned: Mapping[int, int] = field(default_factory=dict, metadata=stored_as("nobodys"))
+    log_only: Mapping[int, int] = field(default_factory=dict)
     floor: Mapping[int, int] = field(default_factory=dict)
     """Lower bound of rows for a transactional reader that starts with the oldest records of the log."""
-    log_starts: Mapping[int, int] = field(default_factory=dict)
+    log_starts: Mapping[int, int] = field(default_factory=dict, metadata=stored_as("held"))
     """The first offsets of the log at that time, the lower bound of repeated rows for a transactional reader.
 
     An earlier row is in the snapshot, or was log-only and has expired. Rows of new epochs are still read;
@@ -92,19 +89,6 @@ class SnapshotCutover:
             return again
         return replace(again, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
 
-    def to_json(self) -> dict[str, Any]:
-        """Values for JSON."""
-        starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
-        offsets = {key: _text_keys(getattr(self, name)) for key, name in _OFFSETS_OF_SWITCH.items()}
-        return {"starts": starts, "sealed": dict(self.sealed), **offsets}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> SnapshotCutover:
-        """The reverse of ``to_json``."""
-        starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
-        offsets = {name: _int_keys(value.get(key, {})) for key, name in _OFFSETS_OF_SWITCH.items()}
-        return SnapshotCutover(starts=starts, sealed=value.get("sealed", {}), **offsets)
-
 
 @dataclass(frozen=True)
 class LogPosition:
@@ -123,9 +107,9 @@ class LogPosition:
 
     def to_json(self, log_id: str) -> dict[str, Any]:
         """The checkpoint value; ``log_id`` identifies the log."""
-        out: dict[str, Any] = {"log": log_id, "offsets": _text_keys(self.offsets)}
+        out: dict[str, Any] = {"log": log_id, "offsets": text_keys(self.offsets)}
         out |= {} if self.full is None else {"full": list(self.full)}
-        return out if self.switch is None else out | {"switch": self.switch.to_json()}
+        return out if self.switch is None else out | {"switch": self.switch.to_values()}
 
     @staticmethod
     def from_json(value: Mapping[str, Any], log_id: str, name: str) -> LogPosition:
@@ -138,15 +122,7 @@ class LogPosition:
             )
         full, switch = value.get("full"), value.get("switch")
         return LogPosition(
-            _int_keys(value["offsets"]),
+            int_keys(value["offsets"]),
             None if full is None else (int(full[0]), int(full[1])),
-            None if switch is None else SnapshotCutover.from_json(switch),
+            None if switch is None else SnapshotCutover.from_values(switch),
         )
-
-
-def _text_keys(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(b): o for b, o in sorted(offsets.items())}
-
-
-def _int_keys(offsets: Mapping[str, int]) -> dict[int, int]:
-    return {int(b): int(o) for b, o in offsets.items()}

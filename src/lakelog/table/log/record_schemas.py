@@ -68,6 +68,17 @@ class RecordSchemas:
                 "or the schema was deleted"
             ) from None
 
+    def required(self, schema_id: int | None) -> dict[str, str]:
+        """The columns that a row with this schema has: name in the record → name in the table.
+
+        A record without an id may be older than any column that was added later.
+        """
+        written = self.of(schema_id)
+        old = self._schemas.own(range(1)) if schema_id is None and self.table.schema.id else []
+        known = {field.id for schema in old for field in schema.fields}
+        own = {field.id: field.name for field in self.table.schema.fields if not old or field.id in known}
+        return {field.name: own[field.id] for field in written.fields if field.id in own}
+
     def runs(self, headers: pa.ChunkedArray) -> Iterator[tuple[int | None, int, int]]:
         """The records by schema: (its id, first, end) of consecutive ones. Nearly always one run."""
         ids = schema_ids(headers)

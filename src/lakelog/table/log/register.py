@@ -9,44 +9,59 @@ from typing import Final
 import orjson
 
 from lakelog.errors import Fenced, InvalidRequest, NotFound
-from lakelog.io.clock import now_ms
+from lakelog.io.clock import Moment
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.clients import reader_for
 from lakelog.options.log import CHANGES, LOG_CONTENT
 from lakelog.paimon.types.checked_values import offsets_of, read_as
-from lakelog.table.log.lease_keeper import keep_lease
+from lakelog.paimon.types.json_record import text_keys
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.model.registrations import STREAM, Lease
+from lakelog.table.model.registrations import STREAM
 
 _TRIES: Final = 3
 """Number of times that a writer registers: another process may remove it meanwhile."""
 
 
-def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dict[int, int]:
+def register_writer(table: DynamicTable, writer: str, kind: str = STREAM, in_use: bool = False) -> dict[int, int]:
     """Stores, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
     Called before the first append of a writer, by a task or by the driver; healing never reads before this point. From
-    then on this process renews the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced;
-    Fenced if other processes take the writer over each time.
+    then on this process renews the writer's lease, with ``in_use`` until the writer is dropped. ``kind`` is STREAM or
+    BATCH. Raises Unavailable, TableReplaced; Fenced if other processes take the writer over each time.
     """
     if table.log is None:
         return {}
     for _ in range(_TRIES):
         table.check_identity()
         ends = reader_for(table.log).end_offsets()
-        lease = Lease(kind, now_ms() + table.lease_ms, timeout_ms=table.lease_ms)
+        renewed: Moment | None = Moment.now()
         try:
-            if not table.registered.register(writer, ends, lease):
-                ends = table.registered.origin(writer)
-            keep_lease(table, writer, kind)
+            if not table.registered.register(writer, ends, kind, table.lease_ms):
+                ends, renewed = table.registered.origin(writer), None
+            kept = table.registered.keep(writer, kind, table.lease_ms, renewed)
         except NotFound:  # this process was suspended, and another one has removed what there was
             continue
+        if in_use:
+            kept.begin_use()
         return ends
     raise Fenced(
         f"writer {writer} of table {table.name} cannot register: other processes take it for dead each time, and none "
         "of these rows are in the table. Check the clock of this machine, then write the rows again"
     )
+
+
+def check_lease(table: DynamicTable, writer: str) -> None:
+    """Renews the lease of a writer if this process was delayed; called before records are appended.
+
+    Raises Fenced for a writer that was considered dead and forgotten in the meantime; Unavailable.
+    """
+    kept = table.registered.kept(writer)
+    if kept is not None and not kept.is_good():
+        raise Fenced(
+            f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
+            f"({kept.lease.duration_ms / 1000:g} s), and its rows were aborted: write them again"
+        )
 
 
 def register_follower(table: DynamicTable) -> None:
@@ -102,8 +117,8 @@ class NamedReaders:
         """
         _check_name(name)
         if needs is not None:
-            self.io.write(f"{self._needs}/{name}", _to_json(needs))
-        self.io.write(f"{self._root}/{name}", _to_json(offsets))
+            self.io.write(f"{self._needs}/{name}", orjson.dumps(text_keys(needs)))
+        self.io.write(f"{self._root}/{name}", orjson.dumps(text_keys(offsets)))
 
     def needed(self, name: str) -> Mapping[int, int] | None:
         """The first records that a reader needs, as it stored them last; None if it has stored none."""
@@ -141,7 +156,3 @@ class NamedReaders:
 def _check_name(name: str) -> None:
     if not name.strip() or "/" in name or "\\" in name:
         raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or contain '/' or '\\'")
-
-
-def _to_json(offsets: Mapping[int, int]) -> bytes:
-    return orjson.dumps({str(b): o for b, o in sorted(offsets.items())})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any, Final
 
 import pyarrow as pa
@@ -318,9 +319,23 @@ class LogScan:
                 raise
             raise Corrupt(str(why)) from None
 
+    def by_columns(self, records: pa.Table) -> Iterator[tuple[frozenset[str], pa.Table]]:
+        """The records with values, in runs of consecutive ones whose rows lack the same columns of the table."""
+        for number, at, end in self.schemas.runs(records.column("header")):
+            part, start = records.slice(at, end - at), 0
+            for lacks, run in groupby(self.lacking(part.column("value").combine_chunks(), number)):
+                count = len(list(run))
+                yield lacks, part.slice(start, count)
+                start += count
+
+    def lacking(self, values: pa.LargeBinaryArray, number: int | None) -> list[frozenset[str]]:
+        """The columns of the table that the new row of each value of a schema should have and lacks."""
+        names = self.schemas.required(number)
+        found = self.form.lacking(values, list(names))
+        return [frozenset(names[name] for name in lacks) if lacks else lacks for lacks in found]
+
     @cached_property
     def schemas(self) -> RecordSchemas:
-        """The schemas of the records."""
         return RecordSchemas(self.table)
 
     def _rows_of(self, records: pa.Table, number: int | None, bucket: int | None) -> pa.Table:

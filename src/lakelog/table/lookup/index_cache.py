@@ -82,7 +82,6 @@ class LookupTable:
             _LOG.warning("statistics of lookup join %s were not saved: %s", self.name, failure)
 
     def close(self) -> None:
-        """Deletes the indexes."""
         self.report()
         for index in self._indexes.values():
             index.close()
@@ -99,7 +98,6 @@ class LookupTables:
         threading.Thread(target=self._keep_fresh, name="lakelog-lookup", daemon=True).start()
 
     def table(self, spec: LookupSpec, name: str) -> LookupTable:
-        """The indexes of a join."""
         hints = tuple(sorted(spec.table.hints.items()))
         key = (spec.table.address, spec.table.schema.id, hints, spec.on, spec.columns, name)
         with self._lock:

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.storage.storage_clock import storage_now_ms
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.model.dynamic_table import DynamicTable
 
 AGE_LIMITS_MS: Final = (
-    1,
-    2,
-    5,
-    10,
-    20,
-    50,
-    100,
-    200,
-    300,
-    400,
-    500,
-    600,
-    700,
-    800,
-    900,
-    1000,
-    1500,
-    2000,
-    5000,
-    10_000,
-)
+    1, 2, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1500, 2000, 5000, 10_000,
+)  # fmt: skip
 """Upper bounds of the histogram of answer ages; an age counts in the first sufficient one, or after the last."""
 _KEPT_MS: Final = 24 * 3_600_000
 
 
 @dataclass
-class LookupStats:
+class LookupStats(JsonRecord):
     """Counts of one worker since it started. ``ages`` counts probes by age (``AGE_LIMITS_MS``, and one more).
 
     The age of an answer is the time since the last refresh of the index. ``found`` are probes with a match, ``late``
@@ -79,7 +59,7 @@ def check_name(name: str) -> None:
 
 def save_stats(table: DynamicTable, name: str, worker: str, stats: LookupStats) -> None:
     """Replaces the stored statistics of a worker (``<table>/lakelog/lookups/<name>/<worker>``)."""
-    table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(stats)))
+    table.io.write(f"{_root(table)}/{name}/{worker}", stats.to_json())
 
 
 def delete_old_stats(table: DynamicTable) -> None:
@@ -107,8 +87,8 @@ def lookup_stats(table: DynamicTable, name: str | None = None) -> pa.Table:
 def _stored_stats(table: DynamicTable, path: str) -> Iterator[LookupStats]:
     for status in table.io.list(path):
         try:
-            yield LookupStats(**orjson.loads(table.io.read(status.path)))
-        except (LakelogError, ValueError, TypeError):  # deleted in the meantime, or of another version
+            yield LookupStats.from_json(table.io.read(status.path))
+        except LakelogError:  # deleted in the meantime, or of another version
             continue
 
 

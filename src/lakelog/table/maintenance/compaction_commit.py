@@ -119,7 +119,6 @@ class GroupedCommits:
                     leases_of(self._table).release(outcome.lease)
 
     def summary(self, seconds: float) -> CompactionSummary:
-        """The results so far."""
         replaced = [f for r in self.committed for f in r.files.deleted_files]
         made = [f for r in self.committed for f in r.files.new_files]
         return CompactionSummary(

@@ -11,10 +11,10 @@ from typing import Final
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import local_now_ms, monotonic_s, sleep
+from lakelog.io.lease import DURATION_MS
 from lakelog.io.metrics import METER
 from lakelog.options.metrics import COMPACTION_DURATION, COMPACTIONS
 from lakelog.table.maintenance.compaction_commit import GROUP_S, CompactionSummary, GroupedCommits
-from lakelog.table.maintenance.compaction_lease import LEASE_MS
 from lakelog.table.maintenance.compaction_schedule import FULL_MARK
 from lakelog.table.maintenance.compaction_task import (
     BucketOutcome,
@@ -61,7 +61,7 @@ def compact_table(
     while True:
         run_tasks(commits, table, tasks, chosen, progress, marks_full=whole)
         tasks = [*commits.busy, *commits.lost]
-        if not full or not tasks or monotonic_s() - started > 2 * LEASE_MS / 1000:
+        if not full or not tasks or monotonic_s() - started > 2 * DURATION_MS / 1000:
             return commits.summary(monotonic_s() - started)
         sleep(_POLL_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from typing import Final, Protocol
 
 from lakelog.errors import NotFound
 from lakelog.filestore.compaction.planner import CompactionResult
+from lakelog.io.lease import Lease, Leases
 from lakelog.io.logs import fields
-from lakelog.table.maintenance.compaction_lease import Lease, Leases
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.runs.sequencing import BucketKey
 
@@ -106,7 +107,7 @@ def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:
     Called on the executor of the task. Raises the errors of reading and writing files.
     """
     leases = leases_of(table)
-    lease = leases.take(task.partition, task.bucket)
+    lease = leases.take(bucket_task(task.partition, task.bucket))
     if lease is None:
         return BucketOutcome(task, busy=True)
     try:
@@ -118,6 +119,11 @@ def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:
     if outcome.lease is None:
         leases.release(lease)
     return outcome
+
+
+def bucket_task(partition: bytes, bucket: int) -> str:
+    """The name of a bucket in leases."""
+    return f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
 
 
 def leases_of(table: DynamicTable) -> Leases:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound, Unavailable
+from lakelog.io.lease import Leases
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import new_attempt
@@ -31,7 +32,6 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.log.clients import appender_of, reader_of
 from lakelog.table.log.record_schemas import RecordSchemas
-from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import PublishedLink, PublishedLinks, fingerprint_of
@@ -64,7 +64,7 @@ def publishing(table: DynamicTable) -> Iterator[Publication]:
     table = DynamicTable(table.location).with_newest_schema()
     leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/publish")
     busy = Unavailable(f"the log of table {table.name} is being written by another process: it publishes later")
-    with leases.exclusive("log", _WAIT_S, busy):
+    with leases.holding("log", _WAIT_S, busy):
         yield Publication(table)
 
 

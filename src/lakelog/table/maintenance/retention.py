@@ -26,7 +26,7 @@ from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
-from lakelog.table.model.log_state import carried_state, state_of
+from lakelog.table.model.log_state import carried_state, newest_state, state_of
 from lakelog.table.read.log_view import LogView, capture
 from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
@@ -82,8 +82,9 @@ def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
 
 
 def _oldest_needed(table: DynamicTable) -> int | None:
-    needed = [number for number in (published_from(table), _newest_with_state(table)) if number is not None]
-    return min(needed, default=None)
+    missing = (max(1, number - 1) for number in newest_state(table.store)[1].missing.values())
+    needed = (published_from(table), _newest_with_state(table), *missing)
+    return min((number for number in needed if number is not None), default=None)
 
 
 def _newest_with_state(table: DynamicTable) -> int | None:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
-import orjson
-
-from lakelog.errors import NotFound
+from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.machine import has_ended, machine_identity
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.notebook import NotebookView, time_text
+from lakelog.paimon.types.json_record import JsonRecord
 
 RUNNING: Final = "running"
 DONE: Final = "done"
@@ -36,7 +35,7 @@ _NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
 
 
 @dataclass(frozen=True)
-class Run(NotebookView):
+class Run(NotebookView, JsonRecord):
     """One run of maintenance. Times are ms since 1970.
 
     ``files`` and ``bytes`` count the replaced or removed files (before), and the new ones (after). ``outcome`` is
@@ -88,7 +87,7 @@ class Run(NotebookView):
         """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
-        if self.machine == machine_identity() and not is_running(self.process):
+        if has_ended(self.machine, self.process):
             return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
         if now_ms() - self.started_ms > _SILENT_MS:
             return replace(self, outcome=DIED, detail="no process has reported its end for a day")
@@ -104,12 +103,11 @@ class Runs:
 
     @property
     def directory(self) -> str:
-        """The directory of their files."""
         return f"{self.table_path}/lakelog/runs"
 
     def record(self, run: Run) -> None:
         """Writes a run, at its start and at its end; then deletes the oldest. Raises Unavailable."""
-        self.io.write(self._path(run), orjson.dumps(asdict(run)))
+        self.io.write(self._path(run), run.to_json())
         if run.outcome != RUNNING:
             self._forget()
 
@@ -139,10 +137,8 @@ class Runs:
 
     def _read(self, name: str) -> Run | None:
         try:
-            value: dict[str, Any] = orjson.loads(self.io.read(f"{self.directory}/{name}"))
-            known = {f.name for f in fields(Run)}
-            return Run(**{key: one for key, one in value.items() if key in known}).with_current_outcome()
-        except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
+            return Run.from_json(self.io.read(f"{self.directory}/{name}")).with_current_outcome()
+        except (NotFound, Corrupt):
             return None  # deleted in the meantime, or of a later version
 
     def _path(self, run: Run) -> str:

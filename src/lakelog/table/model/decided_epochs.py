@@ -7,15 +7,13 @@ writer, ``lakelog/staged/<writer>/epoch-<n>``. There the order has no meaning, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from lakelog.errors import NotFound
+from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.model.epoch_record import EpochRecord
-
-_PREFIX = "epoch-"
 
 
 @dataclass(frozen=True)
@@ -37,48 +35,51 @@ class DecidedEpochs:
 
     def all(self) -> list[EpochRecord]:
         """Every existing record, in order, void links too. Omits records that are deleted in the meantime."""
-        staged = self._by_time(_staged_files(self.io, f"{self.table_path}/lakelog/staged"))
+        writers = sorted(s.name for s in self.io.list(f"{self.table_path}/lakelog/staged") if s.is_dir)
+        timed: list[tuple[int, str, int, EpochRecord]] = []
+        for writer in writers:
+            newest = 0  # clock skew must not reorder a writer's epochs
+            for record in self._staged(writer):
+                newest = max(newest, record.time_ms)
+                timed.append((newest, writer, record.epoch, record))
+        staged = [record for *_, record in sorted(timed, key=lambda t: t[:3])]
         return [*staged, *self.links()] if self.keyed else staged
 
     def links(self) -> list[EpochRecord]:
         """The links in a listing, ascending."""
-        names = (s.name for s in self.io.list(f"{self.table_path}/lakelog/chain"))
-        found = (self.link(number) for number in sorted(int(name) for name in names if name.isdigit()))
-        return [record for record in found if record is not None]
+        links = (self.link(number) for number in self._chain.files())
+        return [record for record in links if record is not None]
 
     def link(self, number: int) -> EpochRecord | None:
         """One link of the chain; None if it was never created, or is sealed and forgotten."""
-        found = self._read(self._link_path(number), number)
-        return found if found is None or self._own(found) else EpochRecord("", -1, found.time_ms, (), number=number)
+        found = self._read(self._chain, number)
+        return found if found is None or self._is_own(found) else EpochRecord("", -1, found.time_ms, (), number=number)
 
     def staged(self, writer: str, epoch: int) -> EpochRecord | None:
         """One record of a writer's lane; None if it was never created, or is sealed and forgotten."""
-        return self._own(self._read(self._staged_path(writer, epoch)))
+        found = self._read(self._lane(writer), epoch)
+        return found if found is not None and self._is_own(found) else None
 
     def exists(self, record: EpochRecord) -> bool:
         """True if the record is not forgotten."""
-        number = record.number
-        return self.io.exists(self._link_path(number) if number else self._staged_path(record.writer, record.epoch))
+        return self.io.exists(self._path(record))
 
     def lane(self, writer: str) -> list[int]:
         """The epochs of a writer's lane that have a record, ascending. Reads none."""
-        return [epoch for _, epoch in _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")]
+        return [*self._lane(writer).files()]
 
     def of(self, writer: str) -> list[EpochRecord]:
         """The records of a writer's epochs, ascending."""
-        found = self.links() if self.keyed else []
-        staged = self._staged(writer)
-        return sorted((r for r in (*staged, *found) if r.writer == writer), key=lambda r: r.epoch)
+        links = (record for record in (self.links() if self.keyed else ()) if record.writer == writer)
+        return sorted((*self._staged(writer), *links), key=lambda r: r.epoch)
 
     def newest(self) -> dict[str, int]:
         """Writer → its newest existing epoch. Reads no staged file."""
-        out: dict[str, int] = {}
-        epochs = [epoch for _, epoch in _staged_files(self.io, f"{self.table_path}/lakelog/staged")]
-        for writer, epoch in [
-            *epochs,
-            *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()) if r.writer),
-        ]:
-            out[writer] = max(epoch, out.get(writer, epoch))
+        writers = (s.name for s in self.io.list(f"{self.table_path}/lakelog/staged") if s.is_dir)
+        out = {writer: lane[-1] for writer in sorted(writers) if (lane := self.lane(writer))}
+        for record in self.links() if self.keyed else ():
+            if record.writer:
+                out[record.writer] = max(record.epoch, out.get(record.writer, record.epoch))
         return out
 
     def decide(self, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
@@ -87,23 +88,18 @@ class DecidedEpochs:
         ``tip`` is the last link of the chain that the caller has read or knows to be sealed; no link up to it has this
         epoch. Raises CommitUnknown if the storage does not report whether the file was created.
         """
-        number, data = tip + 1 if self.keyed else 0, replace(record, table=self.table_id).to_bytes()
-        while True:
-            path = self._link_path(number) if number else self._staged_path(record.writer, record.epoch)
-            if self.io.create(path, data):
-                return replace(record, number=number), True
-            found = self._read(path, number)
-            if found is not None and self._own(found) is None:
+        journal, number = (self._chain, tip + 1) if self.keyed else (self._lane(record.writer), record.epoch)
+        data = replace(record, table=self.table_id).to_bytes()
+        while not journal.create(number, data):
+            found = self._read(journal, number)  # None: sealed meanwhile, with all before it
+            if found is not None and not self._is_own(found):
                 with self.own_directory() as io:
-                    if number:
-                        # deleting it could delete the decision of a process that has just done the same
-                        number += 1
-                    else:
-                        io.delete(path)
+                    if not self.keyed:  # else it could be the decision of a process that has just done the same
+                        io.delete(journal.path(number))
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
-            else:  # another writer's, or sealed in the meantime with all before it
-                number += bool(number)
+            number += self.keyed
+        return replace(record, number=number if self.keyed else 0), True
 
     def forget(self, records: Collection[EpochRecord]) -> None:
         """Deletes records of sealed epochs; ignores missing ones.
@@ -115,48 +111,25 @@ class DecidedEpochs:
             return
         with self.own_directory() as io:
             for record in records:
-                io.delete(
-                    self._link_path(record.number) if record.number else self._staged_path(record.writer, record.epoch)
-                )
+                io.delete(self._path(record))
 
-    def _link_path(self, number: int) -> str:
-        return f"{self.table_path}/lakelog/chain/{number:019d}"
+    @property
+    def _chain(self) -> Journal:
+        return Journal(self.io, f"{self.table_path}/lakelog/chain")
 
-    def _staged_path(self, writer: str, epoch: int) -> str:
-        return f"{self.table_path}/lakelog/staged/{writer}/{_PREFIX}{epoch:019d}"
+    def _lane(self, writer: str) -> Journal:
+        return Journal(self.io, f"{self.table_path}/lakelog/staged/{writer}", "epoch-")
+
+    def _path(self, record: EpochRecord) -> str:
+        return self._chain.path(record.number) if record.number else self._lane(record.writer).path(record.epoch)
 
     def _staged(self, writer: str) -> list[EpochRecord]:
-        files = _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")
-        return [record for record in (self._own(self._read(path)) for path, _ in files) if record is not None]
+        records = (self.staged(writer, epoch) for epoch in self.lane(writer))
+        return [record for record in records if record is not None]
 
-    def _read(self, path: str, number: int = 0) -> EpochRecord | None:
-        try:
-            return EpochRecord.from_bytes(self.io.read(path), path, number)
-        except NotFound:
-            return None
+    def _read(self, journal: Journal, number: int) -> EpochRecord | None:
+        data, link = journal.read(number), 0 if journal.prefix else number
+        return None if data is None else EpochRecord.from_bytes(data, journal.path(number), link)
 
-    def _own(self, record: EpochRecord | None) -> EpochRecord | None:
-        """The record, or None if it belongs to a previous table at this path."""
-        return record if record is not None and record.table in ("", self.table_id) else None
-
-    def _by_time(self, files: Iterable[tuple[str, tuple[str, int]]]) -> list[EpochRecord]:
-        timed: list[tuple[int, str, int, EpochRecord]] = []
-        newest: dict[str, int] = {}  # clock skew must not reorder a writer's epochs
-        for path, (writer, epoch) in files:
-            record = self._own(self._read(path))
-            if record is not None:
-                newest[writer] = max(newest.get(writer, 0), record.time_ms)
-                timed.append((newest[writer], writer, epoch, record))
-        return [record for *_, record in sorted(timed, key=lambda t: t[:3])]
-
-
-def _staged_files(io: FileIO, root: str) -> list[tuple[str, tuple[str, int]]]:
-    """(path, (writer, epoch)) of the staged records, by writer and epoch."""
-    writers = sorted(s.name for s in io.list(root) if s.is_dir)
-    return [(path, (writer, epoch)) for writer in writers for path, epoch in _epoch_files(io, f"{root}/{writer}")]
-
-
-def _epoch_files(io: FileIO, directory: str) -> list[tuple[str, int]]:
-    names = [s.name for s in io.list(directory)]
-    epochs = sorted(int(n[len(_PREFIX) :]) for n in names if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit())
-    return [(f"{directory}/{_PREFIX}{epoch:019d}", epoch) for epoch in epochs]
+    def _is_own(self, record: EpochRecord) -> bool:
+        return record.table in ("", self.table_id)

@@ -105,12 +105,10 @@ class DynamicTable:
 
     @property
     def io(self) -> FileIO:
-        """The table's storage."""
         return self.location.io
 
     @property
     def path(self) -> str:
-        """The table's directory."""
         return self.location.path
 
     @property
@@ -125,7 +123,6 @@ class DynamicTable:
 
     @cached_property
     def store(self) -> FileStore:
-        """The file store."""
         return FileStore(self.io, self.path, self.schema, self.branch, self.name, self.identity)
 
     @property

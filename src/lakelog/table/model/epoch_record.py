@@ -24,6 +24,7 @@ import orjson
 from lakelog.errors import Corrupt
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.paimon.types.checked_values import checked, parsing
+from lakelog.paimon.types.json_record import int_keys, text_keys
 from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun, checked_rejected_file
 from lakelog.table.model.single_writer import StreamingRun
 
@@ -92,13 +93,13 @@ class EpochRecord:
                 "writer": self.writer,
                 "epoch": self.epoch,
                 "time_ms": self.time_ms,
-                "since": {str(b): o for b, o in self.since.items()},
+                "since": text_keys(self.since),
                 "attempts": attempts,
             }
             | ({"once": True} if self.once else {})
             | ({"ended": True} if self.ended else {})
             | ({"proposed": True} if self.proposed else {})
-            | ({} if self.run is None else {"run": self.run.to_json()})
+            | ({} if self.run is None else {"run": self.run.to_values()})
         )
         return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
 
@@ -119,11 +120,11 @@ class EpochRecord:
             writer=head["writer"],
             epoch=head["epoch"],
             time_ms=head["time_ms"],
-            since={int(b): o for b, o in head["since"].items()},
+            since=int_keys(head["since"]),
             attempts=tuple(_attempt_from_json(a, blobs) for a in head["attempts"]),
             once=head.get("once", False),
             ended=head.get("ended", False),
-            run=StreamingRun.from_json(head["run"]) if "run" in head else None,
+            run=StreamingRun.from_values(head["run"]) if "run" in head else None,
             number=number,
             proposed=head.get("proposed", False),
             table=head.get("table", ""),
@@ -209,7 +210,6 @@ def file_to_json(file: DataFileMeta) -> dict[str, Any]:
 
 
 def file_from_json(json: dict[str, Any]) -> DataFileMeta:
-    """The reverse of ``file_to_json``."""
     values = {k: _unpack(v) for k, v in json.items()}
     for key in ("key_stats", "value_stats"):
         values[key] = SimpleStats(**{k: _unpack(v) for k, v in json[key].items()})

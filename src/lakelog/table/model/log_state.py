@@ -11,15 +11,17 @@ import re
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
+from lakelog.io.clock import now_ms
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, parsing
+from lakelog.paimon.types.json_record import OPTIONAL, JsonRecord, int_keys, stored_as, text_keys
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import REPLACEMENT
 from lakelog.table.model.single_writer import OtherWriter, StreamingRun
@@ -36,6 +38,7 @@ _MARKERS = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _AHEAD = "lakelog.log-ahead"
+_MISSING = "lakelog.log-missing"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 _MOST_HELD_BYTES: Final = 8 << 20
 """Bytes of parsed states that a process keeps."""
@@ -48,7 +51,7 @@ KEPT_EPOCHS: Final = 100
 
 
 @dataclass(frozen=True)
-class WriterState:
+class WriterState(JsonRecord):
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
     ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not resume. ``unmarked`` are the
@@ -68,19 +71,19 @@ class WriterState:
 
     epoch: int
     verified: Mapping[int, int]
-    time_ms: int
+    time_ms: int = field(metadata=stored_as("time"))
     once: bool = False
-    ended: bool = False
-    unmarked: Mapping[int, str] = field(default_factory=dict)
-    run: StreamingRun | None = None
-    sealed_in: Mapping[int, int] = field(default_factory=dict)
-    digest: str = ""
-    rows: tuple[int, ...] = ()
-    counted: Mapping[int, int] = field(default_factory=dict)
-    position: str = ""
-    undone: bool = False
-    corrected: bool = False
-    number: int = 0
+    ended: bool = field(default=False, metadata=OPTIONAL)
+    unmarked: Mapping[int, str] = field(default_factory=dict, metadata=stored_as("telling", optional=True))
+    sealed_in: Mapping[int, int] = field(default_factory=dict, metadata=OPTIONAL)
+    run: StreamingRun | None = field(default=None, metadata=OPTIONAL)
+    digest: str = field(default="", metadata=OPTIONAL)
+    rows: tuple[int, ...] = field(default=(), metadata=OPTIONAL)
+    counted: Mapping[int, int] = field(default_factory=dict, metadata=OPTIONAL)
+    position: str = field(default="", metadata=OPTIONAL)
+    undone: bool = field(default=False, metadata=OPTIONAL)
+    corrected: bool = field(default=False, metadata=OPTIONAL)
+    number: int = field(default=0, metadata=OPTIONAL)
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
@@ -108,7 +111,8 @@ class LogState:
     control records after the offset of a bucket once all sealed epochs have markers; never too high. ``chain`` is the
     last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
     rows (RFC 16). ``ahead`` is the offset per bucket below which the log has rows that a rollback of the files alone
-    has taken out of them.
+    has taken out of them. ``missing`` are the snapshots whose changes are not in the log yet, by the writer of
+    these changes (RFC 21).
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -118,6 +122,19 @@ class LogState:
     chain: int = 0
     rejected: tuple[str, ...] = ()
     ahead: Mapping[int, int] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    def with_missing(self, writer: str, snapshot: int) -> LogState:
+        """The state of a snapshot that replaces files; ``writer`` will append its changes to the log.
+
+        The files have the rows of that writer already, so readers of this snapshot skip them.
+        """
+        sealed = WriterState(0, {}, now_ms(), once=True, number=snapshot)
+        return replace(self, writers={**self.writers, writer: sealed}, missing={**self.missing, writer: snapshot})
+
+    def without_missing(self, writer: str) -> LogState:
+        """The state once the log has the changes of a writer."""
+        return replace(self, missing={name: number for name, number in self.missing.items() if name != writer})
 
     def with_writer(
         self,
@@ -152,11 +169,11 @@ class LogState:
         a closed writer has nothing to commit or to mark. Whoever still holds a record of it, because it was suspended,
         finds it in an earlier snapshot (``sealed_before``). These stay, the ones that have sealed last: streaming
         writers, which resume; batch writers that another process has ended, that have corrections in the log
-        (``late_rows``), or whose epochs have no offsets; replacements, whose outcome a client may ask for.
+        (``late_rows``), or whose epochs have no offsets; those of missing changes, which several processes append.
         """
         kept, streams, batches = set[str](), list[str](), list[str]()
         for writer, state in self.writers.items():
-            if writer == FOLLOWER or state.position:  # without its position it would write the same rows again
+            if writer == FOLLOWER or writer in self.missing or state.position:  # it would write the same rows again
                 kept.add(writer)
             elif not state.once:
                 streams.append(writer)
@@ -187,36 +204,27 @@ class LogState:
 
     def to_properties(self) -> dict[str, str]:
         """The entries of the snapshot's ``properties``."""
-        writers = {
-            w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
-            | ({"ended": True} if s.ended else {})
-            | ({"telling": {str(e): digest for e, digest in s.unmarked.items()}} if s.unmarked else {})
-            | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
-            | ({} if s.run is None else {"run": s.run.to_json()})
-            | ({"digest": s.digest} if s.digest else {})
-            | ({"rows": s.rows} if s.rows else {})
-            | ({"counted": _text_keys(s.counted)} if s.counted else {})
-            | ({"position": s.position} if s.position else {})
-            | ({"undone": True} if s.undone else {})
-            | ({"corrected": True} if s.corrected else {})
-            | ({"number": s.number} if s.number else {})
-            for w, s in self.writers.items()
-        }
-        out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
+        writers = {writer: state.to_values() for writer, state in self.writers.items()}
+        out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(text_keys(self.offsets)).decode()}
         more = {_LOG_ONLY: self.log_only, _MARKERS: self.markers, _AHEAD: self.ahead}
-        out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
+        out |= {key: orjson.dumps(text_keys(values)).decode() for key, values in more.items() if values}
         out |= {_CHAIN: str(self.chain)} if self.chain else {}
+        out |= {_MISSING: orjson.dumps(self.missing).decode()} if self.missing else {}
         return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
     """The state in one snapshot, None if another engine wrote it."""
-    properties = snapshot.properties or {}
+    with parsing(f"snapshot {snapshot.id}"):
+        return state_from(snapshot.properties or {})
+
+
+def state_from(properties: Mapping[str, str]) -> LogState | None:
+    """The reverse of ``to_properties``; None without a state."""
     if _WRITERS not in properties:
         return None
-    with parsing(f"snapshot {snapshot.id}"):
-        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD))
-        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
+    maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD, _MISSING))
+    return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
 
 
 def _held_bytes(state: LogState) -> int:
@@ -227,38 +235,14 @@ def _held_bytes(state: LogState) -> int:
 # each commit reads the newest state, which only a seal changes
 @cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
 def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
-    states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
-    offsets, log_only, markers, ahead = (_int_keys(orjson.loads(text)) for text in maps)
+    states = {writer: WriterState.from_values(values) for writer, values in orjson.loads(writers).items()}
+    *by_bucket, missing = (orjson.loads(text) for text in maps)
+    offsets, log_only, markers, ahead = map(int_keys, by_bucket)
     lists = tuple(rejected.split())
     wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
     if wrong:
         raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
-    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead))
-
-
-def _writer_of(found: Mapping[str, Any]) -> WriterState:
-    unmarked = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
-    verified, ended = _int_keys(found["verified"]), found.get("ended", False)
-    run = StreamingRun.from_json(found["run"]) if "run" in found else None
-    sealed_in = _int_keys(found.get("sealed_in", {}))
-    digest, rows, counted = found.get("digest", ""), tuple(found.get("rows", ())), _int_keys(found.get("counted", {}))
-    return WriterState(
-        found["epoch"],
-        verified,
-        found["time"],
-        found["once"],
-        ended,
-        unmarked,
-        run,
-        sealed_in,
-        digest,
-        rows,
-        counted,
-        found.get("position", ""),
-        found.get("undone", False),
-        found.get("corrected", False),
-        found.get("number", 0),
-    )
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead, missing))
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
@@ -341,11 +325,3 @@ def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
         with contextlib.suppress(NotFound):
             return snapshot, state_at(store, snapshot)
     return snapshot, state_at(store, snapshot)
-
-
-def _text_keys(values: Mapping[int, int]) -> dict[str, int]:
-    return {str(k): v for k, v in values.items()}
-
-
-def _int_keys(values: Mapping[str, int]) -> dict[int, int]:
-    return {int(k): v for k, v in values.items()}

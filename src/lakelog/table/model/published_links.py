@@ -5,20 +5,18 @@ Files ``lakelog/published/<table id>/<n>``, n = 1, 2, 3, …, each created if ab
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import orjson
 
-from lakelog.errors import NotFound
+from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.paimon.types.checked_values import checked, metadata_json, read_as
+from lakelog.paimon.types.checked_values import checked, metadata_json, parsing
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_DIGITS: Final = 19
 _KEPT: Final = 2
 """Number of links that stay; a reader may be about to read the last but one."""
 
@@ -81,30 +79,28 @@ class PublishedLinks:
 
         A listing may miss the newest link, so the next numbers are read until one is missing.
         """
-        found = PublishedLink()
-        while not found.number and (numbers := self._numbers()):  # others may forget all of them before they are read
-            found = next((own for n in sorted(numbers, reverse=True) if (own := self._read(n)) is not None), found)
-        while (following := self._read(found.number + 1)) is not None:
-            found = following
-        return found
+        link = PublishedLink()
+        while not link.number and (
+            numbers := self._journal.files()
+        ):  # others may forget all of them before they are read
+            link = next((found for n in reversed(numbers) if (found := self._read(n)) is not None), link)
+        while (following := self._read(link.number + 1)) is not None:
+            link = following
+        return link
 
     def create(self, link: PublishedLink) -> bool:
         """Creates a link if its number is free. Raises CommitUnknown."""
-        return self.io.create(self._path(link.number), link.to_bytes())
+        return self._journal.create(link.number, link.to_bytes())
 
     def forget_before(self, link: PublishedLink) -> None:
         """Deletes links that no reader needs any more."""
-        for number in self._numbers():
-            if number <= link.number - _KEPT:
-                self.io.delete(self._path(number))
+        self._journal.delete_below(link.number - _KEPT + 1)
 
-    def _numbers(self) -> list[int]:
-        return [int(s.name) for s in self.io.list(self.directory) if s.name.isdigit() and len(s.name) == _DIGITS]
-
-    def _path(self, number: int) -> str:
-        return f"{self.directory}/{number:0{_DIGITS}d}"
+    @property
+    def _journal(self) -> Journal:
+        return Journal(self.io, self.directory)
 
     def _read(self, number: int) -> PublishedLink | None:
-        with contextlib.suppress(NotFound):
-            return read_as(self.io, self._path(number), PublishedLink.from_bytes)
-        return None
+        data = self._journal.read(number)
+        with parsing(self._journal.path(number)):
+            return None if data is None else PublishedLink.from_bytes(data)

@@ -1,95 +1,58 @@
 """The writers that may have rows in a table's log, and their leases (``<table>/lakelog/staged/<writer>/``).
 
 A writer registers before its first record. The file ``origin`` has the end of the log at that time, the lower bound for
-healing. The file ``lease`` has the time until which the writer is alive. After that, the next process takes its open
-rows back.
+healing. The file ``lease`` is renewed while the writer is alive (``io/lease.py``). After that, the next process takes
+its open rows back.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Final
 
 import orjson
 
-from lakelog.errors import Corrupt, NotFound
-from lakelog.io.clock import now_ms
+from lakelog.io.clock import Moment
+from lakelog.io.lease import KEEPER, KeptLease, Lease
 from lakelog.io.storage.file_io import FileIO, FileStatus
-from lakelog.paimon.types.checked_values import metadata_json, offsets_of, read_as
+from lakelog.io.storage.storage_clock import StorageClock
+from lakelog.paimon.types.checked_values import offsets_of, read_as
 
 BATCH: Final = "batch"
 STREAM: Final = "stream"
 REPLACEMENT: Final = "replace-"
-"""Prefix of the writers that propose their epoch (RFC 21). Each writes once."""
+"""Prefix of the writers of the changes, for the log, of statements that replace files (RFC 21). Each writes once."""
+_CHANGES: Final = "changes"
 _ORIGIN = "origin"
 _LEASE = "lease"
-_SKEW: Final = 3
-"""Number of its timeouts at which a lease may end: clocks may differ by two of them."""
 _MARK = "batch"
 """File of batch writers of versions before leases."""
 
 
 @dataclass(frozen=True)
-class Lease:
-    """The end of a writer's lease (ms since 1970), and the writer's kind.
+class Registration:
+    """A writer of the log: when it registered (ms since 1970), its kind, and whether its lease is good.
 
-    ``settled`` is bucket → offset below which all of its rows were checked after the lease expired, or None before
-    that. ``closed`` means that the writer has committed and closed; only its late tasks may still append.
-    ``timeout_ms`` is how long a lease lasts, 0 if an earlier version wrote it.
+    ``settled`` is bucket → offset below which all of its rows were checked after the lease ended, or None before that.
     """
 
-    kind: str
-    until_ms: int
-    settled: Mapping[int, int] | None = None
-    closed: bool = False
-    timeout_ms: int = 0
-
-    @property
-    def is_alive(self) -> bool:
-        """True if the lease has not expired.
-
-        One that ends much later than a lease can was written by a machine whose clock is wrong, and counts as expired:
-        nobody would take its writer over for as long as that clock was ahead.
-        """
-        left_ms = self.until_ms - now_ms()
-        return left_ms >= 0 and (not self.timeout_ms or left_ms <= _SKEW * self.timeout_ms)
-
-    def to_bytes(self) -> bytes:
-        """JSON."""
-        settled = None if self.settled is None else {str(b): o for b, o in self.settled.items()}
-        found = {"kind": self.kind, "until": self.until_ms, "settled": settled, "closed": self.closed}
-        return orjson.dumps(found | {"timeout": self.timeout_ms})
-
-    @staticmethod
-    def from_bytes(data: bytes) -> Lease:
-        """The reverse of ``to_bytes``; a torn file is an expired lease."""
-        try:
-            found: dict[str, Any] = metadata_json(data)
-            settled = found["settled"]
-            offsets = None if settled is None else {int(b): int(o) for b, o in settled.items()}
-            timeout_ms = int(found.get("timeout", 0))
-            return Lease(str(found["kind"]), int(found["until"]), offsets, bool(found["closed"]), timeout_ms)
-        except (Corrupt, orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-            return Lease(STREAM, 0)
-
-
-@dataclass(frozen=True)
-class Registration:
-    """A writer of the log: when it registered (ms since 1970), and its lease."""
-
     time_ms: int
-    lease: Lease
+    kind: str
+    is_alive: bool = False
+    settled: Mapping[int, int] | None = None
 
     @property
     def is_batch(self) -> bool:
         """True for a batch writer, which never resumes."""
-        return self.lease.kind == BATCH
+        return self.kind == BATCH
 
     @property
     def is_open(self) -> bool:
-        """True if it may have rows in the log to take back, now or after its lease expires."""
-        return self.lease.settled is None or self.lease.is_alive
+        """True if it may have rows in the log to take back, now or after its lease ends."""
+        return self.settled is None
 
 
 @dataclass(frozen=True)
@@ -111,29 +74,49 @@ class Registrations:
         """Bucket → the end of the log before the writer's first record. Raises NotFound for a forgotten writer."""
         return read_as(self.io, self.origin_path(writer), offsets_of)
 
-    def register(self, writer: str, ends: Mapping[int, int], lease: Lease | None = None) -> bool:
+    def register(self, writer: str, ends: Mapping[int, int], kind: str = "", timeout_ms: int = 0) -> bool:
         """Stores the end of the log before the writer's first record; False if it was stored before.
 
-        The lease is written first. A registration without one is from a version without leases, and counts as dead.
+        The lease is written first, if there is a ``kind``. A registration without one is from a version without leases,
+        and counts as dead.
         """
-        if lease is not None and not self.is_registered(writer):
-            self.write_lease(writer, lease)
+        if kind and not self.is_registered(writer):
+            self.write_lease(writer, kind, timeout_ms)
         return self.io.create(self.origin_path(writer), _origin_bytes(ends))
 
     def lower(self, writer: str, ends: Mapping[int, int]) -> None:
         """Replaces the origin of a registered writer by an earlier one: it has rows before."""
         self.io.write(self.origin_path(writer), _origin_bytes(ends))
 
-    def write_lease(self, writer: str, lease: Lease) -> None:
-        """Replaces the writer's lease."""
-        self.io.write(f"{self._root}/{writer}/{_LEASE}", lease.to_bytes())
+    def lease_path(self, writer: str) -> str:
+        """The file of the writer's lease."""
+        return f"{self._root}/{writer}/{_LEASE}"
 
-    def lease(self, writer: str) -> Lease | None:
-        """The writer's lease, None if it has none."""
-        try:
-            return Lease.from_bytes(self.io.read(f"{self._root}/{writer}/{_LEASE}"))
-        except NotFound:
-            return None
+    def write_lease(
+        self, writer: str, kind: str, timeout_ms: int = 0, settled: Mapping[int, int] | None = None
+    ) -> None:
+        """Replaces the writer's lease; without a timeout it has ended."""
+        lease = _lease_of(self.lease_path(writer), kind, timeout_ms, settled)
+        self.io.write(lease.path, lease.to_bytes())
+
+    def keep(self, writer: str, kind: str, timeout_ms: int, renewed: Moment | None = None) -> KeptLease:
+        """Renews the lease of a registered writer from now on, see ``LeaseKeeper.keep``. Raises Unavailable."""
+        lease = _lease_of(self.lease_path(writer), kind, timeout_ms)
+        return KEEPER.keep(self.io, lease, partial(self.is_registered, writer), renewed)
+
+    def kept(self, writer: str) -> KeptLease | None:
+        """The writer's lease, if this process renews it."""
+        return KEEPER.find(self.lease_path(writer))
+
+    def abandon(self, writer: str) -> None:
+        """Ends the renewal of a lease whose writer no code can close any more: another process takes over."""
+        kept = self.kept(writer)
+        if kept is not None:
+            kept.abandon()
+
+    def drop(self, writer: str) -> None:
+        """Ends the renewal of the writer's lease by this process."""
+        KEEPER.drop(self.lease_path(writer))
 
     def writers(self) -> list[str]:
         """Writers with a registration, or with records in their lane."""
@@ -141,29 +124,34 @@ class Registrations:
 
     def all(self) -> dict[str, Registration]:
         """The registered writers."""
-        out = {}
-        for writer in self.writers():
-            found = {s.name: s for s in self.io.list(f"{self._root}/{writer}")}
-            lease = self.lease(writer) if _LEASE in found else _lease_of_old(found)
-            if _ORIGIN in found and lease is not None:  # else another process is deleting it
-                out[writer] = Registration(found[_ORIGIN].mtime_ms, lease)
-        return out
+        found = ((writer, self._files(writer)) for writer in self.writers())
+        registered = ((writer, self._registration(files)) for writer, files in found if _ORIGIN in files)
+        return {writer: registration for writer, registration in registered if registration is not None}
 
-    def remains(self, before_ms: int) -> list[str]:
+    def find(self, writer: str) -> Registration | None:
+        """A writer by its lease, None if it has none."""
+        files = self._files(writer)
+        return self._registration(files) if _LEASE in files else None
+
+    def remains(self, timeout_ms: int) -> list[str]:
         """Leftovers of processes that died while they registered, or renewed a lease of a forgotten writer.
 
-        These are directories without a registration or records, whose files are older than a time (ms since 1970). The
-        record of a proposed epoch may come after its writer has ended, and then decides nothing.
+        These are directories without a registration or records, whose files are older than the timeout. A decision
+        about missing changes may come after others have appended them, and then decides nothing.
         """
         out = []
         for writer in self.writers():
-            found = self.io.list(f"{self._root}/{writer}")
-            is_idle = all(s.name == _LEASE or s.name.startswith(".") for s in found)
+            files = self._files(writer)
+            is_idle = all(name == _LEASE or name.startswith(".") for name in files)
             if writer.startswith(REPLACEMENT):
-                is_idle = all(s.name != _ORIGIN for s in found)
-            if is_idle and all(s.mtime_ms < before_ms for s in found):
+                is_idle = _ORIGIN not in files
+            if is_idle and all(self._clock.is_older(file.mtime_ms, timeout_ms) for file in files.values()):
                 out.append(writer)
         return out
+
+    def changes_path(self, writer: str) -> str:
+        """The file that decides which attempt of a writer of missing changes counts (RFC 21)."""
+        return f"{self._root}/{writer}/{_CHANGES}"
 
     def is_registered(self, writer: str) -> bool:
         """True if the writer has registered and is not forgotten."""
@@ -177,11 +165,34 @@ class Registrations:
         self.io.delete(self.origin_path(writer))
         self.io.delete_dir(f"{self._root}/{writer}")
 
+    @cached_property
+    def _clock(self) -> StorageClock:
+        return StorageClock(self.io, self.table_path)
+
+    def _files(self, writer: str) -> dict[str, FileStatus]:
+        self._clock.begin()
+        return {file.name: file for file in self.io.list(f"{self._root}/{writer}")}
+
+    def _registration(self, files: Mapping[str, FileStatus]) -> Registration | None:
+        """The writer of these files, None if another process is deleting them."""
+        file = files.get(_LEASE)
+        if file is None:  # of a version without leases
+            return Registration(files[_ORIGIN].mtime_ms, BATCH if _MARK in files else STREAM)
+        time_ms, lease = files.get(_ORIGIN, file).mtime_ms, Lease.read(self.io, file.path)
+        if lease is None:
+            return None
+        kind, settled = BATCH if lease.facts.get("kind") == BATCH else STREAM, lease.facts.get("settled")
+        if settled is None:
+            return Registration(time_ms, kind, not lease.is_over(file.mtime_ms, self._clock))
+        with contextlib.suppress(TypeError, ValueError, AttributeError):  # a torn file is a lease that was given up
+            return Registration(time_ms, kind, False, {int(b): int(o) for b, o in settled.items()})
+        return Registration(time_ms, STREAM)
+
+
+def _lease_of(path: str, kind: str, timeout_ms: int, settled: Mapping[int, int] | None = None) -> Lease:
+    offsets = None if settled is None else {str(b): o for b, o in settled.items()}
+    return Lease(path, timeout_ms, {"kind": kind, "settled": offsets, "closed": False})
+
 
 def _origin_bytes(ends: Mapping[int, int]) -> bytes:
     return orjson.dumps({str(bucket): offset for bucket, offset in ends.items()})
-
-
-def _lease_of_old(found: Mapping[str, FileStatus]) -> Lease:
-    """The expired lease for a writer of a version without leases."""
-    return Lease(BATCH if _MARK in found else STREAM, 0)

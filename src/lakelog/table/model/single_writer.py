@@ -9,28 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import now_ms
+from lakelog.paimon.types.json_record import JsonRecord, stored_as
 
 
 @dataclass(frozen=True)
-class StreamingRun:
+class StreamingRun(JsonRecord):
     """A query from one start to its end: Spark's run id, its start time, and every writer's newest epoch then."""
 
     id: str
-    started_ms: int
+    started_ms: int = field(metadata=stored_as("started"))
     met: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Values for JSON."""
-        return {"id": self.id, "started": self.started_ms, "met": dict(self.met)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> StreamingRun:
-        """The reverse of ``to_json``."""
-        return StreamingRun(value["id"], value["started"], value["met"])
 
 
 @dataclass(frozen=True)

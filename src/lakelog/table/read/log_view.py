@@ -14,7 +14,7 @@ from lakelog.table.log.committed_reader import only_control_records_expired
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, LogState, forgotten_since
-from lakelog.table.model.registrations import Registration
+from lakelog.table.model.registrations import BATCH, STREAM, Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 3
@@ -98,6 +98,10 @@ def _read_once(table: DynamicTable) -> LogView:
     ends, firsts = reader.end_offsets(), reader.first_offsets()
     registered = table.registered.all()
     found = waiting_epochs(table)
+    for record in found.waiting:  # its writer was taken for dead and forgotten while it decided
+        if record.since:
+            kind = BATCH if record.once else STREAM
+            registered.setdefault(record.writer, Registration(record.time_ms, kind, settled={}))
     state = found.state
     state = replace(state, writers={**forgotten_since(table.store, before, found.snapshot), **state.writers})
     if table.publishes:  # the log has nothing that the files lack
@@ -127,15 +131,15 @@ def _view(
 ) -> WriterProgress:
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
-    up_to = up_to or table.registered.origin(writer)
-    settled_by_lease = {} if own else found.lease.settled or {}  # rows of epochs without a snapshot are stored below it
+    up_to = up_to or (own[0].since if own else {}) or table.registered.origin(writer)
+    settled_by_lease = {} if own else found.settled or {}  # rows of epochs without a snapshot are stored below it
     up_to = {bucket: max(offset, settled_by_lease.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
     decided = max([sealed, *(r.epoch for r in own)])
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
     is_batch = found.is_batch or (known is not None and known.once)
-    alive = found.lease.is_alive
+    alive = found.is_alive
     is_dead = writer != FOLLOWER and not alive and found.is_open
     return WriterProgress(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 

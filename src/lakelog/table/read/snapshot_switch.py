@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.filestore.read.plan import Split
+from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.log.position import LogPosition, SnapshotCutover
@@ -47,7 +48,16 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in ended.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in ended.items()} | {n: w.sealed for n, w in writers.items()}
-    switch = SnapshotCutover(log_view.ends, behind, log_view.unowned, log_only, sealed, log_starts=log_view.firsts)
+    for name in log_view.state.missing:  # the snapshot has the rows of these writers, wherever they append them
+        behind[name], sealed[name] = dict.fromkeys(log_view.ends, LARGEST_OFFSET), 0
+    switch = SnapshotCutover(
+        starts=behind,
+        sealed=sealed,
+        ends=log_view.ends,
+        unowned=log_view.unowned,
+        log_only=log_only,
+        log_starts=log_view.firsts,
+    )
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if log_view.snapshot is None else log_view.snapshot.id, 0), switch)
@@ -80,7 +90,7 @@ def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) 
     offsets = scan.start_offsets(start)
     # of an epoch that was open at the first offset of the log, read only the remaining records
     of_held = scan.is_transactional and scan.start_mode(start) == "earliest"
-    return LogPosition(offsets, switch=SnapshotCutover({}, {}, floor=offsets) if of_held else None)
+    return LogPosition(offsets, switch=SnapshotCutover(starts={}, ends={}, floor=offsets) if of_held else None)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,6 @@ class FoundEntries:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(entry.rows for entry in self.entries)
 
 
@@ -104,12 +103,10 @@ class RejectedEntries:
 
     @property
     def io(self) -> FileIO:
-        """The table's storage."""
         return self.table.io
 
     @property
     def root(self) -> str:
-        """The directory of the lists."""
         return f"{self.table.path}/lakelog/rejected"
 
     def path(self, file: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt, InvalidSchema
+from lakelog.io.arrow_messages import STAGED_ROWS, check_plain
 from lakelog.logstore.encoding.record_format import MALFORMED
 from lakelog.logstore.protocol.header import decode_header
 from lakelog.options.log import DATA_FORMAT
@@ -45,12 +46,10 @@ class Source(ABC):
 
     @property
     def count(self) -> int:
-        """Their number."""
         return int(self.batch.num_rows)
 
     @property
     def nbytes(self) -> int:
-        """Their size in memory."""
         return int(self.batch.nbytes)
 
     @abstractmethod
@@ -123,7 +122,6 @@ class GivenRows(Source):
         return GivenRows(batch, _kinds(batch, table), first, table.schema.id)
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
-        """A slice of the batch."""
         return self.batch.slice(start, stop - start)
 
     def stored(self, start: int, stop: int) -> Iterator[dict[str, Any]]:
@@ -143,7 +141,6 @@ class LogRecords(Source):
     kinds: Sequence[str] | None = None
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
-        """The rows of records."""
         records = self.batch.slice(start, stop - start)
         return _decoded(self.table, records.column("value"), RecordSchemas(self.table).runs(records.column("header")))
 
@@ -240,8 +237,13 @@ def _decoded(
     """The rows of values; ``runs`` are their schemas: (its id, first, end) of consecutive values."""
     scan = LogScan(table)
     try:
-        parts = [scan.decoded(values.slice(at, end - at).combine_chunks(), number) for number, at, end in runs]
+        both = [(number, values.slice(at, end - at).combine_chunks()) for number, at, end in runs]
+        parts = [scan.decoded(part, number) for number, part in both]
+        lacks = {columns for number, part in both for columns in scan.lacking(part, number)}
+        if len(lacks) > 1:
+            raise InvalidSchema("the rows have different columns")
         rows = with_moved_keys(pa.concat_tables(parts, promote_options="default"), table)
+        rows = rows.drop_columns(sorted(frozenset().union(*lacks)))
     except _NO_VALUE:
         raise
     except MALFORMED as why:
@@ -260,7 +262,9 @@ def _to_ipc(batch: pa.RecordBatch) -> bytes:
 
 def _from_ipc(data: bytes) -> pa.RecordBatch:
     """The row in an Arrow IPC stream. Raises Corrupt, or what Arrow raises for other bytes."""
+    STAGED_ROWS.check(data)
     with pa.ipc.open_stream(data) as reader:
+        check_plain(reader.schema)
         batch = reader.read_next_batch()
     batch.validate(full=True)
     if batch.num_rows != 1:

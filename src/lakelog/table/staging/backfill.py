@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-import orjson
-
 from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
 from lakelog.options.log import EMIT_MODE, WATERMARK_GAP
-from lakelog.paimon.types.checked_values import checked, read_as
+from lakelog.paimon.types.checked_values import read_as
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging.watermark import watermark_of
@@ -24,7 +23,7 @@ _KNOWN: set[tuple[int, str, str]] = set()
 
 
 @dataclass(frozen=True)
-class BackfillState:
+class BackfillState(JsonRecord):
     """The time at which a table caught up (ms since 1970), the watermark, and the epoch and its writer."""
 
     time_ms: int
@@ -36,7 +35,7 @@ class BackfillState:
 def catch_up_of(table: DynamicTable) -> BackfillState | None:
     """The time from which writes fill the log too; None if they do not, or always have."""
     try:
-        return read_as(table.io, _path(table), lambda data: checked(BackfillState(**orjson.loads(data))))
+        return read_as(table.io, _path(table), BackfillState.from_json)
     except NotFound:
         return None
 
@@ -66,8 +65,7 @@ def note_catch_up(table: DynamicTable, record: EpochRecord) -> None:
         return
     now = now_ms()
     if watermark >= now - gap.total_seconds() * 1000:
-        found = {"time_ms": now, "watermark_ms": watermark, "writer": record.writer, "epoch": record.epoch}
-        table.io.create(_path(table), orjson.dumps(found))
+        table.io.create(_path(table), BackfillState(now, watermark, record.writer, record.epoch).to_json())
 
 
 def _path(table: DynamicTable) -> str:

@@ -1,6 +1,11 @@
-"""Conforms incoming Arrow batches to the table: safe casts, defaults, no NULL in a key, row kinds as numbers."""
+"""Conforms incoming Arrow batches to the table: safe casts, defaults, lengths, no NULL keys, row kinds as numbers."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +18,119 @@ from lakelog.options.option import Options
 from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.arrow import arrow_schema, fresh_offsets
 from lakelog.paimon.types.defaults import default_scalar
 from lakelog.paimon.types.null_rows import cast_column
+from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 from lakelog.table.staging.given_columns import as_structure, check_whole_rows, with_own_columns
-from lakelog.table.staging.local_times import as_instants, needs_zone
-from lakelog.table.staging.text_length import fit_text
+
+_TEXTS: Final = ("VARCHAR", "CHAR")
+_SHOWN: Final = 60
+"""Maximum number of characters of a value in an error."""
+
+
+def fit_text(column: pa.Array, kind: DataType, padded: int | None, name: str, table: str) -> pa.Array:
+    """The column with texts that fit its type; ``padded`` is the length to which spaces fill them up, None for none.
+
+    Spaces at the end beyond the length are removed. Raises InvalidSchema for longer text, with the value; inside of
+    arrays, maps and structs, too, where nothing is removed or padded.
+    """
+    if isinstance(kind, AtomicType):
+        if kind.root not in _TEXTS or (length := kind.length or MAX_LENGTH) == MAX_LENGTH:
+            return column
+        column = _cut(column, kind, length, name, table)
+        return column if padded is None else pc.utf8_rpad(column, padded, " ")
+    _check_parts(column, kind, name, table)
+    return column
+
+
+def _check_parts(column: pa.Array, kind: DataType, name: str, table: str) -> None:
+    if isinstance(kind, AtomicType):
+        if kind.root in _TEXTS and kind.length not in (None, MAX_LENGTH):
+            _cut(column, kind, kind.length or MAX_LENGTH, name, table)
+    elif isinstance(kind, RowType) and _has_length(kind):
+        for part, field in zip(column.flatten(), kind.fields, strict=True):
+            _check_parts(part, field.type, f"{name}.{field.name}", table)
+    elif isinstance(kind, ArrayType) and _has_length(kind):
+        _check_parts(column.flatten(), kind.element, name, table)
+    elif isinstance(kind, MapType) and _has_length(kind):
+        _, start, stop = fresh_offsets(column)
+        _check_parts(column.keys.slice(start, stop - start), kind.key, name, table)
+        _check_parts(column.items.slice(start, stop - start), kind.value, name, table)
+
+
+def _has_length(kind: DataType) -> bool:
+    if isinstance(kind, RowType):
+        return any(_has_length(field.type) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_length(kind.element)
+    if isinstance(kind, MapType):
+        return _has_length(kind.key) or _has_length(kind.value)
+    return isinstance(kind, AtomicType) and kind.root in _TEXTS and kind.length not in (None, MAX_LENGTH)
+
+
+def _cut(column: pa.Array, kind: AtomicType, length: int, name: str, table: str) -> pa.Array:
+    """Texts without the spaces after ``length``."""
+    if not len(column) or (pc.max(pc.binary_length(column)).as_py() or 0) <= length:  # a character has 1 to 4 bytes
+        return column
+    is_long = pc.greater(pc.utf8_length(column), length)
+    if not pc.any(is_long).as_py():
+        return column
+    too_long = pc.greater(pc.utf8_length(pc.utf8_rtrim(column, " ")), length)
+    if pc.any(too_long).as_py():
+        row = pc.index(too_long, pa.scalar(True)).as_py()
+        text = column[row].as_py()
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        raise InvalidSchema(
+            f"column '{name}' of table {table} is {kind.root.lower()}({length}), but '{shown}' (row {row} of a batch) "
+            f"has {len(text)} characters: shorten it, or make the column longer"
+        )
+    return pc.if_else(is_long, pc.utf8_slice_codeunits(column, 0, length), column)
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_FIRST_S: Final = -62_104_060_800
+"""The year 2: an earlier local time has the offset of then, because its instant may be before the year 1."""
+_LAST_S: Final = 253_370_764_800
+"""The year 9999: the same at the other end."""
+
+
+def needs_zone(have: pa.DataType, want: pa.DataType) -> bool:
+    """True if the values are times without a zone, and the column has one."""
+    return bool(pa.types.is_timestamp(have) and pa.types.is_timestamp(want) and want.tz and not have.tz)
+
+
+def as_instants(column: pa.Array) -> pa.Array:
+    """Local times as instants (zone UTC) in the same unit; each as ``datetime.astimezone`` takes it in a filter."""
+    kind = pa.timestamp(column.type.unit, "UTC")
+    is_utc = time.timezone == 0 and not time.daylight
+    if is_utc or column.null_count == len(column):
+        return column.cast(kind)
+    ticks = pc.fill_null(column, 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]
+    seconds = np.clip(ticks // per_second, _FIRST_S, _LAST_S)
+    offsets = _offsets(seconds)
+    return pa.array(ticks - offsets * per_second, mask=column.is_null().to_numpy(zero_copy_only=False)).cast(kind)
+
+
+def _offsets(seconds: np.ndarray, steps: Sequence[int] = (86_400, 900, 1)) -> np.ndarray:
+    """The offset from UTC in seconds of each local time (seconds since 1970).
+
+    A zone seldom changes its offset: only in days with a change are quarters of an hour, or seconds, looked at.
+    """
+    step = steps[0]
+    parts, which = np.unique(seconds // step, return_inverse=True)
+    out: np.ndarray = np.array([_offset(int(part) * step) for part in parts], dtype=np.int64)[which]
+    if step > 1:
+        last = np.array([_offset(int(part) * step + step - 1) for part in parts], dtype=np.int64)[which]
+        changed = np.flatnonzero(out != last)
+        out[changed] = _offsets(seconds[changed], steps[1:]) if len(changed) else out[changed]
+    return out
+
+
+def _offset(second: int) -> int:
+    local = _EPOCH + timedelta(seconds=second)
+    return round((local - local.astimezone(UTC).replace(tzinfo=None)).total_seconds())
 
 
 def conform(

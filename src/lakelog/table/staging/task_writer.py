@@ -30,9 +30,9 @@ from lakelog.paimon.rows.bucket import bucket_of_rows, rows_by_bucket
 from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, kinds_from_text
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.table.log.clients import appender_of
-from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
 from lakelog.table.log.partitions import is_aligned, log_partition_of_rows
 from lakelog.table.log.record_schemas import RecordSchemas
+from lakelog.table.log.register import check_lease
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.pairs import UpdatePairs
@@ -40,7 +40,7 @@ from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import Source, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode
 from lakelog.table.runs.rebucketing import check_bucket_count
-from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
+from lakelog.table.runs.runs import Numbering, by_partition, delete_runs, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.bucket_rows import BucketRows, LogOrder
 from lakelog.table.staging.conform import conform
@@ -117,8 +117,9 @@ class TaskWriter:
         self.has_appended = False
         """True once records of it may be in the log."""
         self._is_open = self._log is not None
-        if self._is_open:
-            begin_use(table, writer)
+        kept = table.registered.kept(writer) if self._is_open else None
+        if kept is not None:
+            kept.begin_use()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows (table columns by name, optionally ``_row_kind``).
@@ -243,12 +244,8 @@ class TaskWriter:
         Deletes written files, unless ``finish`` has returned them.
         """
         self._rows.clear()
-        paths = self._table.store.paths
-        for run in self._runs:
-            for file in (*run.files, *run.changelog):
-                with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
-                    for path in paths.with_extra_files(run.partition, run.bucket, file):
-                        self._table.io.delete(path)
+        with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
+            delete_runs(self._table, self._runs)
         self._runs.clear()
         if self._rejects is not None:
             self._rejects.close()
@@ -260,7 +257,9 @@ class TaskWriter:
     def _end(self) -> None:
         if self._is_open:
             self._is_open = False
-            end_use(self._table, self._writer)
+            kept = self._table.registered.kept(self._writer)
+            if kept is not None:
+                kept.end_use()
 
     def _count_changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Counts the rows of a rewrite that have a row kind; returns the batch without the kinds."""

@@ -46,7 +46,6 @@ class MetadataTable(TableScan):
 
     @property
     def row_schema(self) -> TableSchema:
-        """The fixed columns."""
         fields = tuple(DataField(at, name, kind) for at, (name, kind) in enumerate(self.COLUMNS))
         return TableSchema(0, fields, len(fields) - 1)
 
@@ -55,18 +54,16 @@ class MetadataTable(TableScan):
         """The rows, with a value for each column."""
 
     def plan(self) -> list[MetadataSplit]:
-        """One split."""
         return [MetadataSplit(self.table.name)]
 
     def read(self, split: MetadataSplit) -> Iterator[pa.RecordBatch]:
-        """The rows that match."""
         yield from chosen(self.table_of(self.rows()), self.schema, self.filter)
 
     def table_of(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
         """Rows as an Arrow table of all columns."""
         schema = arrow_schema(self.row_schema.fields)
-        found = list(rows)
-        columns = zip(*found, strict=True) if found else ([] for _ in schema)
+        listed = list(rows)
+        columns = zip(*listed, strict=True) if listed else ([] for _ in schema)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -27,6 +27,7 @@ from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.merge.normalize import normalize
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE
 from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_from_text
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.state.keyed_state import KeyedState, conformed, forget_old
 from lakelog.table.log.partitions import by_log_partition, may_hold
@@ -53,7 +54,7 @@ def normalizes(table: DynamicTable) -> bool:
 
 
 @dataclass(frozen=True)
-class StreamOrigin:
+class StreamOrigin(JsonRecord):
     """The owner of a state and the start of its stream: offsets by bucket, after the parts of any snapshot."""
 
     id: str
@@ -64,15 +65,6 @@ class StreamOrigin:
     def new(offsets: Mapping[int, int], full: tuple[int, int] | None) -> StreamOrigin:
         """The origin of a stream that starts now."""
         return StreamOrigin(new_uuid(), dict(offsets), None if full is None or not full[0] else full[0])
-
-    def to_json(self) -> dict[str, Any]:
-        """The checkpoint value."""
-        return {"id": self.id, "offsets": {str(b): o for b, o in self.offsets.items()}, "snapshot": self.snapshot}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> StreamOrigin:
-        """The reverse of ``to_json``."""
-        return StreamOrigin(value["id"], {int(b): int(o) for b, o in value["offsets"].items()}, value["snapshot"])
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,6 @@ class Normalizer:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the key."""
         return tuple(self.scan.table.schema.primary_keys)
 
     @cached_property

@@ -209,7 +209,7 @@ class _LogSteps:
         """The rest of a part with the position inside it."""
         bucket, scan = partial.bucket, self._scan
         if partial.first and self._states is None:  # a state needs the rows emitted before
-            switch = scan.switch or SnapshotCutover({}, {})
+            switch = scan.switch or SnapshotCutover(starts={}, ends={})
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: partial.first}))
         records = self._read_on(bucket, partial.end)
         if records.num_rows and _end_of(records) < partial.end:  # large records end a read sooner

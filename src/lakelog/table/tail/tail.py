@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import Corrupt, InvalidRequest
 from lakelog.io.metrics import METER, log_errors
+from lakelog.logstore.clients import close_clients
 from lakelog.options.log import NORMALIZE
 from lakelog.options.metrics import ROWS_TAILED
 from lakelog.options.scan import CONSUMER_ID
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.base import ArrowRows
@@ -26,7 +31,7 @@ _COLUMNS = "columns"
 
 
 @dataclass(frozen=True)
-class PartialProgress:
+class PartialProgress(JsonRecord):
     """The progress of a reader inside a part.
 
     In the log the part is the visible rows of the records up to ``end`` of a bucket. The reader has emitted the rows at
@@ -52,10 +57,9 @@ class TailPosition:
         """JSON, in the form of a stream's offsets; for ``scan`` or an equivalent one."""
         out = scan.position_json(self.log)
         if self.partial is not None:
-            partial = self.partial
-            out[_PARTIAL] = {"rows": partial.rows, "bucket": partial.bucket, "end": partial.end, "first": partial.first}
+            out[_PARTIAL] = self.partial.to_values()
         if self.origin is not None:
-            out |= {_STATE: self.origin.to_json(), _COLUMNS: _columns(scan)}
+            out |= {_STATE: self.origin.to_values(), _COLUMNS: _columns(scan)}
         return orjson.dumps(out).decode()
 
     @staticmethod
@@ -72,14 +76,12 @@ class TailPosition:
                 raise _other_changes(scan, value)
             return TailPosition(
                 log,
-                None
-                if partial is None
-                else PartialProgress(*(int(partial[name]) for name in ("rows", "bucket", "end", "first"))),
-                None if origin is None else StreamOrigin.from_json(origin),
+                None if partial is None else PartialProgress.from_values(partial),
+                None if origin is None else StreamOrigin.from_values(origin),
             )
         except InvalidRequest:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as why:
+        except (Corrupt, ValueError, KeyError, TypeError, AttributeError) as why:
             raise InvalidRequest(f"'{text[:80]}' is not a tail position: {why}") from why
 
 
@@ -204,3 +206,47 @@ class Tail(ArrowRows, Iterator[pa.RecordBatch]):
         """Ends the tail, and deletes its local files; the position stays."""
         self._steps.close()
         self._asked.save = None
+
+
+class AsyncTail(AsyncIterator[pa.RecordBatch]):
+    """A ``Tail`` for ``async for``. Made by ``Table.tail_async``; its thread ends with the loop over it."""
+
+    def __init__(self, tail: Tail, stop: threading.Event) -> None:
+        self._tail, self._reached = tail, tail.reached
+        self._batches = _awaited(tail, stop)
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch, self._reached = await anext(self._batches)
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    @property
+    def position(self) -> str:
+        """The end of the returned batches, as ``Tail.position``."""
+        return self._tail.text_of(self._reached)
+
+    async def aclose(self) -> None:
+        """Ends the tail; the position stays."""
+        await self._batches.aclose()
+
+
+async def _awaited(tail: Tail, stop: threading.Event) -> AsyncGenerator[tuple[pa.RecordBatch | None, TailPosition]]:
+    """The batches as they arrive, each with the position after it; None after the last.
+
+    The event loop is not blocked. ``stop`` is set when the consumer stops (its loop has ended, or its task was
+    cancelled); ``tail`` must then end by itself. Raises the errors of ``tail``.
+    """
+    loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "lakelog-tail")
+
+    def step() -> tuple[pa.RecordBatch | None, TailPosition]:
+        return next(tail, None), tail.reached
+
+    try:
+        while (found := await loop.run_in_executor(thread, step))[0] is not None:
+            yield found
+        yield found
+    finally:
+        stop.set()
+        thread.submit(close_clients)
+        thread.shutdown(wait=False)

@@ -13,17 +13,15 @@ from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, IndexChange
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
 from lakelog.filestore.compaction.planner import CompactionResult, joined_index
-from lakelog.filestore.read.plan import Split
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.file_commit import level0_files_of
 from lakelog.table.commit.replacement import commit_replacement
-from lakelog.table.commit.seal import level0_files_of, seal_decided
-from lakelog.table.maintenance.publish import publish_best_effort
-from lakelog.table.maintenance.state_changes import files_of
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -85,17 +83,11 @@ def commit_rewrite(
         first_try=True,
         index=index,
     )
-    partitions = {e.partition for e in entries}
-
-    def replaced_at(now: Snapshot | None) -> list[Split]:
-        return [s for s in files_of(table, now, partitions) if s.files[0].file_name in wanted]
-
     try:
-        commit_replacement(table, request, replaced_at)
+        commit_replacement(table, request)
     except CommitConflict:
         ready.made.delete(ready.table)
         raise
-    publish_best_effort(table)
     return counts
 
 

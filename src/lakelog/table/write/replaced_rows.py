@@ -12,11 +12,11 @@ from typing import Final
 
 from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.read.plan import Split
+from lakelog.io.lease import Leases
 from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import with_kind
-from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.write.dml_support import check_row_changes
@@ -57,7 +57,7 @@ def one_overwrite(table: DynamicTable) -> Iterator[None]:
         yield
         return
     busy = CommitConflict(f"another overwrite of table {table.name} is running. Try again when it has ended")
-    with Leases(table.io, f"{table.path}/lakelog/overwrite").exclusive("rows", _WAIT_S, busy):
+    with Leases(table.io, f"{table.path}/lakelog/overwrite").holding("rows", _WAIT_S, busy):
         yield
 
 

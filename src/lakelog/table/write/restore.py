@@ -8,19 +8,17 @@ it has one, or from the publisher of a log of changes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 
-from lakelog.errors import CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.io.names import new_uuid
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import seal_decided
-from lakelog.table.maintenance.publish import publish_best_effort
-from lakelog.table.maintenance.state_changes import file_key, files_of, state_changes
+from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at, state_of
 from lakelog.table.read.time_travel import snapshot_at_time
@@ -105,40 +103,17 @@ def _restore(
     if table.emits_log and table.schema.is_keyed and not files_only:
         _restore_rows(table, user, target)
         return
-    state = table.store.restored(target, unused())
-    commit = _replaced_files if table.emits_log and not files_only else _files_alone
-    state.commit(user, table.store.latest_snapshot, partial(commit, table, target))
-    publish_best_effort(table)
+    is_ahead = table.emits_log and files_only
 
-
-def _files_alone(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
     def properties(newest: Snapshot | None) -> Mapping[str, str]:
         state = _state_after(state_at(table.store, newest), target)
-        return replace(state, ahead=state.offsets if table.emits_log else state.ahead).to_properties()
+        return replace(state, ahead=state.offsets if is_ahead else state.ahead).to_properties()
 
-    return table.store.commit(replace(request, prepare=properties))
+    def commit(request: CommitRequest) -> Snapshot:
+        request = replace(request, prepare=properties)
+        return table.store.commit(request) if is_ahead else commit_replacement(table, request)
 
-
-def _replaced_files(table: DynamicTable, target: Snapshot, request: CommitRequest) -> Snapshot:
-    """The same beside a log of input rows without a key, which gets the difference."""
-    wanted = {file_key(split): split for split in files_of(table, target)}
-
-    def kept(newest: Snapshot | None) -> Set[tuple[object, ...]]:
-        return wanted.keys() & {file_key(split) for split in files_of(table, newest)}
-
-    here = kept(table.store.latest_snapshot())
-
-    def properties(newest: Snapshot | None) -> Mapping[str, str]:
-        if kept(newest) != here:
-            raise CommitConflict(f"table {table.name}: another writer has changed files of the state. Try again")
-        return _properties(table, newest, target)
-
-    return commit_replacement(
-        table,
-        replace(request, prepare=properties),
-        lambda newest: [split for split in files_of(table, newest) if file_key(split) not in wanted],
-        [split for key, split in wanted.items() if key not in here],
-    )
+    table.store.restored(target, unused()).commit(user, table.store.latest_snapshot, commit)
 
 
 def _restore_rows(table: DynamicTable, user: str, target: Snapshot) -> None:
@@ -166,10 +141,6 @@ def _note(
         table.store.commit(
             CommitRequest(user, number, COMPACT, prepare=lambda latest: noted(latest).to_properties(), allow_empty=True)
         )
-
-
-def _properties(table: DynamicTable, newest: Snapshot | None, target: Snapshot) -> Mapping[str, str]:
-    return _state_after(state_at(table.store, newest), target).to_properties()
 
 
 def _state_after(state: LogState, target: Snapshot) -> LogState:

@@ -23,7 +23,6 @@ from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal_turn import close_writer, seal_in_turn
 from lakelog.table.commit.take_over import take_over_best_effort
-from lakelog.table.log.lease_keeper import abandon_lease, begin_use, drop_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -101,7 +100,7 @@ class TableWriter(RowWriter):
         self._committer = Committer(table, self._writer, once=True) if is_epoch else None
         self._may_be_decided = False
         self._counts = row_counts()
-        weakref.finalize(self, abandon_lease, table, self._writer).atexit = False
+        weakref.finalize(self, table.registered.abandon, self._writer).atexit = False
 
     @property
     def counts(self) -> RowCounts:
@@ -188,15 +187,14 @@ class TableWriter(RowWriter):
             with after_decision(self._table.name):
                 seal_in_turn(self._committer, marks=True)
         close_writer(self._writer)
-        drop_lease(self._table, self._writer)
+        self._table.registered.drop(self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)
 
     def _first_task(self) -> TaskWriter | LingeringTask:
         if self._committer is not None and self._table.emits_log:
             take_over_best_effort(self._table)
-            self._committer.origin = register_writer(self._table, self._writer, BATCH)
-            begin_use(self._table, self._writer)  # until close, regardless of the time between writes
+            self._committer.origin = register_writer(self._table, self._writer, BATCH, in_use=True)  # until close
         make = partial(TaskWriter, self._table, self._writer, self._epoch, lane=0, rejects=self._rejects())
         return make() if self._thread is None else LingeringTask(self._thread, make, self._linger_s)
 

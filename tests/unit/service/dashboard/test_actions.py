@@ -14,7 +14,7 @@ import pytest
 from dashboards import PASSWORD, csrf_of, running_dashboard
 from lakelog import connect
 from lakelog.cli.setup.demo import progress_line
-from lakelog.service.dashboard.views.overview import overview
+from lakelog.service.dashboard.views import overview
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.demo.check import DemoProgress
 from lakelog.service.demo.process import DemoProcess

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from lakelog.lake import Table
 from lakelog.service.dashboard.answers import Answers
 from lakelog.service.dashboard.live.live_tail import SharedTails
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.sql.runtime.statement import Privilege

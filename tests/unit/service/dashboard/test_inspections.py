@@ -12,7 +12,7 @@ import pytest
 
 from lakelog.errors import NotFound, Unavailable
 from lakelog.service.dashboard.time_series import StatsHistory
-from lakelog.service.dashboard.views.overview import overview
+from lakelog.service.dashboard.views import overview
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.table.health.health import TableHealth
 

@@ -19,7 +19,7 @@ from lakelog.service.dashboard.live.streams import Streams
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.previews.tail import tail_events
 from lakelog.service.dashboard.render import _environment
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Sessions
 from lakelog.sql.runtime.statement import Privilege
 from log_tables import make, rows

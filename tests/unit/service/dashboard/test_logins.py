@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
-from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security import identity
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.throttle import Throttle, limited_address
 from lakelog.service.dashboard.security.login.users import Users
@@ -159,7 +159,7 @@ def test_the_cookie_of_the_local_user_opens_nothing_for_another_user(
         assert list(browser.cookies) == [f"lakelog_session_{port}"]  # a page on another port gets to see it
         assert browser.get("/api/v1/tables").status_code == 200
         owner = os.geteuid()
-        monkeypatch.setattr(local_user.os, "geteuid", lambda: owner + 1)
+        monkeypatch.setattr(identity.os, "geteuid", lambda: owner + 1)
         assert browser.get("/api/v1/tables", headers={"accept": "application/json"}).status_code == 401
 
 

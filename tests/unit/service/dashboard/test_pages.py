@@ -16,8 +16,7 @@ import pytest
 
 from dashboards import RunningDashboard, running_dashboard
 from lakelog import connect
-from lakelog.service.dashboard.formatting import ago, count, duration, size
-from lakelog.service.dashboard.render import STATIC
+from lakelog.service.dashboard.render import STATIC, ago, count, duration, size
 from lakelog.service.dashboard.time_series import PLOTS, Sample, StatsHistory
 
 TABS = ("columns", "snapshots", "files", "log", "rows", "runs")

@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.errors import InvalidRequest
 from lakelog.service.dashboard.live.terminals import Terminals
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.login.sessions import Session
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
-import lakelog
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.child_process import Pipe, start_module
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.table.health.actions import KINDS
 
@@ -112,26 +107,15 @@ class Actions:
             self._audit(entry)
 
     def _run_process(self, action: Action) -> dict[str, str] | None:
-        own = str(Path(lakelog.__file__).parents[1])
-        paths = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        with subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
-            start_new_session=True,
-        ) as process:
+        ended = None
+        with start_module(_MODULE) as process:
             with self._lock:
                 self._processes[action.id] = process
-            assert process.stdin is not None and process.stdout is not None
+            pipe = Pipe.to_child(process)
             asked = {"table": action.table, "kind": action.kind, "writer": action.writer}
             reason = f"started by {action.user} on the dashboard"
-            process.stdin.write(orjson.dumps({"connect": self._connection, "reason": reason, **asked}) + b"\n")
-            process.stdin.flush()
-            ended = None
-            for line in process.stdout:
-                event = orjson.loads(line)
+            pipe.send({"connect": self._connection, "reason": reason, **asked})
+            for event in pipe.messages():
                 if "outcome" in event:
                     ended = event
                 else:

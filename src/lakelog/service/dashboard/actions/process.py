@@ -6,17 +6,14 @@ buckets), and the outcome as the last line. When stdin ends, it stops at the nex
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
-
-import orjson
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import connect
+from lakelog.service.child_process import Pipe
 from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, WAITS, Run, Runs
 
@@ -25,10 +22,14 @@ END_WRITER = "end-writer"
 
 def main() -> None:
     """Runs the action."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
-    asked = orjson.loads(sys.stdin.readline())
-    stopped = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(stopped,), daemon=True).start()
+    pipe, stopped = Pipe.to_parent(), threading.Event()
+    messages = pipe.messages()
+    asked = next(messages)
+    threading.Thread(target=_wait_for_end, args=(messages, stopped), daemon=True).start()
+
+    def report(done: int, total: int) -> None:
+        pipe.send({"done": done, "total": total})
+
     try:
         with connect(**asked["connect"]) as lake:
             table = lake.table(asked["table"])
@@ -40,27 +41,20 @@ def main() -> None:
                 run = Run.begun(table.name, asked["kind"], asked["reason"], now_ms())
                 runs.record(run)
                 began = monotonic_s()
-                done = run_action(table.logical, asked["kind"], RunContext(stopped.is_set, progress=_report_progress))
+                done = run_action(table.logical, asked["kind"], RunContext(stopped.is_set, progress=report))
                 if done.outcome in (NOTHING, WAITS):
                     runs.remove(run)
                 else:
                     runs.record(replace(run, seconds=round(monotonic_s() - began, 3), **asdict(done)))
     except LakelogError as why:
         done = RunResult(FAILED, str(why))
-    _send(outcome=done.outcome, detail=done.detail)
+    pipe.send({"outcome": done.outcome, "detail": done.detail})
 
 
-def _wait_for_end(stopped: threading.Event) -> None:
-    sys.stdin.read()
+def _wait_for_end(messages: Iterator[object], stopped: threading.Event) -> None:
+    for _ in messages:
+        pass
     stopped.set()
-
-
-def _report_progress(done: int, total: int) -> None:
-    _send(done=done, total=total)
-
-
-def _send(**what: Any) -> None:
-    print(orjson.dumps(what).decode(), flush=True)  # noqa: T201 - the dashboard reads it
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog
 from lakelog.service.terminal.protocol.config import TerminalConfig
@@ -30,22 +30,22 @@ class Terminals:
 
     def need(self, identity: Identity) -> Terminal:
         """The same. Raises NotFound."""
-        found = self.of(identity)
-        if found is None:
+        terminal = self.of(identity)
+        if terminal is None:
             raise NotFound("no statement has run in this session")
-        return found
+        return terminal
 
     def open(self, identity: Identity) -> Terminal:
         """The terminal of a session, created if there is none. Raises InvalidRequest if too many are open."""
         with self._lock:
-            found = self._open.get(_key(identity))
-            if found is not None and found.config.role != identity.role:  # it was changed in the users file
+            terminal = self._open.get(_key(identity))
+            if terminal is not None and terminal.config.role != identity.role:  # it was changed in the users file
                 self._open.pop(_key(identity)).close()
-                found = None
-            if found is None:
+                terminal = None
+            if terminal is None:
                 self._make_room(identity.user)
-                found = self._open[_key(identity)] = Terminal(self._config(identity), self.audit)
-            return found
+                terminal = self._open[_key(identity)] = Terminal(self._config(identity), self.audit)
+            return terminal
 
     def close(self, identity: Identity) -> None:
         """Ends the terminal of a session with its running statements."""
@@ -54,9 +54,9 @@ class Terminals:
     def close_session(self, key: str) -> None:
         """Ends the terminal of a session that has ended."""
         with self._lock:
-            found = self._open.pop(key, None)
-        if found is not None:
-            found.close()
+            terminal = self._open.pop(key, None)
+        if terminal is not None:
+            terminal.close()
 
     def close_all(self) -> None:
         """Ends all terminals. Called when the server stops."""
@@ -68,13 +68,13 @@ class Terminals:
 
         The last place is reserved for another user than the one who has all others.
         """
-        own = sum(one.config.user == user for one in self._open.values())
-        if len(self._open) < _MOST and own < _MOST - 1:
+        count = sum(one.config.user == user for one in self._open.values())
+        if len(self._open) < _MOST and count < _MOST - 1:
             return
         idle = {key: state for key, one in self._open.items() if (state := one.state()).process == "none"}
         if not idle:
             raise InvalidRequest(
-                f"{len(self._open)} terminals are open, {own} of them of user '{user}'; the limit is {_MOST}, and "
+                f"{len(self._open)} terminals are open, {count} of them of user '{user}'; the limit is {_MOST}, and "
                 f"{_MOST - 1} for one user. Close one ('End the session'), or wait until one was idle for half an "
                 "hour"
             )

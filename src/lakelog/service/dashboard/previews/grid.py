@@ -124,10 +124,8 @@ _KINDS = {kind.__name__: kind for kind in (RowsRequest, SystemRequest, RecordsRe
 
 
 def to_json(request: Request | TailRequest) -> dict[str, Any]:
-    """Plain values."""
     return {"request": type(request).__name__, "fields": asdict(request)}
 
 
-def from_json(given: dict[str, Any]) -> Request | TailRequest:
-    """The reverse of ``to_json``."""
-    return _KINDS[given["request"]](**given["fields"])
+def from_json(values: dict[str, Any]) -> Request | TailRequest:
+    return _KINDS[values["request"]](**values["fields"])

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import orjson
 
-import lakelog
 from lakelog import errors
 from lakelog.errors import LakelogError, Unavailable
+from lakelog.service.child_process import start_module
 from lakelog.service.dashboard.previews.grid import Grid, Request, TailRequest, to_json
 from lakelog.service.dashboard.previews.tail import event
 
@@ -176,16 +173,7 @@ class _Readers:
             self._control, theirs = socket.socketpair()
             self._control.settimeout(_START_S)
             with theirs:
-                own = str(Path(lakelog.__file__).parents[1])
-                paths = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", _MODULE],
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
-                    start_new_session=True,
-                )
+                self._process = start_module(_MODULE, theirs.fileno(), subprocess.DEVNULL)
             self._control.sendall(orjson.dumps(self._config) + b"\n")
             return self._control
 

@@ -8,14 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.lake import Lake
-from lakelog.service.dashboard.previews.grid import (
-    Grid,
-    Request,
-    RowsRequest,
-    SystemRequest,
-    column_page,
-    grid_of,
-)
+from lakelog.service.dashboard.previews.grid import Grid, Request, RowsRequest, SystemRequest, column_page, grid_of
 from lakelog.service.dashboard.previews.records import RecordLines
 
 LISTED_TABLES: Final[dict[str, tuple[str, ...] | None]] = {
@@ -54,8 +47,8 @@ def _rows(lake: Lake, request: RowsRequest) -> Grid:
     table = lake.table(request.table)
     names = table.schema.names
     shown = column_page(names, request.first_column) or column_page(names, 0)
-    found = grid_of(_tables(table.scan(columns=shown).to_batches()), request.limit, len(names))
-    return found if found.columns else Grid(shown, (), False, len(names))
+    grid = grid_of(_tables(table.scan(columns=shown).to_batches()), request.limit, len(names))
+    return grid if grid.columns else Grid(shown, (), False, len(names))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -108,14 +108,14 @@ class RecordLines:
         if changes is None:
             changes = pa.table({"key": record.column("key"), "value": record.column("value")})
         positions = np.arange(changes.num_rows)
-        wanted = positions >= begin
+        is_shown = positions >= begin
         if self.request.key:
-            wanted &= _contain(changes.column("key"), self.request.key).to_numpy()
-        chosen = changes.filter(pa.array(wanted))
+            is_shown &= _contain(changes.column("key"), self.request.key).to_numpy()
+        chosen = changes.filter(pa.array(is_shown))
         texts = zip(*(map(_text, chosen.column(name)) for name in ("key", "value")), strict=True)
         return [
             [line[0], position, *line[1:-3], *text, line[-1]]
-            for position, text in zip(positions[wanted].tolist(), texts, strict=True)
+            for position, text in zip(positions[is_shown].tolist(), texts, strict=True)
         ]
 
     def _changes(self, record: pa.Table) -> pa.Table | None:
@@ -143,13 +143,13 @@ def _contain(keys: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
 
 def _line(record: pa.Table) -> Line:
     """A record as one line."""
-    (found,) = record.to_pylist()
-    header = decode_header(found["header"], found["offset"])
-    time = str(np.datetime64(found["timestamp_ms"], "ms")) + "Z"
+    (row,) = record.to_pylist()
+    header = decode_header(row["header"], row["offset"])
+    time = str(np.datetime64(row["timestamp_ms"], "ms")) + "Z"
     kind = _KINDS.get(header.kind, header.kind)
-    taken = sum(len(found[part] or b"") for part in ("key", "value", "header"))
+    taken = sum(len(row[part] or b"") for part in ("key", "value", "header"))
     key, value = (_text(record.column(part)[0]) for part in ("key", "value"))
-    return [found["offset"], time, kind, header.writer, header.epoch, header.attempt, key, value, taken]
+    return [row["offset"], time, kind, header.writer, header.epoch, header.attempt, key, value, taken]
 
 
 def _text(scalar: pa.Scalar) -> str | None:

@@ -1,1 +1,1 @@
-"""One file per page: its HTML and its JSON, rendered from the same view."""
+"""The pages: HTML and JSON, rendered from the same view."""

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.actions.actions import Action
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import Identity, needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 

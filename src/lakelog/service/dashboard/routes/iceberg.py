@@ -18,7 +18,7 @@ from lakelog.filestore.iceberg.export import is_exported
 from lakelog.filestore.iceberg.manifests import uri_of
 from lakelog.filestore.iceberg.table_metadata import MetadataFiles
 from lakelog.lake import Table
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.syntax.lexer import quoted_name
@@ -72,12 +72,12 @@ def list_exported_tables(request: Request, prefix: Name, namespace: Name) -> Res
     lake = dashboard_of(request).lake
     if (missing := _missing(dashboard_of(request), prefix, namespace)) is not None:
         return missing
-    found = []
+    names = []
     for full_name in lake.list_tables(namespace, prefix):
         with suppress(UnsupportedFeature):  # a table with access rules has no metadata for others
             table = lake.table(full_name).logical
-            found += [table.location.identifier.table] if is_exported(table.schema) else []
-    return JSONResponse({"identifiers": [{"namespace": [namespace], "name": name} for name in found]})
+            names += [table.location.identifier.table] if is_exported(table.schema) else []
+    return JSONResponse({"identifiers": [{"namespace": [namespace], "name": name} for name in names]})
 
 
 @api.get("/{prefix}/namespaces/{namespace}/tables/{name}")

@@ -10,9 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.identity.addresses import client_address
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity import Identity, client_address, identity_of, needs
 from lakelog.service.dashboard.security.login.gate import Refused
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege
@@ -40,10 +38,10 @@ async def login(
     gate = dashboard_of(request).gate
     address = client_address(request.scope, gate.access.behind_proxy)
     name, headers = user.strip(), request.headers
-    found = await gate.log_in(name, password, address, headers.get("cookie", ""), headers.get("user-agent", ""))
-    if isinstance(found, Refused):
-        return _form(request, next, found.why, found.status)
-    secret, session = found
+    outcome = await gate.log_in(name, password, address, headers.get("cookie", ""), headers.get("user-agent", ""))
+    if isinstance(outcome, Refused):
+        return _form(request, next, outcome.why, outcome.status)
+    secret, session = outcome
     answer = RedirectResponse(_own_path(next), 303)
     answer.headers.append("set-cookie", gate.cookies.begin_session(secret))
     answer.headers.append("set-cookie", gate.cookies.mark_browser(session.user))

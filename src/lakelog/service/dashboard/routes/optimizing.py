@@ -11,9 +11,9 @@ from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
-from lakelog.service.dashboard.views.overview import TableFinding, findings_of
+from lakelog.service.dashboard.views import TableFinding, findings_of
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.health.actions import Action, Blocker
 from lakelog.table.maintenance.run_history import Run
@@ -70,14 +70,14 @@ def get_optimizing(request: Request) -> Optimizing:
 
 
 def _optimizing(dashboard: Dashboard) -> Optimizing:
-    found = dashboard.watcher.all()[0]
-    healths = [(one.name, one.health) for one in found]
-    alive = [(one.name, one.health.figures.snapshots.newest_ms or 0) for one in found if one.health.figures]
+    tables = dashboard.watcher.all()[0]
+    healths = [(one.name, one.health) for one in tables]
+    alive = [(one.name, one.health.figures.snapshots.newest_ms or 0) for one in tables if one.health.figures]
     needs_ = [TableNeed(name, need) for name, health in healths for need in health.needs]
     busy = nlargest(_TABLES, alive, key=lambda pair: pair[1])
     runs = [run for name, _ in busy for run in _runs(dashboard, name)]
     return Optimizing(
-        findings_of(found),
+        findings_of(tables),
         sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
         [TableWait(name, wait) for name, health in healths for wait in health.waits],
         nlargest(_RUNS, runs, key=lambda run: run.started_ms),

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import Identity, needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.runtime.statement import Privilege
 
@@ -62,8 +61,8 @@ def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(P
 def _settings(request: Request, identity: Identity) -> SettingsView:
     dashboard = dashboard_of(request)
     settings, access = dashboard.settings, dashboard.gate.access
-    ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
-    own = identity.session.key if identity.session else ""
+    ways = [name for name, way in (("users file", access.users), ("token", access.token)) if way is not None]
+    session_key = identity.session.key if identity.session else ""
     sessions = dashboard.gate.sessions.list() if identity.role >= Privilege.ADMIN else []
     return SettingsView(
         version("lakelog"),
@@ -72,7 +71,7 @@ def _settings(request: Request, identity: Identity) -> SettingsView:
         dashboard.lake.list_catalogs(),
         settings.allow_local_files,
         [
-            SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own, s.seen_ms, s.address, s.agent)
+            SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == session_key, s.seen_ms, s.address, s.agent)
             for s in sessions
         ],
     )

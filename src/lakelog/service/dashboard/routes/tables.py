@@ -18,12 +18,10 @@ from lakelog.service.dashboard.previews.grid import COLUMNS, Grid, RecordsReques
 from lakelog.service.dashboard.previews.grid import Request as PreviewRequest
 from lakelog.service.dashboard.previews.reads import LISTED_TABLES
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity import Identity, identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
-from lakelog.service.dashboard.views.log import LogPage, TablePage, history_grid, log_page, table_page
-from lakelog.service.dashboard.views.overview import findings_of
+from lakelog.service.dashboard.views import LogPage, TablePage, findings_of, history_grid, log_page, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.maintenance.run_history import Run

@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.previews.tail import event
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.service.dashboard.security.identity.rights import needs
+from lakelog.service.dashboard.security.identity import Identity, needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
@@ -119,8 +118,8 @@ def get_rows(
 ) -> Response:
     """The kept rows of a statement as a file: a list of objects, or CSV."""
     execution = _execution(request, identity, number)
-    found = next((one for one in execution.snapshot().statements if one.number == statement), None)
-    names = [column["name"] for column in found.columns] if found else []
+    result = next((one for one in execution.snapshot().statements if one.number == statement), None)
+    names = [column["name"] for column in result.columns] if result else []
     rows = execution.rows(statement)
     if format == "csv":
         body, kind = csv_of(names, rows), "text/csv; charset=utf-8"

@@ -1,1 +1,1 @@
-"""The checks of the doctor, one file each."""
+"""The checks of the doctor."""

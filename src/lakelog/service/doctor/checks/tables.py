@@ -1,16 +1,56 @@
-"""What do the tables need?"""
+"""Checks of the tables, and of the log system of future ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from lakelog.errors import NotFound
+from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s
+from lakelog.io.storage.file_io import FileIO
+from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import close_clients
 from lakelog.service.doctor.check import Check, CheckContext, Finding, listed
 from lakelog.table.health.health import TableHealth
 from lakelog.table.health.score import LOG_UNREACHABLE, LOW_SPACE, STORES_DIFFER, UNREADABLE
+
+
+class LogCheck(Check):
+    """Checks the server of a log, or the local disk for an embedded log."""
+
+    NAME = "log"
+    TITLE = "the log"
+
+    def run(self, around: CheckContext) -> Iterator[Finding]:
+        factory = around.log_factory
+        if factory.is_local and not factory.any_storage and "://" in around.warehouse.removeprefix("file://"):
+            yield self.warned(
+                f"tables in an object store or in HDFS cannot have an {factory.name} log",
+                "leave 'log-store.type' out to have the log in files, or set 'log-store.address' to a server",
+            )
+        elif factory.is_local:
+            with around.scratch_directory() as (io, directory):
+                yield from self._probed(around, factory.default_address(directory), io)
+        elif not around.address:
+            yield self.failed(
+                f"the address of the log on {factory.name} is missing", f"give --address: {factory.address}"
+            )
+        else:
+            yield from self._probed(around, around.address)
+
+    def _probed(self, around: CheckContext, address: str, io: FileIO | None = None) -> Iterator[Finding]:
+        factory, properties = around.log_factory, around.log_properties
+        location = LogLocation(factory.name, address, "lakelog-doctor", 1, storage=io, properties=properties)
+        try:
+            server = factory().probe(location)
+        except LakelogError as why:
+            yield self.failed(f"the log on {factory.name} cannot be used", str(why))
+            return
+        shown = "; ".join(f"{name} {value}" for name, value in server.facts.items())
+        yield self.passed(f"{server.name}: {shown}" if shown else server.name)
+        for problem in server.problems:
+            yield self.warned(problem.found, problem.what_to_do)
+
 
 _LONG_S: Final = 30.0
 _FAILURES: Final = (UNREADABLE, STORES_DIFFER, LOG_UNREACHABLE, LOW_SPACE)
@@ -43,8 +83,8 @@ class TablesCheck(Check):
                 close_clients()
             seen += 1
             problems = list(self._problems(health))
-            yield from (found for found in problems if found.found not in said)
-            said.update(found.found for found in problems)
+            yield from (problem for problem in problems if problem.found not in said)
+            said.update(problem.found for problem in problems)
             well += not problems
         yield self.passed(f"{well} of {seen} tables are healthy" if seen else "no tables yet")
 

@@ -41,18 +41,18 @@ class GuardedTables(CatalogTables):
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checks options. Raises NotAllowed, InvalidOption."""
-        found = super().canonical_options(given, scope)
+        options = super().canonical_options(given, scope)
         if scope != "table":
-            check_hints(found)
-        check_options(found, self._files)
-        return found
+            check_hints(options)
+        check_options(options, self._files)
+        return options
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns of a read; only admins get secret options, which CREATE TABLE LIKE would copy."""
-        found = super().load_schema(identifier, options)
-        if found is None or self._role >= Privilege.ADMIN:
-            return found
-        return replace(found, options={key: shown_value(key, value) for key, value in found.options.items()})
+        schema = super().load_schema(identifier, options)
+        if schema is None or self._role >= Privilege.ADMIN:
+            return schema
+        return replace(schema, options={key: shown_value(key, value) for key, value in schema.options.items()})
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table; its own options were checked before. Raises NotAllowed for hints, NotFound."""
@@ -68,13 +68,13 @@ class GuardedTables(CatalogTables):
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
         """Changes a table's schema. Raises NotAllowed."""
-        given = by_canonical_key({change.key: change.value for change in changes if isinstance(change, SetOption)})
+        options = by_canonical_key({change.key: change.value for change in changes if isinstance(change, SetOption)})
         reset = {ALL_OPTIONS.canonical_key(change.key) for change in changes if isinstance(change, RemoveOption)}
-        if not given.keys().isdisjoint(_TOGETHER):
+        if not options.keys().isdisjoint(_TOGETHER):
             kept = {} if (schema := self.load_schema(identifier)) is None else by_canonical_key(schema.options)
-            given = {key: kept[key] for key in _TOGETHER if key in kept} | given
-        check_options(given, self._files)
-        if self._role < Privilege.ADMIN and any(map(names_log_server, {*given, *reset})):
+            options = {key: kept[key] for key in _TOGETHER if key in kept} | options
+        check_options(options, self._files)
+        if self._role < Privilege.ADMIN and any(map(names_log_server, {*options, *reset})):
             self._check_no_secrets(identifier)
         changed = {change.key: change.value for change in changes if isinstance(change, SetOption)}
         self._check_servers(identifier, changed)

@@ -32,28 +32,28 @@ _DATABASE_PARAMETERS: Final = ("application_name", "charset", "connect_timeout",
 _WHY: Final = "start the server with --allow-local-files and log in as admin, or set the option in your own program"
 
 
-def check_options(given: Mapping[str, str], files: bool) -> None:
+def check_options(options: Mapping[str, str], files: bool) -> None:
     """Checks options of a table, a read or a write, in any spelling. Raises NotAllowed.
 
     ``files`` allows files of the server. Options that load or run code are always refused.
     """
-    given = by_canonical_key(given)
-    for key, value in given.items():
+    options = by_canonical_key(options)
+    for key, value in options.items():
         if key.startswith(PROPERTIES_PREFIX):
             _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
         elif key.startswith(HADOOP_PREFIX):
             raise NotAllowed(f"option '{key}' cannot be set here: it may load classes and name files; {_WHY}")
-    address = given.get(LOG_ADDRESS.key)
-    if address is not None and not files and _is_local_log(given.get(LOG_TYPE.key), address):
+    address = options.get(LOG_ADDRESS.key)
+    if address is not None and not files and _is_local_log(options.get(LOG_TYPE.key), address):
         raise NotAllowed(
             f"option '{LOG_ADDRESS.key}' names a file on the server, which is not allowed here: leave it out to keep "
             f"the log in its table's directory; or {_WHY}"
         )
 
 
-def check_hints(given: Mapping[str, str]) -> None:
+def check_hints(options: Mapping[str, str]) -> None:
     """Checks options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
-    key = next((key for key in given if key.startswith(PROPERTIES_PREFIX)), None)
+    key = next((key for key in options if key.startswith(PROPERTIES_PREFIX)), None)
     if key is not None:
         raise NotAllowed(f"option '{key}' cannot be set for one statement here: it belongs to the table")
 
@@ -95,14 +95,14 @@ def _check_database(name: str, key: str, url: str) -> None:
     """Checks that the URL of a database names no socket and no file. Raises NotAllowed."""
     if url.partition(":")[0].partition("+")[0] not in _REMOTE_DATABASES:
         return
-    found = _DATABASE_URL.fullmatch(url)
-    if found is None:
+    match = _DATABASE_URL.fullmatch(url)
+    if match is None:
         raise NotAllowed(
             f"'{key}' of catalog '{name}' names no host, or has characters that need an escape such as '%2F'; a socket "
             f"of the server is refused here: write 'postgresql+psycopg://user:password@host/database', or {_WHY}"
         )
-    given = {parameter for parameter, _ in parse_qsl(found["query"] or "", keep_blank_values=True)}
-    if refused := sorted(given.difference(_DATABASE_PARAMETERS)):
+    parameters = {parameter for parameter, _ in parse_qsl(match["query"] or "", keep_blank_values=True)}
+    if refused := sorted(parameters.difference(_DATABASE_PARAMETERS)):
         raise NotAllowed(
             f"the parameter '{refused[0]}' of '{key}' of catalog '{name}' may name files of the server, which is "
             f"refused here; these may be given: {', '.join(_DATABASE_PARAMETERS)}; or {_WHY}"

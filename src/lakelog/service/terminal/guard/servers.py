@@ -41,9 +41,9 @@ def check_servers(options: Mapping[str, str], catalog: Mapping[str, str], known:
     refused = [(key, server) for key, server in servers_of(options) if server not in set(_split(named))]
     if not refused:
         return
-    found = set(known)
+    servers = set(known)
     for key, server in refused:
-        if server not in found:
+        if server not in servers:
             raise NotAllowed(
                 f"option '{key}' names the server '{without_password(server)}', which no table of this catalog has and "
                 f"its option '{CATALOG_LOG_SERVERS.key}' does not list: use a server of another table, or ask an "

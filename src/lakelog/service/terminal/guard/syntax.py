@@ -14,57 +14,12 @@ from lakelog.sql.statements import STATEMENTS
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
 from lakelog.sql.syntax.source_text import SourceText
 
-_SPARKS: Final = frozenset(
-    [
-        "ADD",
-        "ALTER",
-        "ANALYZE",
-        "CACHE",
-        "CALL",
-        "CLEAR",
-        "COMMENT",
-        "COMMIT",
-        "CREATE",
-        "DECLARE",
-        "DELETE",
-        "DESC",
-        "DESCRIBE",
-        "DFS",
-        "DROP",
-        "EXECUTE",
-        "EXPLAIN",
-        "EXPORT",
-        "FROM",
-        "GRANT",
-        "IMPORT",
-        "INSERT",
-        "LIST",
-        "LOAD",
-        "LOCK",
-        "MAP",
-        "MERGE",
-        "MSCK",
-        "REDUCE",
-        "REFRESH",
-        "REPAIR",
-        "REPLACE",
-        "RESET",
-        "REVOKE",
-        "ROLLBACK",
-        "SELECT",
-        "SET",
-        "SHOW",
-        "START",
-        "TABLE",
-        "TRUNCATE",
-        "UNCACHE",
-        "UNLOCK",
-        "UPDATE",
-        "USE",
-        "VALUES",
-        "WITH",
-    ]
-)
+_SPARKS: Final = {
+    "ADD", "ALTER", "ANALYZE", "CACHE", "CALL", "CLEAR", "COMMENT", "COMMIT", "CREATE", "DECLARE", "DELETE", "DESC",
+    "DESCRIBE", "DFS", "DROP", "EXECUTE", "EXPLAIN", "EXPORT", "FROM", "GRANT", "IMPORT", "INSERT", "LIST", "LOAD",
+    "LOCK", "MAP", "MERGE", "MSCK", "REDUCE", "REFRESH", "REPAIR", "REPLACE", "RESET", "REVOKE", "ROLLBACK",
+    "SELECT", "SET", "SHOW", "START", "TABLE", "TRUNCATE", "UNCACHE", "UNLOCK", "UPDATE", "USE", "VALUES", "WITH",
+}  # fmt: skip
 _CLOSING: Final = {"(": ")", "[": "]"}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.sql.runtime.statement import Privilege
 
 _MIB = 1 << 20
@@ -13,7 +13,7 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(JsonRecord):
     """The limits of one terminal.
 
     ``max_rows`` of one result are kept: the first ones, or the newest of a stream; ``max_bytes`` is their size as JSON.
@@ -43,8 +43,8 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class TerminalConfig:
-    """The user and the catalogs of a terminal. Options may be secrets, so they are not printed.
+class TerminalConfig(JsonRecord):
+    """The user and the catalogs of a terminal. Options may be secrets, which only the pipe to the worker has.
 
     The catalogs are those of ``lakelog.connect``. ``allow_local_files`` lets an admin, and no other user, read files of
     the server by path. No user may run own code. ``settings`` are those of the Spark session.
@@ -60,12 +60,3 @@ class TerminalConfig:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     allow_local_files: bool = False
     limits: Limits = field(default_factory=Limits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON with secrets, only for the pipe to the worker."""
-        return asdict(self) | {"role": int(self.role)}
-
-    @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> TerminalConfig:
-        """The reverse of ``to_dict``."""
-        return TerminalConfig(**{**given, "role": Privilege(given["role"]), "limits": Limits(**given["limits"])})

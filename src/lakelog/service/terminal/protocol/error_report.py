@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lakelog.errors import InternalError, LakelogError, NotAllowed
+from lakelog.paimon.types.json_record import JsonRecord
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.masking import without_secrets
 from lakelog.sql.syntax.source_text import SourceText
@@ -19,7 +20,7 @@ _MOST: Final = 4_000
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(JsonRecord):
     """An error: ``kind`` is its class, or Spark's condition.
 
     ``line`` and ``column`` count from 1, in the whole text. ``refused`` means a missing privilege, ``retriable`` that
@@ -33,20 +34,16 @@ class Failure:
     refused: bool = False
     retriable: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
-
 
 def failure_of(error: BaseException, source: SourceText | None = None) -> Failure:
     """The report of an error; ``source`` is the statement that raised it."""
-    found = lakelog_error_in_text(error) if isinstance(error, Exception) else error
-    if isinstance(found, LakelogError):
-        return _own_failure(found, source)
-    condition = getattr(found, "getCondition", lambda: None)()
-    text = _sparks_text(found)
-    kind = condition or type(found).__name__
-    offset = None if source is None else _offset(found, text, source)
+    cause = lakelog_error_in_text(error) if isinstance(error, Exception) else error
+    if isinstance(cause, LakelogError):
+        return _own_failure(cause, source)
+    condition = getattr(cause, "getCondition", lambda: None)()
+    text = _sparks_text(cause)
+    kind = condition or type(cause).__name__
+    offset = None if source is None else _offset(cause, text, source)
     if source is None or offset is None:
         return Failure(kind, text)
     line, column = line_and_column(source.script, offset)
@@ -75,9 +72,9 @@ def _own_failure(error: LakelogError, source: SourceText | None) -> Failure:
 def _named_at(text: str, source: SourceText) -> int:
     """The position of the first quoted name of the error in the statement; by default the statement's start."""
     for name in re.findall(r"'([^'\n]{2,80})'", text):
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.text, re.IGNORECASE)
-        if found is not None:
-            return source.start + found.start()
+        match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.text, re.IGNORECASE)
+        if match is not None:
+            return source.start + match.start()
     return source.start
 
 
@@ -92,14 +89,14 @@ def _sparks_text(error: BaseException) -> str:
 def _offset(error: BaseException, text: str, source: SourceText) -> int | None:
     """The position in the user's text, found by Spark's words, because Spark saw other table names."""
     for context in _contexts(error):
-        found = _nth(source.text, context.fragment())
-        if found is not None:
-            return source.start + found
+        at = _nth(source.text, context.fragment())
+        if at is not None:
+            return source.start + at
     near = _NEAR.search(str(error))
     if near is not None:
-        found = _nth(source.text, near[1])
-        if found is not None:
-            return source.start + found
+        at = _nth(source.text, near[1])
+        if at is not None:
+            return source.start + at
     if _SPARK_POSITION.search(str(error)) is not None:
         return source.start
     return _named_at(text.replace("`", "'"), source)

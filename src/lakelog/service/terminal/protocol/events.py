@@ -44,7 +44,6 @@ class EventLog:
         self._listeners: list[Callable[[], object]] = []
 
     def add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> Event:
-        """Appends an event."""
         with self._changed:
             self._last += 1
             event = Event(self._last, now_ms(), kind, statement, data)
@@ -82,17 +81,17 @@ class EventLog:
         """The events after a sequence number until the end, or until none has come for ``wait_s`` seconds."""
         while True:
             with self._changed:
-                found = tuple(event for event in self._events if event.sequence > after)
+                events = tuple(event for event in self._events if event.sequence > after)
                 end = None if wait_s is None else monotonic_s() + wait_s
-                while not found and not self._closed:
+                while not events and not self._closed:
                     left = None if end is None else end - monotonic_s()
                     if left is not None and left <= 0:
                         return
                     self._changed.wait(left)
-                    found = tuple(event for event in self._events if event.sequence > after)
-                if not found:
+                    events = tuple(event for event in self._events if event.sequence > after)
+                if not events:
                     return
-            for event in found:
+            for event in events:
                 after = event.sequence
                 yield event
 
@@ -103,11 +102,11 @@ class EventLog:
 
     def _forget_rows(self, statement: int | None, more: int) -> None:
         """Drops the oldest rows of a stream beyond the limit."""
-        held = self._rows.get(statement, 0) + more
+        rows = self._rows.get(statement, 0) + more
         for event in [e for e in self._events if e.kind == "rows" and e.statement == statement]:
             size = len(event.data["rows"])
-            if held - size < self._max_rows:
+            if rows - size < self._max_rows:
                 break
             self._events.remove(event)
-            held -= size
-        self._rows[statement] = held
+            rows -= size
+        self._rows[statement] = rows

@@ -10,15 +10,14 @@ import logging
 import os
 import queue
 import shutil
-import signal
 import sys
 import threading
 import traceback
 import warnings
 from typing import Any, Final
 
+from lakelog.service.child_process import Pipe
 from lakelog.service.terminal.protocol.config import TerminalConfig
-from lakelog.service.terminal.protocol.pipe import Pipe
 from lakelog.service.terminal.worker.runner import Runner
 
 _JVM_LOST: Final = 3
@@ -36,7 +35,7 @@ class Worker:
         opening = next(self._messages)
         self._directory: str = opening["directory"]
         self._runner = Runner(
-            TerminalConfig.from_dict(opening["config"]), self._directory, self._send, _exit_without_jvm
+            TerminalConfig.from_values(opening["config"]), self._directory, self._send, _exit_without_jvm
         )
 
     def serve(self) -> None:
@@ -73,20 +72,9 @@ def _exit_without_jvm() -> None:
     os._exit(_JVM_LOST)
 
 
-def _own_pipe() -> Pipe:
-    """stdin and stdout of this process, which its children do not inherit."""
-    incoming, outgoing = os.dup(0), os.dup(1)
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
-    os.close(nowhere)
-    os.dup2(2, 1)
-    return Pipe(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb"))
-
-
 def main() -> None:
     """Serves until the terminal or Spark's JVM has ended."""
-    pipe = _own_pipe()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
+    pipe = Pipe.to_parent()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     try:

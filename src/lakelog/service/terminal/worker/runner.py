@@ -78,7 +78,7 @@ class Runner:
                 elif not self._run(execution, number, statement):
                     break
         except Exception as failed:
-            self._send(execution, "ended", None, state="failed", error=failure_of(failed).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(failed).to_values())
         finally:
             self._running = None
             self._cancelled.discard(execution)
@@ -109,14 +109,14 @@ class Runner:
                     "parts"
                 )
         except LakelogError as wrong:
-            self._send(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
+            self._send(execution, "ended", None, state="failed", error=failure_of(wrong).to_values())
             return ()
         described = [_described(statement) for statement in statements]
         self._send(execution, "parsed", None, statements=described)
         for number, statement in enumerate(statements):
             refusal = self._refusal(statement)
             if refusal is not None:
-                self._send(execution, "ended", number, state="failed", error=refusal.to_dict())
+                self._send(execution, "ended", number, state="failed", error=refusal.to_values())
                 return ()
         return statements
 
@@ -146,7 +146,7 @@ class Runner:
         except Exception as failed:
             if self._engine.is_started and self._engine.started.jobs.is_over(failed):
                 self._on_jvm_loss()
-            end = {"state": "failed", "error": failure_of(failed, statement.source).to_dict()}
+            end = {"state": "failed", "error": failure_of(failed, statement.source).to_values()}
         if execution in self._cancelled and end["state"] == "failed":
             end = {"state": "cancelled"}
         here = {"catalog": self.session.catalogs.shown(self.session.current_catalog), "database": self.session.database}
@@ -239,8 +239,8 @@ class Runner:
         if identifier is None or "$" in identifier.table:
             return None
         with contextlib.suppress(LakelogError):
-            found = self.session.tables.open(identifier).store.latest_snapshot()
-            return (0, 0) if found is None else (found.id, found.total_record_count or 0)
+            snapshot = self.session.tables.open(identifier).store.latest_snapshot()
+            return (0, 0) if snapshot is None else (snapshot.id, snapshot.total_record_count or 0)
         return None
 
     def _change(self, statement: ParsedStatement, before: tuple[int, int] | None) -> str | None:
@@ -295,7 +295,6 @@ class ObservedEngine(LazyEngine):
 
     @property
     def started(self) -> Any:
-        """The real engine."""
         if self.is_started:
             return super().started
         with self._around():

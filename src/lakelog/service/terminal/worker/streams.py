@@ -135,6 +135,6 @@ class Streams:
         failure = None if stream.stopped else stream.query.exception()
         end: dict[str, Any] = {"state": "cancelled" if stream.stopped else "done"}
         if failure is not None:
-            end = {"state": "failed", "error": failure_of(failure).to_dict()}
+            end = {"state": "failed", "error": failure_of(failure).to_values()}
         elapsed = round((monotonic_s() - stream.began) * 1000)
         self._send(stream.execution, "ended", stream.number, rows=stream.shown.rows, elapsed_ms=elapsed, **end)

@@ -32,11 +32,11 @@ def read_condition(tokens: Sequence[Token], alias: str, schema: TableSchema) -> 
     keys: dict[str, Span] = {}
     rest = []
     for part in _conjuncts(tokens):
-        found = _key_of(part, alias, schema)
-        if found is None or found[0] in keys:
+        key = _key_of(part, alias, schema)
+        if key is None or key[0] in keys:
             rest.append(Span(part[0].start, part[-1].end))
         else:
-            keys[found[0]] = found[1]
+            keys[key[0]] = key[1]
     return LookupCondition(tuple(keys.items()), tuple(rest))
 
 
@@ -88,7 +88,7 @@ def _key_of(tokens: Sequence[Token], alias: str, schema: TableSchema) -> tuple[s
 
 def _equals(tokens: Sequence[Token]) -> tuple[int, int] | None:
     """The end and the start of the sides of ``=`` or ``==``; None if the condition is not an equality."""
-    depth, found = 0, None
+    depth, sign = 0, None
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
         if depth or token.kind is not Kind.SYMBOL:
@@ -97,12 +97,12 @@ def _equals(tokens: Sequence[Token]) -> tuple[int, int] | None:
             continue
         if token.text in "<>!":
             return None
-        if token.is_symbol("=") and found is None:
+        if token.is_symbol("=") and sign is None:
             twice = at + 1 < len(tokens) and tokens[at + 1].is_symbol("=") and tokens[at + 1].start == token.end
-            found = (at, at + 1 + twice)
-    if found is None or not found[0] or found[1] >= len(tokens):
+            sign = (at, at + 1 + twice)
+    if sign is None or not sign[0] or sign[1] >= len(tokens):
         return None
-    return found
+    return sign
 
 
 def _column(tokens: Sequence[Token], alias: str, schema: TableSchema) -> str | None:

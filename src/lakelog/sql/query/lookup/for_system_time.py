@@ -107,8 +107,8 @@ def check_time(
 def _in_relations(session: SessionContext, parts: Sequence[str], relations: Iterable[exp.Expr]) -> _Origin:
     *front, name = parts
     chosen = [r for r in relations if not front or r.alias_or_name.lower() == front[-1].lower()]
-    found = {_in_relation(session, relation, name) for relation in chosen}
-    return next((origin for origin in (_Origin.NOW, _Origin.STORED) if origin in found), _Origin.MISSING)
+    columns = {_in_relation(session, relation, name) for relation in chosen}
+    return next((origin for origin in (_Origin.NOW, _Origin.STORED) if origin in columns), _Origin.MISSING)
 
 
 def _in_relation(session: SessionContext, relation: exp.Expr, name: str) -> _Origin:
@@ -147,7 +147,7 @@ def _in_query(session: SessionContext, query: exp.Expr, name: str) -> _Origin:
     for expression in query.expressions:
         if expression.is_star:
             front = [expression.table] if isinstance(expression, exp.Column) and expression.table else []
-            found = _in_relations(session, [*front, name], relations)
-            if found is not _Origin.MISSING:
-                return found
+            column = _in_relations(session, [*front, name], relations)
+            if column is not _Origin.MISSING:
+                return column
     return _Origin.MISSING

@@ -119,7 +119,7 @@ class LookupJoins:
 
     def _rest_text(self, join: _Join, span: Span) -> str:
         """A further condition as a lambda, in which each column needs the name of its relation."""
-        own = {name.lower() for name in join.read.schema.field_names}
+        names = {name.lower() for name in join.read.schema.field_names}
         edits = list(self._edits)
         on = join.read.reference.node.parent.args["on"]  # type: ignore[union-attr]
         for column in on.find_all(exp.Column):
@@ -127,12 +127,12 @@ class LookupJoins:
             if start is None or not span.start <= start < span.end or len(column.parts) > 1:
                 continue
             name = column.name.lower()
-            if name not in own and len(join.before) > 1:
+            if name not in names and len(join.before) > 1:
                 raise self._query.source.error(
                     start,
                     f"qualify column '{column.name}' with its relation in the condition of a lookup join",
                 )
-            edits.append(Edit(start, start, quoted_name(join.alias if name in own else join.before[0]) + "."))
+            edits.append(Edit(start, start, quoted_name(join.alias if name in names else join.before[0]) + "."))
         return edited(self._query.source.script, edits, span.start, span.end)
 
     def _text(self, start: int, end: int) -> str:
@@ -140,7 +140,7 @@ class LookupJoins:
 
     def _with_text(self, select: exp.Select) -> str:
         """The expressions of every visible WITH, in order; inner ones hide outer ones."""
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         inside: exp.Expr = select
         levels: list[list[exp.CTE]] = [list(select.ctes)]
         while (outer := inside.parent) is not None:
@@ -151,8 +151,8 @@ class LookupJoins:
             inside = outer
         for ctes in reversed(levels):
             for cte in ctes:
-                found[cte.alias.lower()] = self._cte_text(cte)
-        return f"WITH {', '.join(found.values())} " if found else ""
+                texts[cte.alias.lower()] = self._cte_text(cte)
+        return f"WITH {', '.join(texts.values())} " if texts else ""
 
     def _cte_text(self, cte: exp.CTE) -> str:
         start = self._query.start_of(cte.args["alias"].this)

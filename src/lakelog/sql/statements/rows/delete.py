@@ -15,10 +15,9 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Delete(ParsedStatement):
+class Delete(ParsedStatement, needs=Privilege.WRITE):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget
@@ -41,10 +40,10 @@ class Delete(ParsedStatement):
         """
         if (view := viewed_table(session, self.table)) is not None:
             return replace(self, table=view.table, condition=view.narrowed(self.condition)).run(session)
-        found = session.changed_table(self.table.name)
-        if found is None:
+        table = session.changed_table(self.table.name)
+        if table is None:
             return session.engine.pass_through(self.source.text)
-        identifier, schema = found
+        identifier, schema = table
         if is_of_partitions(session, identifier, self.table, schema, self.condition):
             options = session.tables.canonical_options(self.table.options, "write")
             return counts_row(session.tables.delete(identifier, self.condition, options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from lakelog.sql.dml.explained import ExplainingSession
 from lakelog.sql.runtime.context import SessionContext
@@ -17,10 +17,8 @@ _MODES: Final = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
 
 
 @dataclass(frozen=True)
-class Explain(ParsedStatement):
+class Explain(ParsedStatement, needs=Privilege.READ):
     """``EXPLAIN [EXTENDED|FORMATTED|CODEGEN|COST]`` of INSERT, UPDATE, DELETE, MERGE and others that say so."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     head: str
     verb: str
@@ -49,9 +47,9 @@ class Explain(ParsedStatement):
         """The write and the plan of its rows, without writing them. Raises the errors of the statement itself."""
         explaining = ExplainingSession(session, self.head, self.verb)
         of_spark = self.change.run(explaining)
-        found = explaining.write
-        if found is None:
+        write = explaining.write
+        if write is None:
             return of_spark
-        if found.plan is None:
-            return text_rows(["plan"], [[f"== Write ==\n{found.text}"]])
-        return session.run_query(found.plan.with_prefix(self.head, found.text))
+        if write.plan is None:
+            return text_rows(["plan"], [[f"== Write ==\n{write.text}"]])
+        return session.run_query(write.plan.with_prefix(self.head, write.text))

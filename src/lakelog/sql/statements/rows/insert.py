@@ -27,7 +27,7 @@ _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 
 
 @dataclass(frozen=True)
-class Insert(ParsedStatement):
+class Insert(ParsedStatement, needs=Privilege.WRITE):
     """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
     [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
@@ -36,7 +36,6 @@ class Insert(ParsedStatement):
     is the text of the query only. With a condition, the query's rows replace the rows that meet it.
     """
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     name: Name
@@ -109,6 +108,7 @@ class Insert(ParsedStatement):
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
             return self._insert_into_spark(session)
+        session.engine.check_assignments()
         if self.evolves:
             schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)

@@ -8,9 +8,8 @@ from typing import ClassVar, Final
 
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments, read_path
+from lakelog.sql.dml.assignments import Path, cast_nested, default_value, own_values, read_assignments, read_path
 from lakelog.sql.dml.merge import Merge
-from lakelog.sql.dml.nested_values import cast_nested
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.dml.views import viewed_table
@@ -46,12 +45,11 @@ class When:
 
 
 @dataclass(frozen=True)
-class MergeInto(ParsedStatement):
+class MergeInto(ParsedStatement, needs=Privilege.WRITE):
     """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
     clauses.
     """
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget
@@ -90,17 +88,17 @@ class MergeInto(ParsedStatement):
         """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
         if (view := viewed_table(session, self.table, whole=True)) is not None:
             return replace(self, table=view.table).run(session)
-        found = session.changed_table(self.table.name)
-        if found is None:
+        table = session.changed_table(self.table.name)
+        if table is None:
             return session.engine.pass_through(self.source.text)
-        identifier, schema = found
-        whole = tuple(schema.field_names)
+        identifier, schema = table
+        columns = tuple(schema.field_names)
         if self.evolves:
             query = f"SELECT * FROM {self.source_text}"
-            schema, whole = with_schema_evolution(session, identifier, schema, query, self._named)
+            schema, columns = with_schema_evolution(session, identifier, schema, query, self._named)
         target = resolve_target(session, identifier, self.table, schema, {when.action for when in self.clauses})
 
-        plain = [self._clause(when, schema, whole) for when in self.clauses]
+        plain = [self._clause(when, schema, columns) for when in self.clauses]
         both = f"{target.relation} CROSS JOIN (SELECT * FROM {self.source_text}) AS {quoted_name(self.alias)}"
         match = FieldMatch.EVOLVED if self.evolves else FieldMatch.SAME_NAMES
         whole_rows = [at for at, w in enumerate(self.clauses) if w.action == UPDATE and w.values is None]
@@ -121,10 +119,10 @@ class MergeInto(ParsedStatement):
     @property
     def _named(self) -> Collection[str] | None:
         """The columns that the clauses set by name; None if a clause takes all columns of the source."""
-        given = [when.values for when in self.clauses if when.action != DELETE]
-        if any(values is None for values in given):
+        assignments = [when.values for when in self.clauses if when.action != DELETE]
+        if any(values is None for values in assignments):
             return None
-        return {path[0].lower() for values in given for path in values or ()}
+        return {path[0].lower() for values in assignments for path in values or ()}
 
     def _short(self, text: str) -> str:
         """An expression without the database in column names of a source that is a plain table name."""
@@ -139,13 +137,13 @@ class MergeInto(ParsedStatement):
             text = qualified(text, DmlTarget(replace(name, parts=name.parts[front:]), self.alias, {}), None)
         return text
 
-    def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
+    def _clause(self, when: When, schema: TableSchema, columns: Sequence[str]) -> Clause:
         # a row without a match has the columns of one side only
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
 
         absent = {MATCHED: None, MISSING: self.table.alias, EXTRA: self.alias}[when.kind]
-        given = [when.condition, *(when.values or {}).values()]
-        if absent is not None and any(text and names_relation(text, absent) for text in given):
+        texts = [when.condition, *(when.values or {}).values()]
+        if absent is not None and any(text and names_relation(text, absent) for text in texts):
             raise self.source.error(
                 self.source.start,
                 f"WHEN {when.kind} is about rows without a row of '{absent}', whose columns it cannot use",
@@ -157,7 +155,7 @@ class MergeInto(ParsedStatement):
         if when.action == DELETE:
             values: dict[str, str] = {}
         elif when.values is None:
-            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in whole}
+            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in columns}
         else:
             values = own_values(schema, self.table, {c: own(v) for c, v in when.values.items()})
         if when.action == INSERT:
@@ -219,15 +217,15 @@ def _insert(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
 def _insert_columns(cursor: TokenStream, table: DmlTarget) -> list[str]:
     """``(a, t.b)``: columns of the target, with or without its name."""
     cursor.expect_symbol("(")
-    found: list[str] = []
-    while not found or cursor.accept_symbol(","):
+    paths: list[str] = []
+    while not paths or cursor.accept_symbol(","):
         start_token = cursor.peek()
         path = read_path(cursor, table)
         if len(path) > 1:
             cursor.fail(f"INSERT takes whole columns, '{'.'.join(path)}' is a part of one", start_token)
-        found += path
+        paths += path
     cursor.expect_symbol(")", " after a column")
-    return found
+    return paths
 
 
 def _check_conditions(cursor: TokenStream, on: str, clauses: Sequence[When]) -> None:

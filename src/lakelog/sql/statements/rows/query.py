@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
@@ -12,10 +11,8 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Query(ParsedStatement):
+class Query(ParsedStatement, needs=Privilege.READ):
     """A query over lakelog tables, Spark tables and views, with read options as hints."""
-
-    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> Query:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
@@ -14,17 +13,14 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class TruncateTable(TableStatement):
+class TruncateTable(TableStatement, needs=Privilege.WRITE):
     """``TRUNCATE TABLE name [/*+ OPTIONS(…) */] [PARTITION (…)]``; a table of Spark only is Spark's."""
-
-    needs: ClassVar[Privilege] = Privilege.WRITE
 
     options: dict[str, str]
     partition: PartitionClause | None
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> TruncateTable:
-        """Reads the statement."""
         cursor.expect_words("TRUNCATE", "TABLE")
         name = cursor.name()
         options = read_options(cursor)

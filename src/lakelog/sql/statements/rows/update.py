@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from lakelog.sql.dml.assignments import Path, own_values, read_assignments
-from lakelog.sql.dml.nested_values import cast_nested
+from lakelog.sql.dml.assignments import Path, cast_nested, own_values, read_assignments
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.dml.views import viewed_table
@@ -18,10 +17,9 @@ from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
-class Update(ParsedStatement):
+class Update(ParsedStatement, needs=Privilege.WRITE):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
-    needs: ClassVar[Privilege] = Privilege.WRITE
     is_explained: ClassVar[bool] = True
 
     table: DmlTarget
@@ -44,12 +42,12 @@ class Update(ParsedStatement):
         """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
         if (view := viewed_table(session, self.table)) is not None:
             return replace(self, table=view.table, condition=view.narrowed(self.condition)).run(session)
-        found = session.changed_table(self.table.name)
-        if found is None:
+        table = session.changed_table(self.table.name)
+        if table is None:
             return session.engine.pass_through(self.source.text)
-        identifier, schema = found
-        given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
-        values = own_values(schema, self.table, given)
+        identifier, schema = table
+        texts = {c: qualified(v, self.table, None) for c, v in self.values.items()}
+        values = own_values(schema, self.table, texts)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = resolve_target(session, identifier, self.table, schema, [UPDATE])
         clause = Clause(UPDATE, condition, values)

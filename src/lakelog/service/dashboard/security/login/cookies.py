@@ -36,7 +36,7 @@ class Cookies:
     def read(self, header: str, name: str) -> str:
         """The value of a cookie in a request's ``Cookie`` header, empty without it."""
         pairs = (part.strip().partition("=") for part in header.split(";"))
-        return next((value for found, _, value in pairs if found == name), "")
+        return next((value for key, _, value in pairs if key == name), "")
 
     def begin_session(self, secret: str) -> str:
         """``Set-Cookie`` of a session: hidden from scripts and other sites, and valid until the browser closes."""

@@ -80,26 +80,26 @@ class Gate:
         name = user or TOKEN_USER
         browser = self.cookies.known_browser(cookie_header, name)
         network = limited_address(address)
-        own = f"browser {browser}" if browser else f"login {name} {network}"
-        limits = {own: _FAILURES}
+        source = f"browser {browser}" if browser else f"login {name} {network}"
+        limits = {source: _FAILURES}
         if not browser:
             limits |= {f"address {network}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
         wait = self._throttle.take(limits)
         if wait > 0:
-            if self._throttle.take({f"noted {own}": 1}) == 0:  # one line per window: a flood must not fill the log
+            if self._throttle.take({f"noted {source}": 1}) == 0:  # one line per window: a flood must not fill the log
                 self.note("login", name, None, address, REFUSED, "TooManyAttempts")
             return Refused(429, f"too many failed logins: try again in {wait:.0f} s")
         if self._waiting >= _HASHES_WAITING:
             self._throttle.give_back(limits)
             return Refused(503, "too many logins at a time: try again in a few seconds")
-        found = await self._found(user, password)
-        if found is None:
+        account = await self._found(user, password)
+        if account is None:
             self.note("login", name, None, address, REFUSED, "WrongPassword")
             return Refused(401, "Wrong user or password." if self.access.users is not None else "Wrong token.")
         self._throttle.give_back(limits)
-        self._throttle.forget(own)
-        self.note("login", name, found.role, address)
-        return self.begin(found, address, agent)
+        self._throttle.forget(source)
+        self.note("login", name, account.role, address)
+        return self.begin(account, address, agent)
 
     def begin(self, user: User, address: str, agent: str = "") -> tuple[str, Session]:
         """A new session for an authenticated user, and its secret."""

@@ -85,15 +85,15 @@ class Sessions:
     def end(self, key: str) -> Session | None:
         """Ends the session of this key and returns it; None if there was none."""
         with self._lock:
-            found = next((digest for digest, session in self._sessions.items() if session.key == key), None)
-            return None if found is None else self._sessions.pop(found)
+            stored = next((digest for digest, session in self._sessions.items() if session.key == key), None)
+            return None if stored is None else self._sessions.pop(stored)
 
     def is_alive(self, key: str) -> bool:
         """True if the session of this key is valid; does not count as use."""
         now = monotonic_s()
         with self._lock:
-            found = next((session for session in self._sessions.values() if session.key == key), None)
-        return found is not None and not self._is_over(found, now)
+            stored = next((session for session in self._sessions.values() if session.key == key), None)
+        return stored is not None and not self._is_over(stored, now)
 
     def _is_over(self, session: Session, now: float) -> bool:
         return now - session.seen_s > self.idle_s or now - session.born_s > _LONGEST_S

@@ -61,9 +61,9 @@ def limited_address(address: str) -> str:
     Other texts, such as the name of a socket, stay as they are.
     """
     try:
-        found = ip_address(address.partition("%")[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    return str(found.ipv4_mapped or ip_network((int(found), _IPV6_PREFIX), strict=False))
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ip_network((int(parsed), _IPV6_PREFIX), strict=False))

@@ -106,6 +106,6 @@ def _user_of(numbered: tuple[int, str]) -> User | None:
     return User(parts[0], Privilege.of(parts[1]), parts[2])
 
 
-def is_token(given: str, token: str | None) -> bool:
+def is_token(text: str, token: str | None) -> bool:
     """Checks a token in constant time."""
-    return token is not None and hmac.compare_digest(given.encode(), token.encode())
+    return token is not None and hmac.compare_digest(text.encode(), token.encode())

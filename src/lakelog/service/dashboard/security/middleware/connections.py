@@ -43,7 +43,6 @@ class LimitedListener(socket.socket):
             self._busy.discard(number)
 
     def forget(self, number: int) -> None:
-        """Removes a closed connection."""
         self._open.pop(number, None)
         self._busy.discard(number)
 

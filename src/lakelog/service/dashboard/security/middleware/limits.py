@@ -8,7 +8,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.middleware.request_slots import RequestSlots
 from lakelog.service.dashboard.security.refusal import refuse
 
@@ -107,13 +107,13 @@ def _who(scope: Scope, identity: Identity | None) -> str:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+    is_sent = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        given = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -1,1 +1,0 @@
-"""Identity of a client, and the privilege that a route needs."""

@@ -1,1 +1,0 @@
-"""The data of pages as frozen values, which are also the answers of the JSON API."""

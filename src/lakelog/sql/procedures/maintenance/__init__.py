@@ -1,1 +1,0 @@
-"""Procedures that compact, expire and clean."""

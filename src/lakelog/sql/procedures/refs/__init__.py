@@ -1,1 +1,0 @@
-"""Procedures of tags and branches."""

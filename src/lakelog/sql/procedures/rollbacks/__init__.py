@@ -1,1 +1,0 @@
-"""Procedures that make an older state the newest."""

@@ -1,1 +1,0 @@
-"""Procedures of the writers of a log and of stream readers."""

@@ -1,1 +1,0 @@
-"""Statements about tables in Spark's memory."""

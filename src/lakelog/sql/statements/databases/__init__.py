@@ -1,1 +1,0 @@
-"""Statements of catalogs and databases."""

@@ -1,1 +1,0 @@
-"""Statements that compact, clean and analyze tables, and CALL."""

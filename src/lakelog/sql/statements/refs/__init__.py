@@ -1,1 +1,0 @@
-"""Statements of tags, branches and rollback."""

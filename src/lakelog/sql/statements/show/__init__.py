@@ -1,1 +1,0 @@
-"""Statements that show tables, their columns, partitions and history."""

@@ -1,1 +1,0 @@
-"""Statements that create, alter and drop tables and partitions."""

@@ -1,1 +1,0 @@
-"""System tables of the log, its consumers and maintenance."""

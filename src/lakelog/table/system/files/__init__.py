@@ -1,1 +1,0 @@
-"""System tables of data files, manifests, buckets and partitions."""

@@ -1,1 +1,0 @@
-"""System tables of snapshots, tags and branches."""

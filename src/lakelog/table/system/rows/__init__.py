@@ -1,1 +1,0 @@
-"""System tables that read the rows of the table in another form."""

@@ -1,1 +1,0 @@
-"""System tables of schemas and options."""
