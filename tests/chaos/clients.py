@@ -28,8 +28,7 @@ from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import committer_for, sealer_for
-from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.commit.seal_thread import sealer_for
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import restore
@@ -178,12 +177,12 @@ def stream(client: Client) -> None:
                 task.close()  # a task that fails behind its last row, and is tried again
             results.append(task.finish())
         client.journal.say(DECIDE, who)
-        committer = committer_for(table, client.name)
-        committer.begin_run(run)
-        committer.commit(epoch, results)
+        sealer = sealer_for(table, client.name)
+        sealer.committer.begin_run(run)
+        sealer.committer.commit(epoch, results)
         client.journal.say(OK, who)
-        sealer_for(committer, take_over_best_effort).notify()
-        committer.check_alone()
+        sealer.notify()
+        sealer.committer.check_alone()
         with (checkpoint / f"{epoch}").open("x") as file:  # fails when another process goes on with this checkpoint
             os.fsync(file.fileno())
         epoch += 1

@@ -20,8 +20,10 @@ from lakelog.errors import LakelogError
 from lakelog.io import machine
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.changes import SetOption
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
+from lakelog.table.alter import alter_table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
@@ -30,6 +32,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.tail.subscribe import follow
+from lakelog.table.write.rescale import rescale
 from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {
@@ -136,6 +139,51 @@ def attempt(job: Callable[[DynamicTable], None], after: Rows, plan: FaultPlan, m
     committer.commit(2, [])
     seal(committer)
     assert content(table) == after
+
+
+RESCALED: dict[str, dict[str, str]] = {
+    "files": {"bucket": "2"},
+    "vectors": {"bucket": "2", "deletion-vectors.enabled": "true"},
+    "log": {**OPTIONS["log"], "log-store.partitions": "2"},
+    "changes": {**OPTIONS["log"], "log-store.partitions": "2", "log.content": "changes"},
+}
+
+
+@pytest.mark.parametrize("kind", RESCALED)
+def test_a_rescale_that_goes_wrong_at_any_call_changes_no_row(
+    kind: str, depth: Depth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "is_running", lambda process: False)
+    monkeypatch.setitem(OPTIONS, kind, RESCALED[kind])
+    made = make_table(kind)
+    catalog = FilesystemCatalog("/w", made.io.inner)  # type: ignore[attr-defined]
+    made = DynamicTable(alter_table(catalog, Identifier("db", "t"), [SetOption("bucket", "3")]))
+    old = content(made)
+    folds_old = made.log is None or made.publishes or folded(made) == OLD
+
+    def attempted(plan: FaultPlan) -> None:
+        table = twin(made)
+        broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
+        with contextlib.suppress(Died, LakelogError):
+            rescale(broken)
+        plan.arrive()
+        assert content(table) in (old, OLD)
+        rescale(table)
+        assert content(table) == OLD
+        assert {entry.total_buckets for entry in table.store.live_entries(table.store.latest_snapshot())} == {3}
+        if made.log is not None and folds_old:
+            assert folded(table) == OLD
+        committer = Committer(table, "stream")
+        committer.commit(2, [])
+        seal(committer)
+        assert content(table) == OLD
+
+    counting = FaultPlan()
+    attempted(counting)
+    assert len(counting.calls) > 5
+    for call in depth.some(counting.calls):
+        for fault in (DIE_AFTER, LOST, LATE):
+            attempted(FaultPlan({call.number: fault}))
 
 
 @pytest.mark.parametrize("job", JOBS)

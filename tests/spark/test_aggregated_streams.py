@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from lakelog import Lake
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedFeature
+from lakelog.spark.engine.streaming_query import show_stream
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
 
 pytestmark = pytest.mark.local_only("the driver commits each micro-batch")
@@ -299,3 +301,19 @@ def test_frames_of_changes_are_refused_where_they_count_retractions(lake) -> Non
     lake.sql("create temporary view made as select count(*) n, sum(v) s from " + LOG)
     assert lake.sql("select * from made").isStreaming
     lake.sql("drop view seen; drop view made")
+
+
+def test_a_streaming_aggregate_is_shown(lake: Lake) -> None:
+    lake.sql(
+        "create database db; create table db.t (k string) using lakelog tblproperties ('log-store.enabled' = 'true')"
+    )
+    lake.sql("insert into db.t values ('a'), ('a'), ('b')")
+    frame = lake.sql(
+        "select k, count(*) n from db.t /*+ OPTIONS('read.mode'='log','scan.startup.mode'='earliest') */ group by k"
+    )
+    shown: queue.Queue[pa.Table] = queue.Queue()
+    query = show_stream(frame, 10, shown.put)
+    try:
+        assert sorted(map(tuple, (row.values() for row in shown.get(timeout=60).to_pylist()))) == [("a", 2), ("b", 1)]
+    finally:
+        query.stop()

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelog import Lake
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, LakelogError, UnsupportedFeature
 
 _STATEMENTS = {
     "insert": "insert into db.t select 1, {0}",
@@ -73,6 +73,27 @@ def test_a_value_of_another_meaning_is_refused(lake: Lake, kind: str, value: str
     lake.sql(f"create database db; create table db.t (v {kind}) using lakelog")
     with pytest.raises(InvalidSchema, match="column 'v' of table db.t is .* but the query gives .*: cast it"):
         lake.sql(f"insert into db.t select {value}")
+    if "struct" in kind:
+        return
+    lake.sql(f"create or replace table db.t (id int, v {kind}, primary key (id)); insert into db.t values (1, null)")
+    for statement in (_STATEMENTS["update"], _STATEMENTS["merge"]):
+        with pytest.raises(LakelogError, match=r"cast it|data type|Unsupported|interval"):
+            lake.sql(statement.format(value))
+    assert rows(lake, "select * from db.t") == [(1, None)]
+
+
+@pytest.mark.parametrize("policy", ["LEGACY", "STRICT"])
+def test_another_policy_of_assignments_is_refused_by_name(lake: Lake, spark: SparkSession, policy: str) -> None:
+    lake.sql("create database db; create table db.t (id int, v int, primary key (id)); insert into db.t values (1, 1)")
+    spark.conf.set("spark.sql.storeAssignmentPolicy", policy)
+    try:
+        for statement in _STATEMENTS.values():
+            with pytest.raises(UnsupportedFeature, match=f"'spark.sql.storeAssignmentPolicy' = '{policy}'"):
+                lake.sql(statement.format("2"))
+        lake.sql("delete from db.t where id = 7")
+    finally:
+        spark.conf.unset("spark.sql.storeAssignmentPolicy")
+    assert rows(lake, "select * from db.t") == [(1, 1)]
 
 
 def test_partition_columns_of_the_clause_come_last_as_in_tables_of_spark(lake: Lake, spark: SparkSession) -> None:
@@ -152,3 +173,21 @@ def test_char_keys_have_one_spelling(lake: Lake) -> None:
     lake.sql("update db.t set v = 3 where c = 'ab'; delete from db.t where c > 'ab'")
     assert rows(lake, "select * from db.t") == [("ab   ", 3)]
     assert lake.table("db.t").scan(filter="c = 'ab'").to_arrow().to_pylist() == [{"c": "ab   ", "v": 3}]
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_columns_of_nested_types_have_defaults(lake: Lake, key: str) -> None:
+    lake.sql(
+        "create database db; create table db.t (id int, a array<int> default array(1, NULL), "
+        r"m map<string, int> default map('it\'s', 1), s struct<x: int, y: array<string>> default named_struct('x', 1, 'y', array('b'))"
+        f"{key})"
+    )
+    lake.sql("insert into db.t (id) values (1)")
+    lake.sql("insert into db.t (id) select cast(id as int) from range(2, 3)")
+    lake.sql("insert into db.t values (3, default, default, default), (4, null, null, null)")
+    lake.sql("update db.t set a = default, m = default, s = default where id = 4")
+    found = lake.table("db.t").scan().to_arrow().sort_by("id").drop_columns(["id"]).to_pylist()
+    assert found == [{"a": [1, None], "m": [("it's", 1)], "s": {"x": 1, "y": ["b"]}}] * 4
+    lake.sql("alter table db.t alter column a set default array(7)")
+    with pytest.raises(InvalidSchema, match="cannot be the default of column 'a'"):
+        lake.sql("alter table db.t alter column a set default array('x')")

@@ -173,3 +173,30 @@ def test_a_stream_stops_at_text_that_is_not_utf8(db, tmp_path) -> None:
     with pytest.raises(PySparkException, match="not UTF-8"):
         query.awaitTermination(60)
     assert db.table("db.s").scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ("spark.read.format('lakelog').load()", "InvalidOption: the table is missing"),
+        ("spark.readStream.format('lakelog').load()", "InvalidOption: the table is missing"),
+        ("spark.range(1).write.format('lakelog').mode('append').save()", "InvalidOption: the table is missing"),
+        ("spark.range(1).write.format('lakelog').mode('append').save('db.no')", "NotFound: table db.no does not exist"),
+        ("spark.read.format('lakelog').option('read.mode', 'log').load('db.t')", "InvalidRequest: 'read.mode'='log'"),
+        (
+            "spark.read.format('lakelog').option('read.mode', 'x').load('db.t')",
+            "InvalidOption: option 'read.mode' = 'x'",
+        ),
+        (
+            "spark.range(1).selectExpr('uuid() as id').write.format('lakelog').mode('append').save('db.t')",
+            "InvalidSchema",
+        ),
+    ],
+)
+def test_an_error_of_the_data_source_is_ours_without_a_traceback(db, spark, use, said) -> None:
+    db.sql(GOOD)
+    with pytest.raises(PySparkException) as raised:
+        frame = eval(use, {"spark": spark})
+        frame.collect()
+    assert f"lakelog.errors.{said}" in str(raised.value)
+    assert "Traceback" not in str(raised.value)

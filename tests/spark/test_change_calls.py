@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog import Lake
-from lakelog.errors import UnsupportedStatement
+from lakelog.errors import NotFound, UnsupportedStatement
 
 
 @pytest.fixture
@@ -47,3 +47,15 @@ def test_a_range_that_is_not_there_is_refused(changed: Lake) -> None:
         changed.sql("select * from table_changes('db.t', 5)")
     with pytest.raises(UnsupportedStatement, match="line 1, column 40: the range ends at 1, .* at 2"):
         changed.sql("select * from table_changes('db.t', 2, 1)")
+
+
+def test_changes_to_a_tag_begin_at_the_tag_before_it(changed: Lake) -> None:
+    call = "select id, name from paimon_incremental_to_auto_tag('db.t', '{}')"
+    for tag, snapshot in (("2024-01-01", 1), ("2024-01-02", 3)):
+        changed.sql(f"alter table db.t create tag `{tag}` as of version {snapshot}")
+    assert told(changed, call.format("2024-01-01")) == []
+    assert told(changed, call.format("2024-01-02")) == [(1, "A")]
+    with pytest.raises(NotFound, match="2024-01-03"):
+        changed.sql(call.format("2024-01-03"))
+    with pytest.raises(UnsupportedStatement, match=r"paimon_incremental_to_auto_tag\('db.t', tag\)"):
+        changed.sql("select * from paimon_incremental_to_auto_tag('db.t', '1', '2')")

@@ -78,6 +78,22 @@ def test_a_whole_number_of_another_size_finds_its_equal_only(lake, spark) -> Non
         assert rows(found) == [(3, "de", 3)]
 
 
+@pytest.mark.parametrize("buckets", [1, 4])
+def test_a_key_of_a_fixed_length_is_found_by_its_text(lake, spark, buckets) -> None:
+    lake.sql(
+        "create database db; create table db.dim (c char(5), n int, primary key (c)) using lakelog "
+        f"tblproperties ('bucket' = '{buckets}'); insert into db.dim values ('ab', 1), ('cde', 2), ('x', 3)"
+    )
+    frame = spark.createDataFrame([("ab",), ("cde  ",), ("y",), (None,)], "c string")
+    found = lake.lookup_join(frame, "db.dim", on="c", how="left")
+    assert rows(found.selectExpr("trim(c)", "n").na.fill("none")) == [
+        ("ab", 1),
+        ("cde", 2),
+        ("none", None),
+        ("y", None),
+    ]
+
+
 def test_rows_of_every_type_come_through(lake, spark) -> None:
     lake.sql(
         "create table db.dim (k timestamp(3), d date, m decimal(10,2), b binary, t timestamp_ntz, a array<int>, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 
 def now_ms() -> int:
@@ -55,11 +56,9 @@ class Moment:
         """The present one."""
         return Moment(now_ms(), monotonic_s())
 
-    @staticmethod
-    def never() -> Moment:
-        """One that is long ago."""
-        return Moment(0, float("-inf"))
-
     def is_within(self, duration_ms: float) -> bool:
         """True if less than this has passed since, by both clocks."""
         return monotonic_s() - self.monotonic_s < duration_ms / 1000 and 0 <= now_ms() - self.time_ms < duration_ms
+
+
+LONG_AGO: Final = Moment(0, float("-inf"))

@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import CommitUnknown, LakelogError, NotFound, Unavailable
-from lakelog.io.clock import Moment, monotonic_s, now_ms, sleep
+from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms, sleep
 from lakelog.io.machine import has_ended, machine_identity
 from lakelog.io.names import new_uuid, random_fraction
 from lakelog.io.storage.file_io import FileIO, FileStatus
@@ -147,7 +147,7 @@ class LeaseKeeper:
             key = os.getpid(), lease.path
             kept = self._leases.get(key)
             if kept is None or kept.is_lost:
-                kept = KeptLease(io, lease, is_ours, renewed or Moment.never())
+                kept = KeptLease(io, lease, is_ours, renewed or LONG_AGO)
             kept.io, kept.is_ours, kept.used_s = io, is_ours, monotonic_s()  # a newer handle may have newer credentials
             if kept.is_due():
                 kept.renew()
@@ -266,6 +266,7 @@ class Leases:
     def _files(self) -> dict[str, dict[int, FileStatus]]:
         """Task → turn → file."""
         files: dict[str, dict[int, FileStatus]] = {}
+        self._clock.begin()
         for file in self.io.list(self.directory):
             task, _, turn = file.name.rpartition(".")
             files.setdefault(task, {})[int(turn) if turn.isdigit() else -1] = file

@@ -126,6 +126,7 @@ class LazyEngine:
     columns_of = _forwarded("columns_of")
     millis_of = _forwarded("millis_of")
     simple_types = _forwarded("simple_types")
+    check_assignments = _forwarded("check_assignments")
     checks_casts = _forwarded("checks_casts")
     files_of = _forwarded("files_of")
     materialized = _forwarded("materialized")

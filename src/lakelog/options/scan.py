@@ -79,6 +79,13 @@ INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option(
     "Time range of changes to read: 'a,b' in ms since 1970, or as text like scan.timestamp.",
     _READ,
 )
+INCREMENTAL_TO_AUTO_TAG: Final = Option(
+    "incremental-to-auto-tag",
+    str,
+    None,
+    "A tag: the changes to it from the tag before it, or nothing without an earlier tag.",
+    _READ,
+)
 INCREMENTAL_MODE: Final = Option(
     "incremental-between-scan-mode",
     str,

@@ -223,15 +223,6 @@ def test_a_damaged_floor_is_an_error_that_names_it(location: LogLocation, text: 
         FilesReader(location).first_offsets()
 
 
-@pytest.mark.parametrize(
-    "text", ['{"newest": 7, "floor": 0, "offsets": [0, 0]}', '{"newest": 0, "floor": 0, "offsets": [0]}', "[]"]
-)
-def test_a_wrong_hint_is_no_more_than_slow(location: LogLocation, text: str) -> None:
-    append(SYSTEM.appender(location), [b"x"])
-    (Path(SegmentChain(location).path(0)).parents[1] / "hint").write_text(text)
-    assert everything(FilesReader(location)) == [b"x"]
-
-
 def test_a_large_append_is_written_before_its_flush(location: LogLocation) -> None:
     appender: LogAppender = FilesAppender(location)
     dice = random.Random(1)

@@ -177,10 +177,12 @@ def test_a_segment_that_was_made_to_harm_is_an_error_that_names_it(
         FilesReader(location).read(0, 0, 1)
 
 
-def test_a_hint_after_the_end_loses_no_append(location: LogLocation) -> None:
+@pytest.mark.parametrize("text", ["[]", '0, "floor": 9, "offsets": [9, 9]', '7, "floor": 0, "offsets": [0, 0]'])
+def test_a_wrong_hint_is_no_more_than_slow(location: LogLocation, text: str) -> None:
     append(SYSTEM.appender(location), [b"a"])
-    storage(location).write(hint_of(location), b'{"newest": 0, "floor": 9, "offsets": [9, 9]}')
+    storage(location).write(hint_of(location), f'{{"newest": {text}}}'.encode())
     assert append(SYSTEM.appender(location), [b"b"]) == [1]
+    assert everything(FilesReader(location)) == [b"a", b"b"]
     storage(location).delete(hint_of(location))
     assert everything(FilesReader(location)) == [b"a", b"b"]
 

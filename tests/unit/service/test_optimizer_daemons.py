@@ -126,7 +126,7 @@ def test_two_optimizers_during_writes_keep_tables_small_and_lose_nothing(tmp_pat
         stats = table.health().figures
         assert stats.most_runs < 5 and stats.snapshots.kept <= 8 + 50
         assert stats.log is not None and stats.log.lag == 0
-        assert leases_of(table.logical).held() == []
+        assert leases_of(table.logical).held() == {}
         assert {run.process for run in table.runs()} <= {one.pid for one in daemons}
         assert "running" not in {run.outcome for run in table.runs()}
 

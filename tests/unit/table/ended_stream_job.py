@@ -6,8 +6,7 @@ import sys
 
 import lakelog
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import committer_for, sealer_for
-from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.commit.seal_thread import sealer_for
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows
 
@@ -18,9 +17,8 @@ def main() -> None:
     task = TaskWriter(table, "query", 0, lane=0)
     for batch in rows(1, 2, name="stream").to_batches():
         task.write(batch)
-    committer = committer_for(table, "query")
-    committer.commit(0, [task.finish()])
-    sealer = sealer_for(committer, take_over_best_effort)
+    sealer = sealer_for(table, "query")
+    sealer.committer.commit(0, [task.finish()])
     sealer.stop()  # it has no time for a seal any more
     sealer.notify()
 

@@ -16,7 +16,7 @@ from lakelog.table.commit.seal_thread import Sealer
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance import background as compaction_worker
 from lakelog.table.maintenance.background import CompactionWorker
-from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.maintenance.compaction_task import bucket_task, leases_of
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.task_writer import TaskWriter
 
@@ -197,7 +197,7 @@ def test_rows_that_no_reader_sees_yet_are_compacted_when_another_compactor_has_f
     writer = make_writer(**{"deletion-vectors.enabled": "true"})
     writer.gate.set()
     store, leases = writer.table.store, leases_of(writer.table)
-    held = leases.take(encode_partition((), store.schema), 0)
+    held = leases.take(bucket_task(encode_partition((), store.schema), 0))
     writer.write_and_seal(1)
     writer.worker.wait()
     assert levels(writer.table) == [0]

@@ -17,7 +17,7 @@ from failing_jobs import net as added_up
 from lakelog import connect
 from lakelog.errors import Fenced, Unavailable
 from lakelog.io import clock
-from lakelog.io.clock import Moment
+from lakelog.io.clock import LONG_AGO
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.watcher import OptimizerSettings
@@ -204,7 +204,7 @@ def pause(table: Table, writer: str) -> None:
         found = registered.find(writer)
         assert found is not None
         registered.write_lease(writer, found.kind, settled=found.settled)
-    kept.renewed = Moment.never()
+    kept.renewed = LONG_AGO
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])

@@ -16,7 +16,8 @@ from lakelog.errors import InvalidRequest, OffsetExpired
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import level0_files_of, seal
+from lakelog.table.commit.file_commit import level0_files_of
+from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_follower, register_writer
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state

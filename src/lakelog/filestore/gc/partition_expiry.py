@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from lakelog.errors import CommitConflict, InvalidOption, InvalidRequest
+from lakelog.errors import InvalidOption, InvalidRequest
+from lakelog.filestore.commit.lost_race import LostRace, until_won
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.metadata.manifests import Manifests
 from lakelog.io import clock
@@ -29,7 +30,6 @@ from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 
 _LOG = logging.getLogger("lakelog.expire")
-_ROUNDS: Final = 10
 _DIRECTIVES: Final = {"y": "%Y", "u": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S", "S": "%f"}
 _DEFAULT: Final = re.compile(r"(\d{1,10})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
 
@@ -127,41 +127,30 @@ class PartitionExpiry:
         schema = self.manifests.paths.schema
         if not schema.partition_keys:
             raise InvalidRequest(f"table {self.manifests.paths.root} is not partitioned, so no partition can expire")
-        for _ in range(_ROUNDS):
-            now = clock.local_now()
-            if not self._old(self.latest(), rule, now):
-                return []
-            now = clock.local_time(storage_now_ms(self.manifests.io, self.manifests.paths.root))
-            old = self._old(self.latest(), rule, now)
-            if not old:
-                return []
+        return until_won(self.manifests.paths.root, lambda: self._expired(rule, properties))
 
-            def prepare(newest: Snapshot | None, old: list[bytes] = old, now: datetime = now) -> Mapping[str, str]:
-                if not set(old) <= set(self._old(newest, rule, now)):
-                    raise _Changed
-                return {} if properties is None else properties(newest)
+    def _expired(self, rule: PartitionRule, properties: Properties | None) -> list[bytes]:
+        now = clock.local_now()
+        if not self._old(self.latest(), rule, now):
+            return []
+        now = clock.local_time(storage_now_ms(self.manifests.io, self.manifests.paths.root))
+        old = self._old(self.latest(), rule, now)
+        if not old:
+            return []
 
-            over = Overwrite(frozenset(old))
-            user = f"expire-partitions-{new_uuid()}"
-            try:
-                self.commit(
-                    CommitRequest(
-                        user, BATCH_COMMIT_IDENTIFIER, OVERWRITE, prepare=prepare, first_try=True, overwrite=over
-                    )
-                )
-            except _Changed:
-                continue
-            return old
-        raise CommitConflict(
-            f"other commits keep changing the old partitions of table {self.manifests.paths.root}: try again later"
+        def prepare(newest: Snapshot | None) -> Mapping[str, str]:
+            if not set(old) <= set(self._old(newest, rule, now)):
+                raise LostRace("other commits change its old partitions")
+            return {} if properties is None else properties(newest)
+
+        user, over = f"expire-partitions-{new_uuid()}", Overwrite(frozenset(old))
+        self.commit(
+            CommitRequest(user, BATCH_COMMIT_IDENTIFIER, OVERWRITE, prepare=prepare, first_try=True, overwrite=over)
         )
+        return old
 
     def _old(self, snapshot: Snapshot | None, rule: PartitionRule, now: datetime) -> list[bytes]:
         return pick_old_partitions(self.manifests.live(snapshot), self.manifests.paths.schema, rule, now)
-
-
-class _Changed(Exception):
-    """Raised if an old partition has new rows."""
 
 
 def _default_time(text: str) -> datetime:

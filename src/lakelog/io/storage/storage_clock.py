@@ -23,11 +23,18 @@ _TRUSTED_S: Final = 60.0
 
 
 class StorageClock:
-    """The clock of the storage of a directory, which is asked only if a file seems old."""
+    """The clock of the storage of a directory, which is asked only if a file seems old.
+
+    Ages are those at the last ``begin``, which is called before a listing: a file may be written again after it.
+    """
 
     def __init__(self, io: FileIO, root: str) -> None:
         self._io, self._root = io, root
-        self._asked_s, self._lead_ms = float("-inf"), 0.0
+        self._asked_s, self._lead_ms, self._begun_s = float("-inf"), 0.0, monotonic_s()
+
+    def begin(self) -> None:
+        """Notes the time of a listing that follows."""
+        self._begun_s = monotonic_s()
 
     def is_older(self, written_ms: int, than_ms: float) -> bool:
         """True if a file of this time is older than a number of milliseconds.
@@ -40,7 +47,7 @@ class StorageClock:
         if monotonic_s() - self._asked_s > _TRUSTED_S:
             present_ms, self._asked_s = storage_now_ms(self._io, self._root), monotonic_s()
             self._lead_ms = present_ms - 1000 * self._asked_s
-        return self._lead_ms + 1000 * monotonic_s()
+        return self._lead_ms + 1000 * self._begun_s
 
 
 def storage_now_ms(io: FileIO, root: str) -> int:

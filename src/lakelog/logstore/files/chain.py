@@ -21,7 +21,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from lakelog.errors import CommitUnknown, Corrupt, LakelogError, NotFound
-from lakelog.io.clock import Moment, monotonic_s, now_ms
+from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms
 from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
@@ -108,7 +108,7 @@ class SegmentChain:
         self._floor = Floor(0, (0,) * location.buckets)
         self._footers: LRUCache[int, Segment] = LRUCache(_HELD_FOOTERS)
         self._small: LRUCache[int, pa.Buffer] = LRUCache(_HELD_SMALL)
-        self._ahead, self._floor_read = -1, Moment.never()
+        self._ahead, self._floor_read = -1, LONG_AGO
         self._is_unsure = False
         """True if footers were read after the floor, so that one may be of a number that was created again."""
         self._confirmed_s = self._deleted_s = float("-inf")

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
@@ -65,6 +65,7 @@ from lakelog.table.write.replaced_rows import check_overwrite
 
 _FEW_CORES: Final = 4
 """Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
+_ASSIGNMENT: Final = "spark.sql.storeAssignmentPolicy"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """Spark's error for a three-part name that starts with none of its own catalogs."""
@@ -223,6 +224,15 @@ class SparkEngine:
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)
+
+    def check_assignments(self) -> None:
+        """Raises UnsupportedFeature unless Spark's store assignment is that of ANSI, which all writes here have."""
+        policy = str(self.spark.conf.get(_ASSIGNMENT, "ANSI") or "ANSI").upper()
+        if policy != "ANSI":
+            raise UnsupportedFeature(
+                f"'{_ASSIGNMENT}' = '{policy}': lakelog assigns values as ANSI does, and refuses those that do not "
+                "fit. Unset it"
+            )
 
     def checks_casts(self) -> bool:
         """True if a cast of the session fails for a value that does not fit."""

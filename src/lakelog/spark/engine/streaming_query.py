@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from lakelog.errors import InvalidRequest
@@ -40,7 +41,8 @@ class StreamFacts:
 def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None]) -> Any:
     """Starts a streaming DataFrame; ``show`` receives the newest rows of each micro-batch, in a separate thread.
 
-    For a large micro-batch each task keeps only its last rows, to protect the driver.
+    For a large micro-batch each task keeps only its last rows, to protect the driver. Of an aggregation they are the
+    groups that changed.
     """
 
     def shown(batch: DataFrame, _: int) -> None:
@@ -48,7 +50,13 @@ def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None])
         if rows.num_rows:
             show(rows.slice(max(0, rows.num_rows - newest)))
 
-    return frame.writeStream.foreachBatch(shown).start()
+    writer = frame.writeStream.foreachBatch(shown)
+    try:
+        return writer.start()
+    except AnalysisException as refused:
+        if "Append output mode" not in str(refused) and "STREAMING_OUTPUT_MODE" not in str(refused):
+            raise
+        return writer.outputMode("update").start()
 
 
 def stream_facts(query: Any) -> StreamFacts:

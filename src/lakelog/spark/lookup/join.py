@@ -122,7 +122,10 @@ class LookupJoin:
         probe_of = dict(zip(self.spec.on, self.probes, strict=True))
         types = spark_schema(arrow_schema(table.schema.select(table.schema.bucket_keys)))
         names = {field.name: f"{_KEY}{at}" for at, field in enumerate(types.fields)}
-        keys = [_never_null(probe_of[f.name], f.dataType).alias(names[f.name]) for f in types.fields]
+        lengths = table.schema.padded_columns
+        values = ((f.name, _never_null(probe_of[f.name], f.dataType)) for f in types.fields)
+        filled = ((name, sf.rpad(v, lengths[name], " ") if name in lengths else v) for name, v in values)
+        keys = [value.alias(names[name]) for name, value in filled]
         placed = with_bucket(frame.select(*own, *keys), table, _BUCKET, names).select(*own, _BUCKET)
         tasks = min(buckets, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or buckets))
         return placed.repartitionById(tasks, sf.pmod(sf.col(_BUCKET), sf.lit(tasks)).cast("int"))

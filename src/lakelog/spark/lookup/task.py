@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.merge.base import Indices
@@ -106,7 +107,12 @@ class LookupTask:
             yield bucket, np.flatnonzero(buckets == bucket)
 
     def _keys_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([batch.column(key) for key in self.keys], list(self.spec.on))
+        lengths = self.spec.table.schema.padded_columns
+        columns = [
+            pc.utf8_rpad(batch.column(key), lengths[own], " ") if own in lengths else batch.column(key)
+            for key, own in zip(self.keys, self.spec.on, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, list(self.spec.on))
 
     def _joined(self, batch: pa.RecordBatch, matches: Matches, rows: Indices) -> Iterator[pa.RecordBatch]:
         """The results for some rows of a batch; in a left join including those without a match."""

@@ -22,7 +22,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.options.log import SCAN_FILTER
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.spark.runtime.types import arrow_for_spark, conform
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import scan_of
@@ -67,7 +67,7 @@ class SplitPartition(InputPartition):
         self.split = split
 
 
-class LakelogReader(DataSourceReader):
+class LakelogReader(OwnErrors, DataSourceReader):
     """Plans on the driver, unless the options contain splits, and reads splits on executors."""
 
     def __init__(self, table: DynamicTable, schema: StructType, splits: str | None = None) -> None:

@@ -20,7 +20,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.read.batch_reader import SplitPartition
 from lakelog.spark.runtime.types import arrow_for_spark, conform
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_stream import FileStream
@@ -29,7 +29,7 @@ Offset = dict[str, Any]
 _TABLE = "table"
 
 
-class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LakelogFileStreamReader(OwnErrors, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's files.
 
     Its offsets are ``{"table": id, "next": n}``: the changes of snapshots before n have been read. The first one has

@@ -25,7 +25,7 @@ from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import arrow_for_spark, conform, has_null_elements
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.row_limit import RowLimit
@@ -85,7 +85,7 @@ class _Idle:
     since_s: float
 
 
-class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
+class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's log.
 
     Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. After a snapshot start (``latest-full``) they have

@@ -20,7 +20,7 @@ from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
 from lakelog.spark.runtime.types import CATALOG_OPTION, SCHEMA_OPTION, arrow_for_spark, spark_schema
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
 from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
@@ -42,7 +42,7 @@ def _comparable(path: str) -> str:
     return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
 
 
-class LakelogDataSource(DataSource):
+class LakelogDataSource(OwnErrors, DataSource):
     """``spark.read/readStream/write/writeStream.format("lakelog")``.
 
     Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's

@@ -22,7 +22,7 @@ from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.types import arrow_for_spark, conform, map_in_arrow, with_times
-from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker
 from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
@@ -78,7 +78,7 @@ def write_attempt(
         raise
 
 
-class LakelogWriter(DataSourceArrowWriter):
+class LakelogWriter(OwnErrors, DataSourceArrowWriter):
     """The writer of one job, created on the driver and pickled to its tasks.
 
     An overwrite's tasks write files only, and its commit is one snapshot, or one epoch if a log needs the changed rows.

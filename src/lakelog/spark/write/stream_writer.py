@@ -12,12 +12,11 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
 from lakelog.options.table import MISSING_COLUMNS
 from lakelog.spark.runtime.types import with_times
-from lakelog.spark.runtime.worker import prepare_worker, this_task
+from lakelog.spark.runtime.worker import OwnErrors, prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import committer_for, seal_all, sealer_for
-from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.commit.seal_thread import seal_all, sealer_for
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.rejected.rows import Rejects
@@ -25,7 +24,7 @@ from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.watermark import EventTime
 
 
-class LakelogStreamWriter(DataSourceStreamArrowWriter):
+class LakelogStreamWriter(OwnErrors, DataSourceStreamArrowWriter):
     """The sink of a streaming query; its writer id is the query id, which is stored in the checkpoint."""
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
@@ -62,11 +61,11 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         sent = [m for m in messages if isinstance(m, AttemptMessage)]
         if not sent:
             return
-        committer = committer_for(self._table, sent[0].result.writer)
-        committer.begin_run(sent[0].run)
-        committer.commit(epoch, [m.result for m in sent])
-        sealer_for(committer, take_over_best_effort).notify()
-        committer.check_alone()
+        sealer = sealer_for(self._table, sent[0].result.writer)
+        sealer.committer.begin_run(sent[0].run)
+        sealer.committer.commit(epoch, [m.result for m in sent])
+        sealer.notify()
+        sealer.committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Does nothing: the epoch stays undecided. The run that decides it takes the rows back.

@@ -6,21 +6,37 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.defaults import default_text
-from lakelog.paimon.types.types import AtomicType, DataField, RowType
+from lakelog.paimon.types.defaults import default_text, is_nested
+from lakelog.paimon.types.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
 from lakelog.sql.dml.row_changes import Clause
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.fragments import DmlTarget, is_default, read_fragment
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
 from lakelog.sql.syntax.source_text import SourceText
-from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct, is_time
+from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct, is_time, spark_text
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import type_text
+
+_LITERAL: Final = re.compile(r"\s*(?:'[^'\\]*'|NULL)\s*", re.IGNORECASE)
+"""A value that any column takes, or refuses because of its text."""
+_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+_TIMES: Final = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+_BYTES: Final = ("BINARY", "VARBINARY")
 
 
 def cast_nested(
@@ -34,11 +50,19 @@ def cast_nested(
 ) -> list[Clause]:
     """The clauses with new values of nested columns and times in the table's types, fields of structs by name.
 
+    Raises InvalidSchema for a value of another meaning than its column, such as a number for a time: as INSERT.
+
     ``kept`` names the target in those clauses, by position, that keep the fields which a new value lacks.
     ``relation`` is the FROM of a query in which all values have a meaning; it is only analysed.
     """
-    types = {field.name: field.type for field in schema.fields if has_struct(field.type) or is_time(field.type)}
-    found = [(at, name, value) for at, c in enumerate(clauses) for name, value in c.values.items() if name in types]
+    session.engine.check_assignments()
+    types = {field.name: field.type for field in schema.fields}
+    found = [
+        (at, name, value)
+        for at, clause in enumerate(clauses)
+        for name, value in clause.values.items()
+        if is_time(types[name]) or not _LITERAL.fullmatch(value)
+    ]
     if not found:
         return list(clauses)
     columns = ", ".join(f"({value}) AS _v{i}" for i, (_, _, value) in enumerate(found))
@@ -52,7 +76,29 @@ def cast_nested(
         if has_struct(kind) or is_time(types[name]):
             now = f"{kept[at]}.{quoted_name(name)}" if at in kept else None
             new[at][name] = cast_text(value, kind, types[name], match, name, table, checks, now)
+        elif not _can_assign(kind, types[name]):
+            raise InvalidSchema(
+                f"column '{name}' of table {table} is {spark_text(types[name])}, but the statement sets it to a value "
+                f"of type {spark_text(kind)}: cast it"
+            )
     return [replace(c, values=values) for c, values in zip(clauses, new, strict=True)]
+
+
+def _can_assign(have: DataType, want: DataType) -> bool:
+    """Whether a column takes values of a type, as an INSERT; texts are parsed."""
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return _can_assign(have.element, want.element)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return _can_assign(have.key, want.key) and _can_assign(have.value, want.value)
+    if not (isinstance(have, AtomicType) and isinstance(want, AtomicType)):
+        return type(have) is type(want) or isinstance(want, VectorType | MultisetType) or _is_text(have)
+    if have.root == want.root or _is_text(have) or _is_text(want):
+        return True
+    return any(have.root in roots and want.root in roots for roots in (_NUMBERS, _TIMES, _BYTES))
+
+
+def _is_text(kind: DataType) -> bool:
+    return isinstance(kind, AtomicType) and kind.root in ("CHAR", "VARCHAR")
 
 
 Path = tuple[str, ...]
@@ -100,7 +146,7 @@ def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str])
 def default_value(column: DataField) -> str:
     """The default of a column as SQL text, to be cast to its type; NULL without one."""
     text = default_text(column)
-    return "NULL" if text is None else quoted_text(text)
+    return "NULL" if text is None else text if is_nested(column.type) else quoted_text(text)
 
 
 def default_sql(column: DataField) -> str:
@@ -109,7 +155,7 @@ def default_sql(column: DataField) -> str:
     is_text = isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")
     if text is None or is_text or text.lower() in ("true", "false") or re.fullmatch(r"-?\d+(\.\d+)?", text):
         return default_value(column) if text is None or is_text else text
-    return f"CAST({quoted_text(text)} AS {type_text(column.type.with_nullable(True))})"
+    return f"CAST({default_value(column)} AS {type_text(column.type.with_nullable(True))})"
 
 
 def _without_table(path: Path, target: DmlTarget) -> Path:

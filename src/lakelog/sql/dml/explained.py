@@ -26,7 +26,8 @@ from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.replaced_rows import check_overwrite
 
 _READS_OF_ENGINE: Final = (
-    "checks_casts", "columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types", "view_of", "zone",
+    "check_assignments", "checks_casts", "columns_of", "is_spark_relation", "is_view", "millis_of", "simple_types",
+    "view_of", "zone",
 )  # fmt: skip
 _READS_OF_TABLES: Final = (
     "canonical_options", "changeable", "list_catalogs", "list_databases", "list_tables", "load_schema", "open",

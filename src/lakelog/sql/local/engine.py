@@ -66,6 +66,9 @@ class LocalEngine:
             for view in names.values():
                 self._frames.pop(view, None)
 
+    def check_assignments(self) -> None:
+        """There are no settings."""
+
     def checks_casts(self) -> bool:
         """True: values are checked when they are written."""
         return True

@@ -82,6 +82,10 @@ class Engine(Protocol):
     def millis_of(self, expression: str) -> int:
         """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""
 
+    def check_assignments(self) -> None:
+        """Raises UnsupportedFeature for a setting of the session by which assigned values would be others."""
+        ...
+
     def checks_casts(self) -> bool:
         """True if a cast of the session fails for a value that does not fit (``spark.sql.ansi.enabled``)."""
 

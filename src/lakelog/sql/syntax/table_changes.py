@@ -1,5 +1,6 @@
 """Functions in FROM that read what changed: ``table_changes('db.t', begin[, end])`` as the users of Delta write it, and
-``paimon_incremental_query`` and ``paimon_incremental_between_timestamp`` as those of Apache Paimon do.
+``paimon_incremental_query``, ``paimon_incremental_between_timestamp`` and ``paimon_incremental_to_auto_tag`` as those
+of Apache Paimon do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lakelog.options.option import Option
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
+    INCREMENTAL_TO_AUTO_TAG,
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
@@ -28,8 +30,9 @@ _DELTA: Final = "TABLE_CHANGES"
 _PAIMON: Final[dict[str, Option[str]]] = {
     "PAIMON_INCREMENTAL_QUERY": INCREMENTAL_BETWEEN,
     "PAIMON_INCREMENTAL_BETWEEN_TIMESTAMP": INCREMENTAL_BETWEEN_TIMESTAMP,
+    "PAIMON_INCREMENTAL_TO_AUTO_TAG": INCREMENTAL_TO_AUTO_TAG,
 }
-"""Functions whose two ends are those of an option: the range begins after the first one."""
+"""Functions whose ends are those of an option: the range begins after the first one."""
 _CLAUSES: Final = ("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "VALUES")
 _USAGE: Final = "write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text"
 
@@ -54,8 +57,8 @@ class ChangesCall:
         ``newest`` returns the id of the newest snapshot, 0 without one; ``zone`` is that of the session. Raises
         UnsupportedStatement for a start after it or after the end.
         """
-        if self.option is not None and self.end is not None:
-            points = (self.begin, self.end)
+        if self.option is not None:
+            points = [point for point in (self.begin, self.end) if point is not None]
             return {self.option.key: ",".join(string_value(p) if p.kind is Kind.STRING else p.text for p in points)}
         if self.begin.kind is Kind.NUMBER:
             first = int(self.begin.text)
@@ -125,8 +128,9 @@ def _read_call(source: SourceText, tokens: Sequence[Token], at: int) -> ChangesC
             cursor.fail(f"'{point.text}' is neither a snapshot nor a time: {_USAGE}", point)
         points.append(point)
     option = _PAIMON.get(tokens[at].text.upper())
-    if option is not None and (not cursor.at_symbol(")") or len(points) != 2):
-        cursor.fail(f"write {tokens[at].text}('db.t', begin, end)")
+    ends = ("tag",) if option is INCREMENTAL_TO_AUTO_TAG else ("begin", "end")
+    if option is not None and (not cursor.at_symbol(")") or len(points) != len(ends)):
+        cursor.fail(f"write {tokens[at].text}('db.t', {', '.join(ends)})")
     if not cursor.at_symbol(")") or not 1 <= len(points) <= 2:
         cursor.fail(_USAGE)
     if len({point.kind for point in points}) > 1:

@@ -6,25 +6,22 @@ After the snapshot, every row is in the table. A log needs the two steps of RFC 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.commit.lost_race import until_won
 from lakelog.io.clock import now_ms
 from lakelog.io.metrics import METER
 from lakelog.options.metrics import ROWS_REJECTED
-from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
-from lakelog.table.commit.seal import level0_files_of, seal_staged
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.file_commit import FileCommit
+from lakelog.table.commit.seal import seal_staged
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import carried_state
-from lakelog.table.runs.dynamic_buckets import AssignedFiles, IndexReplaced, forget_unassigned
-from lakelog.table.staging.watermark import watermark_of
-
-_ATTEMPTS = 8
+from lakelog.table.runs.runs import delete_runs
 
 
 def commit_append(
@@ -41,35 +38,19 @@ def commit_append(
     # 1
     if table.schema.is_keyed:
         seal_staged(table)
-    for _ in range(_ATTEMPTS):
-        latest = table.store.latest_snapshot()
-        # 2
-        ready = level0_files_of(table, [record], latest)
-        if not any(b.new_files for b in ready.made.files):
-            METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
-            return None
-        # 3
-        try:
-            snapshot = _commit(ready.table, writer, number, ready.made, watermark_of(record.attempts))
-        except IndexReplaced:
-            ready.made.delete(ready.table)
-            continue
-        except CommitConflict:
-            ready.made.delete(ready.table)
-            forget_unassigned(ready.table, ready.runs)
-            raise
-        forget_unassigned(ready.table, ready.runs)
-        METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
-        publish_best_effort(table)
-        return snapshot
-    raise CommitConflict(f"table {table.name}: other writers assign buckets to new keys at the same time. Try again")
 
-
-def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, watermark: int | None) -> Snapshot:
-    def properties(latest: Snapshot | None) -> Mapping[str, str]:
-        made.check_index(table, latest)
+    # 2, 3
+    def attempt() -> Snapshot | None:
         # Written even if empty, so that the next commit need not search for it.
-        return carried_state(table.store, latest)
+        files = FileCommit(table, [record], lambda latest: carried_state(table.store, latest), keeps_runs=True)
+        return files.run(table.store.latest_snapshot())
 
-    request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)
-    return table.store.commit(replace(request, watermark=watermark))
+    try:
+        snapshot = until_won(table.name, attempt)
+    except CommitConflict:
+        delete_runs(table, [run for result in results for run in result.runs])
+        raise
+    METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
+    if snapshot is not None:
+        publish_best_effort(table)
+    return snapshot

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from lakelog.errors import Fenced, NotFound, Unavailable
+from lakelog.filestore.commit.lost_race import LostRace
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import now_ms
 from lakelog.io.lease import Leases
@@ -147,13 +148,9 @@ class _MissingChanges:
         def properties(latest: Snapshot | None) -> Mapping[str, str]:
             state = state_at(table.store, latest)
             if state.missing.get(writer) != self._number:
-                raise _AppendedElsewhere
+                raise LostRace("another process has appended the changes")
             return change(state).without_missing(writer).without_finished(table.registered.writers()).to_properties()
 
         request = CommitRequest(f"{writer}-{new_uuid()}", 0, COMPACT, allow_empty=True, prepare=properties)
-        with contextlib.suppress(_AppendedElsewhere):
+        with contextlib.suppress(LostRace):
             table.store.commit(replace(request, first_try=True))
-
-
-class _AppendedElsewhere(Exception):
-    """Another process has appended the changes."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Final
 
-from lakelog.errors import CommitConflict, NotFound
-from lakelog.filestore.commit.request import CommitRequest
-from lakelog.io.clock import sleep
+from lakelog.errors import NotFound
+from lakelog.filestore.commit.lost_race import LostRace, pause
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
-from lakelog.io.names import random_fraction
 from lakelog.logstore.protocol.header import LOG_ONLY
 from lakelog.options.metrics import SEAL_DURATION, SEALS
-from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.file_commit import FileCommit
 from lakelog.table.commit.markers import append_markers
 from lakelog.table.commit.replacement import append_missing_changes
 from lakelog.table.commit.sealed_state import sealed_state
@@ -28,24 +26,9 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, MarkerCounts, WriterState, newest_state, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
-from lakelog.table.runs.dynamic_buckets import (
-    AssignedFiles,
-    IndexReplaced,
-    assign_files,
-    forget_unassigned,
-)
-from lakelog.table.runs.level0_files import write_level0_files
-from lakelog.table.runs.lone_retractions import place_retractions
-from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
-from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
-from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, bucket_keys_of, sequence_runs
-from lakelog.table.staging.watermark import watermark_of
 
 _LOG = logging.getLogger("lakelog.seal")
-_LONGEST_PAUSE_S = 0.2
-_MANY_BUCKETS = 16
-"""Number of buckets from which on their files are written in threads, because each file waits for the storage."""
-_THREADS = 8
+_ELSEWHERE: Final = "another process has sealed some of its epochs"
 
 
 def seal(committer: Committer) -> Snapshot | None:
@@ -79,23 +62,11 @@ def seal(committer: Committer) -> Snapshot | None:
         committer.search.run(table)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:
-                # 3
-                ready = level0_files_of(table, records, found.snapshot)
-                table = ready.table
-                # 4
-                markers = MarkerCounts(
-                    appended, committer.expected_markers(records)
-                )  # missing ones may be appended already
-                snapshot = _commit(committer, ready.made, found, records, states, markers)
+                # 3, 4
+                snapshot = _commit(committer, found, records, states, appended)
                 span.set(snapshot=snapshot.id)
-        except _FoundAnother:
-            continue  # its files may be in that snapshot, if its properties were changed: orphan cleaning knows
-        except _SealedElsewhere:
-            ready.delete_made()
+        except LostRace:
             pause(attempt)
-            continue
-        except IndexReplaced:
-            ready.delete_made()
             continue
         except NotFound:
             # The seal of another process has deleted large runs after it assigned their rows to dynamic buckets.
@@ -103,14 +74,7 @@ def seal(committer: Committer) -> Snapshot | None:
             if not any(now.holds(record) for record in records):
                 raise
             continue
-        except CommitConflict:
-            # A rescale has changed the buckets of a partition.
-            if bucket_totals(table, records, table.store.latest_snapshot()) == ready.totals:
-                raise
-            ready.delete_made()
-            continue
         _count(table, records, snapshot, span.seconds)
-        forget_unassigned(table, ready.runs)
         # 5, 6
         after = state_at(table.store, snapshot)
         committer.tip = max(committer.tip, after.chain)
@@ -119,11 +83,6 @@ def seal(committer: Committer) -> Snapshot | None:
         publish_best_effort(table)
         return snapshot
     return None
-
-
-def pause(attempt: int) -> None:
-    """Waits a short random time before the retry of a lost race, longer each time."""
-    sleep(min(_LONGEST_PAUSE_S, 0.002 * 2 ** min(attempt, 10)) * random_fraction())
 
 
 def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot, seconds: float) -> None:
@@ -171,23 +130,15 @@ def seal_decided(table: DynamicTable) -> None:
         seal_staged(table)
 
 
-class _SealedElsewhere(Exception):
-    """Another process sealed some of these epochs first."""
-
-
 def _check_waiting(
     table: DynamicTable, latest: Snapshot | None, state: LogState, records: Sequence[EpochRecord]
 ) -> None:
-    """Raises _SealedElsewhere if a snapshot has one of the epochs, which would then be in two."""
+    """Raises LostRace if a snapshot has one of the epochs, which would then be in two."""
     try:
         if any(state.holds(r) or sealed_elsewhere(table, latest, r) is not None for r in records):
-            raise _SealedElsewhere
+            raise LostRace(_ELSEWHERE)
     except NotFound:
-        raise _SealedElsewhere from None
-
-
-class _FoundAnother(Exception):
-    """The file commit has found the snapshot of another sealer, which may lack some of these epochs."""
+        raise LostRace(_ELSEWHERE) from None
 
 
 def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
@@ -201,19 +152,17 @@ def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
 
 def _commit(
     committer: Committer,
-    made: AssignedFiles,
     found: WaitingEpochs,
     records: Sequence[EpochRecord],
     states: Mapping[str, WriterState],
-    markers: MarkerCounts,
+    appended: Mapping[int, int],
 ) -> Snapshot:
-    table, log_only = committer.table, log_only_from(records)
-    rejected, built = RejectedEntries(table), dict[int, Mapping[str, str]]()
+    table, log_only, rejected = committer.table, log_only_from(records), RejectedEntries(committer.table)
+    markers = MarkerCounts(appended, committer.expected_markers(records))  # missing ones may be appended already
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
         _check_waiting(table, latest, state, records)
-        made.check_index(table, latest)
         number = 1 if latest is None else latest.id + 1
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
             own = [r for r in records if r.writer == writer]
@@ -224,78 +173,8 @@ def _commit(
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         state = rejected.following(state, records)
         at_work = {*table.registered.writers(), *(r.writer for r in (*records, *found.sealed))}
-        built[number] = state.without_finished(at_work).to_properties()
-        return built[number]
+        return state.without_finished(at_work).to_properties()
 
-    last = records[-1]
-    request = CommitRequest(
-        last.writer, last.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
-    )
-    watermark = watermark_of(tuple(a for r in records for a in r.attempts))
-    snapshot = table.store.commit(replace(request, index=made.index, watermark=watermark))
-    _check_own(snapshot, built.get(snapshot.id))
+    snapshot = FileCommit(table, records, properties, keeps_runs=True, allow_empty=True).run(found.snapshot)
+    assert snapshot is not None
     return snapshot
-
-
-def _check_own(snapshot: Snapshot, built: Mapping[str, str] | None) -> None:
-    """Raises _FoundAnother for a snapshot that does not have the log state that was built here.
-
-    After a lost round, the file commit looks for its snapshot by the writer and epoch of the last record. Two sealers
-    may have the same last record and other ones before it, because a listing of lanes is not atomic.
-    """
-    if built is None or not (snapshot.properties or {}).items() >= built.items():
-        raise _FoundAnother
-
-
-@dataclass(frozen=True)
-class ReadyFiles:
-    """Level-0 files of some epochs, their runs, and the table with a schema that has all their columns.
-
-    ``totals`` are the numbers of buckets that differ from the table's (``bucket_totals``).
-    """
-
-    table: DynamicTable
-    runs: Mapping[BucketKey, SequencedRuns]
-    made: AssignedFiles
-    totals: Mapping[bytes, int]
-
-    def delete_made(self) -> None:
-        """Deletes the files that were made for no snapshot. Large runs stay: another snapshot may reference them."""
-        staged = (part.run for held in self.runs.values() for part in held.staged)
-        self.made.delete(self.table, {file.file_name for run in staged for file in (*run.files, *run.changelog)})
-
-
-def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:
-    """The rows of epochs as level-0 files based on a snapshot; no snapshot references them yet.
-
-    Large runs are files already and are used unchanged, unless others have written to their bucket since.
-    """
-    table = with_latest_columns(table, records)
-    totals = bucket_totals(table, records, latest)
-    fitting = place_retractions(adapt_to_schema(in_buckets(records, table, totals), table.store), table)
-    runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, bucket_keys_of(fitting)))
-    return ReadyFiles(table, runs, level0_files(table, runs, latest, totals), totals)
-
-
-def level0_files(
-    table: DynamicTable,
-    runs: Mapping[BucketKey, SequencedRuns],
-    latest: Snapshot | None,
-    totals: Mapping[bytes, int] | None = None,
-) -> AssignedFiles:
-    """Writes sequenced rows as level-0 files, and changelog files where needed; no snapshot references them yet.
-
-    ``latest`` is the snapshot before them, None if an overwrite replaces all of it. ``totals`` are the bucket counts of
-    partitions that differ from the table's.
-    """
-    if table.schema.has_dynamic_buckets:
-        return assign_files(table, runs, latest)
-    total, other = table.schema.num_buckets, totals or {}
-
-    def written(bucket_key: BucketKey) -> BucketFiles:
-        return write_level0_files(table, *bucket_key, other.get(bucket_key[0], total), runs[bucket_key])
-
-    if len(runs) < _MANY_BUCKETS:
-        return AssignedFiles(tuple(map(written, sorted(runs))))
-    with ThreadPoolExecutor(_THREADS, "seal") as threads:
-        return AssignedFiles(tuple(threads.map(written, sorted(runs))))

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
@@ -16,31 +15,22 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.maintenance.background import CompactionWorker, stop_workers, worker_for
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.seal")
-_COMMITTERS: dict[tuple[int, str, str], Committer] = {}
-
-
-def _no(_: DynamicTable) -> None:
-    """Does nothing after a seal."""
 
 
 class Sealer:
     """Seals the epochs of one streaming writer in the background, each ``commit.interval``, even if none follow.
 
     It runs in the Python process in which Spark commits, together with the worker that compacts the table. If either
-    fails, the next ``notify`` raises the error. ``after_seal`` is called after each seal.
+    fails, the next ``notify`` raises the error. After each seal it takes over from dead writers.
     """
 
-    def __init__(
-        self,
-        committer: Committer,
-        worker: CompactionWorker | None = None,
-        after_seal: Callable[[DynamicTable], None] = _no,
-    ) -> None:
-        self._committer, self._after_seal = committer, after_seal
+    def __init__(self, committer: Committer, worker: CompactionWorker | None = None) -> None:
+        self.committer = committer
         self._worker = worker_for(committer.table) if worker is None else worker
         self._wake = threading.Event()
         self._failure: Exception | None = None
@@ -63,7 +53,7 @@ class Sealer:
         """Seals at once, in the caller's thread."""
         with self._busy:
             self._last = monotonic_s()
-            return seal(self._committer)
+            return seal(self.committer)
 
     def stop(self) -> None:
         """Stops after the current seal; ``seal_staged`` handles epochs that wait for the next one."""
@@ -73,13 +63,13 @@ class Sealer:
             self._thread.join()
 
     def _run(self) -> None:
-        interval = self._committer.table.options.need(COMMIT_INTERVAL).total_seconds()
+        interval = self.committer.table.options.need(COMMIT_INTERVAL).total_seconds()
         while True:
             self._wake.wait()
             self._wake.clear()
             if self._stopped.wait(max(0.0, self._last + interval - monotonic_s())):
                 return
-            table = self._committer.table
+            table = self.committer.table
             compacts = not table.options.need(WRITE_ONLY)
             try:
                 if compacts:
@@ -88,14 +78,14 @@ class Sealer:
                     return
                 if self.seal_now() is not None and compacts:
                     self._worker.notify(table)
-                self._after_seal(table)
+                take_over_best_effort(table)
             except Exception as failure:
                 _LOG.warning("sealing table %s failed: %s", table.name, failure, extra=fields(table=table.name))
                 self._failure = failure
 
 
 _SEALERS: dict[tuple[int, str, str], Sealer] = {}
-_SEALERS_LOCK = threading.Lock()
+_LOCK = threading.Lock()
 
 
 def seal_all() -> None:
@@ -104,7 +94,7 @@ def seal_all() -> None:
     Seals their remaining epochs here, so that a process that ends leaves no epoch without a snapshot.
     """
     stop_workers()
-    with _SEALERS_LOCK:
+    with _LOCK:
         for (process, *_), sealer in _SEALERS.items():
             if process == os.getpid():
                 sealer.stop()
@@ -116,25 +106,12 @@ def seal_all() -> None:
 threading._register_atexit(seal_all)  # type: ignore[attr-defined]
 
 
-def sealer_for(committer: Committer, after_seal: Callable[[DynamicTable], None]) -> Sealer:
-    """The sealer of a committer in this process, which calls ``after_seal`` after its seals."""
-    with _SEALERS_LOCK:
-        key = (os.getpid(), committer.table.identity.key, committer.writer)
-        found = _SEALERS.get(key)
-        if found is None:
-            found = _SEALERS[key] = Sealer(committer, after_seal=after_seal)
-        return found
-
-
-_LOCK = threading.Lock()
-
-
-def committer_for(table: DynamicTable, writer: str) -> Committer:
-    """The committer of a streaming writer in this process; cached, so that an empty epoch reads nothing."""
+def sealer_for(table: DynamicTable, writer: str) -> Sealer:
+    """The sealer of a streaming writer here, with its committer; cached, so that an empty epoch reads nothing."""
     with _LOCK:
         key = (os.getpid(), table.identity.key, writer)
-        found = _COMMITTERS.get(key)
+        found = _SEALERS.get(key)
         if found is None:
-            found = _COMMITTERS[key] = Committer(table, writer)
-        found.table = table
+            found = _SEALERS[key] = Sealer(Committer(table, writer))
+        found.committer.table = table
         return found

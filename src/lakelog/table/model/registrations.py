@@ -170,6 +170,7 @@ class Registrations:
         return StorageClock(self.io, self.table_path)
 
     def _files(self, writer: str) -> dict[str, FileStatus]:
+        self._clock.begin()
         return {file.name: file for file in self.io.list(f"{self._root}/{writer}")}
 
     def _registration(self, files: Mapping[str, FileStatus]) -> Registration | None:

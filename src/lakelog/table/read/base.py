@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.filestore.skipping.predicate_text import predicate_text
-from lakelog.options.boundary import Public
+from lakelog.options.boundary import Public, shown_value
 from lakelog.options.notebook import NotebookView
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
@@ -91,7 +91,9 @@ class TableScan(NotebookView, ArrowRows):
         return replace(self, columns=None if columns is None else tuple(columns))
 
     def where(self, filter: Predicate | None) -> Self:
-        """The same scan with a filter on columns of ``row_schema``."""
+        """The same scan with a filter on columns of ``row_schema``; ``Table.scan(filter=…)`` takes texts, too."""
+        if not (filter is None or isinstance(filter, Predicate)):
+            raise InvalidRequest(f"where({shown_value(filter)}) is no predicate: pass it as Table.scan(filter=…)")
         return replace(self, filter=filter)
 
     def limit(self, rows: int) -> Self:

@@ -29,7 +29,13 @@ from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
 from lakelog.options.notebook import ViewList
 from lakelog.options.option import Options
-from lakelog.options.scan import INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP, INCREMENTAL_MODE, SCAN_MODE
+from lakelog.options.scan import (
+    INCREMENTAL_BETWEEN,
+    INCREMENTAL_BETWEEN_TIMESTAMP,
+    INCREMENTAL_MODE,
+    INCREMENTAL_TO_AUTO_TAG,
+    SCAN_MODE,
+)
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, with_kind
 from lakelog.paimon.schema.schema import TableSchema
@@ -149,9 +155,21 @@ def changes_of_options(table: DynamicTable, keeps_deletes: bool = False) -> Chan
         points = _two(INCREMENTAL_BETWEEN_TIMESTAMP.key, text)
         start, end = (millis_of(int(p) if p.strip().isdigit() else p) for p in points)
         return _between_times(table, start, end, mode, keeps_deletes)
+    if (name := options.get_typed(INCREMENTAL_TO_AUTO_TAG)) is not None:
+        return _to_tag(table, name, mode, keeps_deletes)
     if options.need(SCAN_MODE) == "incremental":
         raise InvalidOption(f"'scan.mode' = 'incremental' needs '{INCREMENTAL_BETWEEN.key}' = '<begin>,<end>'")
     return None
+
+
+def _to_tag(table: DynamicTable, name: str, mode: str, keeps_deletes: bool) -> ChangesScan:
+    """The changes to a tag from the tag before it; without one, none. Raises NotFound."""
+    last = table.store.tags.get(name).snapshot
+    earlier = [tag.snapshot for tag in table.store.tags.list() if tag.snapshot.id < last.id]
+    if mode == AUTO:
+        mode = DIFF if table.schema.is_keyed else DELTA
+    first = max(earlier, key=lambda snapshot: snapshot.id, default=last)
+    return ChangesScan(table, None, None, first, last, mode, keeps_deletes)
 
 
 def _between_times(table: DynamicTable, start: int, end: int, mode: str, keeps_deletes: bool) -> ChangesScan:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.commit.lost_race import LostRace
 from lakelog.filestore.commit.request import IndexChange
 from lakelog.filestore.write.bucket_assigner import BucketAssigner, HashIndex
 from lakelog.options.table import WRITE_BUFFER_SIZE
@@ -27,6 +28,7 @@ from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableS
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.runs.level0_files import write_level0_files
+from lakelog.table.runs.runs import delete_runs
 from lakelog.table.runs.sequencing import BucketKey, InlineRows, SequencedRuns
 
 
@@ -47,10 +49,6 @@ def check_bucket_mode(table: DynamicTable) -> None:
         )
 
 
-class IndexReplaced(Exception):
-    """Another writer assigned dynamic buckets to new keys first; the files are rewritten for its index."""
-
-
 @dataclass
 class AssignedFiles:
     """Level-0 files and index files that no snapshot references yet, and the index that they were made with."""
@@ -60,12 +58,12 @@ class AssignedFiles:
     seen: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
     def check_index(self, table: DynamicTable, latest: Snapshot | None) -> None:
-        """Raises IndexReplaced if the index of the touched partitions has changed."""
+        """Raises LostRace if the index of the touched partitions has changed."""
         if not self.seen:
             return
         now = HashIndex(table.store.manifests).entries(latest, self.seen.keys())
         if any(_names(now[partition]) != names for partition, names in self.seen.items()):
-            raise IndexReplaced
+            raise LostRace("other writers assign buckets to new keys")
 
     def delete(self, table: DynamicTable, kept: Collection[str] = ()) -> None:
         """Deletes the files, except those with the names ``kept``."""
@@ -112,12 +110,7 @@ def assign_runs(
 
 def forget_unassigned(table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns]) -> None:
     """Deletes the files of large runs once their rows are in the files of their buckets."""
-    for (partition, bucket), held in runs.items():
-        if bucket == DYNAMIC_BUCKET:
-            for staged in held.staged:
-                for file in (*staged.run.files, *staged.run.changelog):
-                    for path in table.store.paths.with_extra_files(partition, bucket, file):
-                        table.io.delete(path)
+    delete_runs(table, [s.run for (_, bucket), held in runs.items() if bucket == DYNAMIC_BUCKET for s in held.staged])
 
 
 def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[InlineRows]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,14 @@ def run_from_ipc(data: bytes) -> pa.Table:
         raise Corrupt(f"the rows of a decided epoch cannot be read: {why}") from why
     # The last two columns had other names before, which a table column may also have.
     return rows.rename_columns([*rows.column_names[:-2], *(_ONCE.get(n, n) for n in rows.column_names[-2:])])
+
+
+def delete_runs(table: DynamicTable, runs: Iterable[StagedRun]) -> None:
+    """Deletes the files of runs that no snapshot will reference. Raises Unavailable."""
+    for run in runs:
+        for file in (*run.files, *run.changelog):
+            for path in table.store.paths.with_extra_files(run.partition, run.bucket, file):
+                table.io.delete(path)
 
 
 def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, pa.Table]]:

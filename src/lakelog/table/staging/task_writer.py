@@ -40,7 +40,7 @@ from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import Source, judged
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode
 from lakelog.table.runs.rebucketing import check_bucket_count
-from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
+from lakelog.table.runs.runs import Numbering, by_partition, delete_runs, run_to_ipc, write_run_files
 from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.bucket_rows import BucketRows, LogOrder
 from lakelog.table.staging.conform import conform
@@ -244,12 +244,8 @@ class TaskWriter:
         Deletes written files, unless ``finish`` has returned them.
         """
         self._rows.clear()
-        paths = self._table.store.paths
-        for run in self._runs:
-            for file in (*run.files, *run.changelog):
-                with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
-                    for path in paths.with_extra_files(run.partition, run.bucket, file):
-                        self._table.io.delete(path)
+        with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
+            delete_runs(self._table, self._runs)
         self._runs.clear()
         if self._rejects is not None:
             self._rejects.close()

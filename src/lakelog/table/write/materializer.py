@@ -15,8 +15,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import CommitConflict, InvalidRequest, InvalidSchema, NotFound, OffsetExpired
-from lakelog.filestore.commit.request import CommitRequest
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, OffsetExpired
+from lakelog.filestore.commit.lost_race import LostRace, until_won
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
@@ -25,8 +25,9 @@ from lakelog.logstore.protocol.header import are_unowned, schema_ids
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.metrics import ROWS_REJECTED
 from lakelog.options.table import WRITE_ONLY
-from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
-from lakelog.table.commit.seal import ReadyFiles, level0_files_of, seal_staged
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.file_commit import FileCommit
+from lakelog.table.commit.seal import seal_staged
 from lakelog.table.log.key_moves import with_moved_keys
 from lakelog.table.log.register import register_follower
 from lakelog.table.log.scan import LogScan
@@ -37,11 +38,8 @@ from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state, s
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import LogRecords
-from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
-from lakelog.table.runs.rebucketing import bucket_totals
 from lakelog.table.staging.task_writer import TaskWriter
 
-_ATTEMPTS: Final = 8
 _MOST_RECORDS: Final = 1_000_000
 """Maximum number of records in one snapshot; they are read in parts, and rows above the write buffer become files."""
 _PASSED: Final = 1_000_000
@@ -121,27 +119,26 @@ class LogMaterializer:
         rows from there on · 3 commit them with the new offsets and the entries of rejected records, if the position has
         not changed. A crash leaves at most unreferenced files.
         """
-        for _ in range(_ATTEMPTS):
-            try:
-                # 1
-                seal_staged(self._table)
-                latest, state = newest_state(self._table.store)
-                self._resume(state.writers.get(FOLLOWER), ends)
-                # 2
-                table = self._table.with_newest_schema()
-                record = self._read(table, ends)
-                if not record.row_count and not self._is_far():
-                    return None
-                # 3
-                ready = level0_files_of(table, [record], latest)
-                made = self._commit(ready, record)
-                METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
-                return made
-            except BaseException as why:
-                self._offsets = {}  # uncommitted records are read again
-                if not isinstance(why, _FollowedElsewhere | IndexReplaced | _AlteredMeanwhile | _RescaledMeanwhile):
-                    raise
-        raise CommitConflict(f"table {self._table.name}: other processes follow its log. Run only one")
+        return until_won(self._table.name, lambda: self._attempt(ends))
+
+    def _attempt(self, ends: Mapping[int, int]) -> Snapshot | None:
+        try:
+            # 1
+            seal_staged(self._table)
+            latest, state = newest_state(self._table.store)
+            self._resume(state.writers.get(FOLLOWER), ends)
+            # 2
+            table = self._table.with_newest_schema()
+            record = self._read(table, ends)
+            if not record.row_count and not self._is_far():
+                return None
+            # 3
+            made = self._commit(table, record, latest)
+            METER.add(ROWS_REJECTED, record.rejected_count, table=table.name)
+            return made
+        except BaseException:
+            self._offsets = {}  # uncommitted records are read again
+            raise
 
     def _resume(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
         """The offsets to resume from; offsets passed by this process count unless another follower was active."""
@@ -182,7 +179,7 @@ class LogMaterializer:
                     ids = schema_ids(unowned.column("header"))
                     is_newer = ids is not None and ids.max() > table.schema.id
                     if is_newer and table.with_newest_schema().schema.id > table.schema.id:
-                        raise _AlteredMeanwhile
+                        raise LostRace("its schema changes")  # columns of the record would be lost
                     valued = unowned.filter(pc.is_valid(unowned.column("value")))
                     if rejects is not None:
                         task.write_good(LogRecords(table, valued, bucket))
@@ -219,39 +216,20 @@ class LogMaterializer:
             f"the follower: the log was recreated. Its rows are in the files; to follow the new log, {how}"
         )
 
-    def _commit(self, ready: ReadyFiles, record: EpochRecord) -> Snapshot:
-        table, base, rejected = ready.table, self._base, RejectedEntries(ready.table)
+    def _commit(self, table: DynamicTable, record: EpochRecord, latest: Snapshot | None) -> Snapshot:
+        base, rejected = self._base, RejectedEntries(table)
         reached = WriterState(record.epoch, dict(self._offsets), now_ms())
 
-        def properties(latest: Snapshot | None) -> Mapping[str, str]:
-            state = state_at(table.store, latest)
-            if state.writers.get(FOLLOWER) != base:
-                raise _FollowedElsewhere
-            ready.made.check_index(table, latest)
-            state = rejected.following(state, [record])
-            return state.with_writer(FOLLOWER, reached).to_properties()
+        def properties(newest: Snapshot | None) -> Mapping[str, str]:
+            state = state_at(table.store, newest)
+            if state.writers.get(FOLLOWER) != base:  # or an unacknowledged commit of this one has advanced
+                raise LostRace("other processes follow its log (run only one)")
+            return rejected.following(state, [record]).with_writer(FOLLOWER, reached).to_properties()
 
         # A separate commit user, so that no commit of another follower is mistaken for this one.
-        request = CommitRequest(
-            f"{FOLLOWER}-{new_uuid()}",
-            reached.epoch,
-            APPEND,
-            ready.made.files,
-            prepare=properties,
-            allow_empty=True,
-            first_try=True,
-            index=ready.made.index,
-        )
-        try:
-            snapshot = table.store.commit(request)
-        except (_FollowedElsewhere, IndexReplaced, CommitConflict) as why:
-            ready.made.delete(table)
-            if not isinstance(why, CommitConflict):
-                raise
-            if bucket_totals(table, [record], table.store.latest_snapshot()) == ready.totals:
-                raise
-            raise _RescaledMeanwhile from why
-        forget_unassigned(table, ready.runs)
+        user = f"{FOLLOWER}-{new_uuid()}"
+        snapshot = FileCommit(table, [record], properties, allow_empty=True, user=user).run(latest)
+        assert snapshot is not None
         self._base, self._passed, self._since_ms = reached, 0, reached.time_ms
         return snapshot
 
@@ -266,15 +244,3 @@ def _naming(records: pa.Table | None, bucket: int) -> Iterator[None]:
             raise
         offset = records.column("offset")[0].as_py()
         raise InvalidSchema(f"the record at offset {offset} of bucket {bucket} of the log: {why}") from None
-
-
-class _FollowedElsewhere(Exception):
-    """Another follower, or an unacknowledged commit of this one, has advanced further in the meantime."""
-
-
-class _RescaledMeanwhile(Exception):
-    """A partition has got another number of buckets since its files were written."""
-
-
-class _AlteredMeanwhile(Exception):
-    """A record has columns of a newer schema than the files that are being written: they would be lost."""

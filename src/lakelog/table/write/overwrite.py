@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
+from lakelog.filestore.commit.lost_race import LostRace, until_won
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.read.changes import lowest_changelog_level
 from lakelog.filestore.skipping.predicate import Predicate
@@ -21,8 +22,9 @@ from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.file_commit import level0_files
 from lakelog.table.commit.replacement import commit_replacement
-from lakelog.table.commit.seal import level0_files, seal_decided
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -49,7 +51,6 @@ from lakelog.table.write.replaced_rows import (
 )
 from lakelog.table.write.table_writer import RowWriter
 
-_ATTEMPTS = 8
 _COUNTED_ROWS: Final = 1_000_000
 """Maximum number of rows in overlapping files that a delete of whole partitions reads, to count its rows."""
 
@@ -78,26 +79,25 @@ def _overwritten(
     runs = sequence_runs([record], {})
     made = level0_files(table, runs, None)
     written = {b.partition for b in made.files}
+
     # 3
-    for _ in range(_ATTEMPTS):
+    def attempt() -> Snapshot | None:
         replaced = target.replaced(_live_partitions(table, table.store.latest_snapshot()), written, table.schema)
         if replaced is None:
             return None
-        if replaces_rows(table):
-            made_of_rows = replace_rows(table, replaced.partitions, made.files)
-            with contextlib.suppress(LakelogError):  # the rows are committed, and orphan cleaning finds the rest
-                if not made.files:
-                    _drop_emptied(table, replaced.partitions)
-                made.delete(table)
-                forget_unassigned(table, runs)
-            return made_of_rows
-        try:
+        if not replaces_rows(table):
             snapshot = _commit(table, writer, made, replaced, target, again)
-        except _MorePartitions:
-            continue
-        forget_unassigned(table, runs)
-        return snapshot
-    raise CommitConflict(f"table {table.name}: other writers add partitions that the overwrite covers. Try again")
+            forget_unassigned(table, runs)
+            return snapshot
+        snapshot_of_rows = replace_rows(table, replaced.partitions, made.files)
+        with contextlib.suppress(LakelogError):  # the rows are committed, and orphan cleaning finds the rest
+            if not made.files:
+                _drop_emptied(table, replaced.partitions)
+            made.delete(table)
+            forget_unassigned(table, runs)
+        return snapshot_of_rows
+
+    return until_won(table.name, attempt)
 
 
 def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
@@ -211,10 +211,6 @@ def _removed_rows(table: DynamicTable, made: Snapshot | None, partitions: Collec
     return row_counts(deleted=None)
 
 
-class _MorePartitions(Exception):
-    """Another writer has added a partition that the target covers."""
-
-
 def _commit(
     table: DynamicTable,
     writer: str,
@@ -227,7 +223,7 @@ def _commit(
         if target.values and not target.by_rows:
             live = _live_partitions(table, latest)
             if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
-                raise _MorePartitions
+                raise LostRace("other writers add partitions that the overwrite covers")
         return carried_state(table.store, latest)
 
     request = CommitRequest(

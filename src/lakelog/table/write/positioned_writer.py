@@ -11,8 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakelog.errors import Fenced
-from lakelog.table.commit.seal_thread import committer_for, sealer_for
-from lakelog.table.commit.take_over import take_over_best_effort
+from lakelog.table.commit.seal_thread import sealer_for
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import STREAM
@@ -81,8 +80,8 @@ class PositionedWriter:
         task = self._task or TaskWriter(self._table, self._writer, self._epoch, lane=0)
         self._task = None
         result = replace(task.finish(), position=position)
-        committer = committer_for(self._table, self._writer)
-        record = committer.commit(self._epoch, [result])
+        sealer = sealer_for(self._table, self._writer)
+        record = sealer.committer.commit(self._epoch, [result])
         if record is None or record.accepted != {result.attempt}:
             raise Fenced(
                 f"epoch {self._epoch} of writer {self._writer} of table {self._table.name} was committed by another "
@@ -90,12 +89,12 @@ class PositionedWriter:
             )
         self._epoch += 1
         self._position = position
-        sealer_for(committer, take_over_best_effort).notify()
+        sealer.notify()
         return result.row_count
 
     def seal(self) -> None:
         """Makes a snapshot of the committed epochs now, for the end of a run. Raises Unavailable, CommitConflict."""
-        sealer_for(committer_for(self._table, self._writer), take_over_best_effort).seal_now()
+        sealer_for(self._table, self._writer).seal_now()
 
     def close(self) -> None:
         """Discards the open epoch. The next epoch takes its rows in the log back."""

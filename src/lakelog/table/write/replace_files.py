@@ -19,8 +19,9 @@ from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.file_commit import level0_files_of
 from lakelog.table.commit.replacement import commit_replacement
-from lakelog.table.commit.seal import level0_files_of, seal_decided
+from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord

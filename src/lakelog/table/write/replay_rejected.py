@@ -11,19 +11,19 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from lakelog.errors import CommitConflict, Corrupt, Fenced, LakelogError, NotFound, after_decision
-from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.commit.lost_race import LostRace, until_won
 from lakelog.io.clock import now_ms
 from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import NotebookView
 from lakelog.options.table import MISSING_AS_NULL
-from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.seal import level0_files_of, pause, seal, seal_staged
+from lakelog.table.commit.file_commit import FileCommit
+from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import end_writer, take_over_best_effort
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.publish import publish_best_effort
@@ -35,12 +35,9 @@ from lakelog.table.model.registrations import BATCH
 from lakelog.table.rejected.entries import REPLAY_OF_LOG, REPLAY_OF_ROWS, RejectedEntries, RejectedEntry
 from lakelog.table.rejected.rows import Rejects, rejected_rows
 from lakelog.table.rejected.sources import RejectedBefore
-from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.staging.watermark import watermark_of
 
 _LOG = logging.getLogger("lakelog.rejected")
-_ATTEMPTS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,8 @@ def _replay_in_files(table: DynamicTable, prefix: str) -> ReplaySummary:
 
     The snapshot is made only if the one before it still has the entries.
     """
-    for attempt in range(_ATTEMPTS):
+
+    def attempt() -> ReplaySummary:
         # 1
         seal_staged(table)
         # 2
@@ -82,37 +80,20 @@ def _replay_in_files(table: DynamicTable, prefix: str) -> ReplaySummary:
         if done.result is None:
             return done.summary
         # 3
-        record = EpochRecord(writer, 0, now_ms(), (done.result,))
-        try:
-            _commit_files(table, record, latest)
-        except (_Changed, IndexReplaced):
-            pause(attempt)
-            continue
+        record, rejected = EpochRecord(writer, 0, now_ms(), (done.result,)), RejectedEntries(table)
+        taken = set(done.result.replays)
+
+        def properties(newest: Snapshot | None) -> Mapping[str, str]:
+            state = state_at(table.store, newest)
+            if not taken <= rejected.of_states([state])[0].keys():
+                raise LostRace("another process replays its rejected rows, or rolls it back")
+            return rejected.following(state, [record]).to_properties()
+
+        FileCommit(table, [record], properties, allow_empty=True).run(latest)
         publish_best_effort(table)
         return done.summary
-    raise _conflict(table)
 
-
-def _commit_files(table: DynamicTable, record: EpochRecord, latest: Snapshot | None) -> None:
-    ready = level0_files_of(table, [record], latest)
-    rejected, taken = RejectedEntries(ready.table), {file for a in record.attempts for file in a.replays}
-
-    def properties(newest: Snapshot | None) -> Mapping[str, str]:
-        state = state_at(ready.table.store, newest)
-        if not taken <= rejected.of_states([state])[0].keys():
-            raise _Changed
-        ready.made.check_index(ready.table, newest)
-        return rejected.following(state, [record]).to_properties()
-
-    request = CommitRequest(
-        record.writer, 0, APPEND, ready.made.files, prepare=properties, first_try=True, index=ready.made.index
-    )
-    try:
-        ready.table.store.commit(replace(request, watermark=watermark_of(record.attempts)))
-    except (_Changed, IndexReplaced, CommitConflict):
-        ready.made.delete(ready.table)
-        raise
-    forget_unassigned(ready.table, ready.runs)
+    return until_won(table.name, attempt)
 
 
 def _replay_in_log(table: DynamicTable) -> ReplaySummary:
@@ -235,7 +216,3 @@ def _conflict(table: DynamicTable) -> CommitConflict:
     return CommitConflict(
         f"table {table.name}: another process replays its rejected rows, or rolls it back, at the same time. Try again"
     )
-
-
-class _Changed(Exception):
-    """The newest snapshot no longer has the entries."""

@@ -108,6 +108,7 @@ class Insert(ParsedStatement, needs=Privilege.WRITE):
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
             return self._insert_into_spark(session)
+        session.engine.check_assignments()
         if self.evolves:
             schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name, session.engine.zone)
