@@ -40,8 +40,8 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
         pass
     raise InvalidSchema(
         f"'{text}' cannot be the default of column '{field.name}' of type {field.type.to_json()}: write a value of "
-        "this type as text, such as '0', '2024-01-31' or 'none', or array(…), map(…), named_struct(…) of such values; a time "
-        "with a time zone has no default"
+        "this type as text, such as '0', '2024-01-31' or 'none', or array(…), map(…), named_struct(…) of such values; a "
+        "time with a time zone has no default"
     )
 
 
