@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-HEADER = """import datetime, gc, os, tempfile, time
+HEADER = """import datetime, gc, glob, os, tempfile, time
 from decimal import Decimal
 os.environ |= {"JAVA_HOME": "/nonexistent", "TZ": "America/New_York"}  # no Spark
 time.tzset()
@@ -70,8 +70,10 @@ def clock(days):
     time.time_ns = lambda: _now() + int(_ahead * 86_400_000_000_000)
 
 def later(days):
-    """So many days pass."""
+    """So many days pass, for the leases on the disk, too."""
     clock(_ahead + days)
+    for kind in ("staged/*/lease", "publish/*", "compact/*", "overwrite/*", "optimizer/*"):
+        for lease in glob.glob(f"{place}/**/lakelog/{kind}", recursive=True): os.utime(lease, (0, 0))
 '''
 OPTIMIZE = '''
 def optimize(t):
