@@ -178,8 +178,8 @@ def test_char_keys_have_one_spelling(lake: Lake) -> None:
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_columns_of_nested_types_have_defaults(lake: Lake, key: str) -> None:
     lake.sql(
-        "create database db; create table db.t (id int, a array<int> default array(1, NULL), m map<string, int> "
-        rf"default map('it\'s', 1), s struct<x: int, y: array<string>> "
+        "create database db; create table db.t (id int, a array<int> default array(1, NULL), "
+        r"m map<string, int> default map('it\'s', 1), s struct<x: int, y: array<string>> "
         f"default named_struct('x', 1, 'y', array('b')){key})"
     )
     lake.sql("insert into db.t (id) values (1)")

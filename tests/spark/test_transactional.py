@@ -18,7 +18,6 @@ from seen_batches import SeenBatches
 
 CREATE = """create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true',
 'bucket' = '2', 'bucket-key' = 'id'{more})"""
-TRANSACTIONAL = {"log.consistency": "transactional"}
 
 
 @pytest.fixture
@@ -67,36 +66,6 @@ def test_a_stream_shows_committed_rows_once_over_restarts(lake, table, tmp_path)
     assert told(seen) == [("+I", n) for n in (0, 1, 10, 11, 20, 21)]
 
 
-def test_a_repeated_micro_batch_has_the_same_rows(lake, table, tmp_path) -> None:
-    first, again = SeenBatches(tmp_path / "first"), SeenBatches(tmp_path / "again")
-    seal(fail_over(table, 0, 1, 2, 3))
-    run = query(lake, tmp_path / "cp", first, log__consistency="transactional").trigger(availableNow=True).start()
-    run.awaitTermination()
-    with table.writer() as writer:
-        writer.write(rows(4))
-    commits = tmp_path / "cp" / "commits"
-    for commit in (p for p in commits.iterdir() if p.name.isdigit()):
-        commit.unlink()
-    run = query(lake, tmp_path / "cp", again, log__consistency="transactional").trigger(availableNow=True).start()
-    run.awaitTermination()
-    assert told(first) == [("+I", n) for n in (1, 2, 3)]
-    assert told(again) == [("+I", n) for n in (1, 2, 3, 4)]
-
-
-def test_a_long_epoch_is_read_by_tasks(lake, table, tmp_path) -> None:
-    seen = SeenBatches(tmp_path / "seen")
-    running = query(lake, tmp_path / "cp", seen, log__consistency="transactional").start()
-    with table.writer() as writer:
-        for start in range(0, 60_000, 20_000):
-            writer.write(rows(*range(start, start + 20_000)))
-            writer.flush()
-            running.processAllAvailable()
-        assert seen.rows() == []
-    running.processAllAvailable()
-    running.stop()
-    assert sorted(number for _, number in told(seen)) == list(range(60_000))
-
-
 def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
     with table.writer() as writer:
         writer.write(rows(1))
@@ -112,15 +81,6 @@ def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
     running.processAllAvailable()
     running.stop()
     assert sorted(seen.tuples("id")) == [(1,), (2,), (3,)]
-
-
-def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
-    seal(fail_over(table, 0, 1))
-    run = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen")).trigger(availableNow=True).start()
-    run.awaitTermination()
-    wrong = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen"), log__consistency="transactional").start()
-    with pytest.raises(PySparkException, match="created with 'log.consistency'='eventual'"):
-        wrong.processAllAvailable()
 
 
 def test_the_real_time_path_refuses(lake) -> None:

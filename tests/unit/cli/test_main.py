@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -17,17 +18,6 @@ import lakelog
 from lakelog.cli import main
 from lakelog.errors import CommitConflict, InvalidOption, InvalidSchema, NotFound, OffsetExpired, Unavailable
 from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
-
-
-def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lakelog", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_help_lists_every_command_without_loading_arrow_spark_or_sqlglot() -> None:
@@ -50,25 +40,24 @@ def test_every_command_explains_itself(name: str) -> None:
     assert answer.output.startswith(f"Usage: lakelog {name}")
 
 
-def test_an_unknown_command_is_one_line_and_exit_code_2() -> None:
-    answer = run("sqll")
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    assert answer.stderr.startswith("error: No such command 'sqll'")
-    assert len(answer.stderr.splitlines()) == 1
-
-
-def test_a_wrong_request_is_one_line_on_stderr_and_exit_code_2() -> None:
-    answer = run("sql", stdin="  \n")
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == 'error: no statement given: lakelog sql "show tables"\n'
-
-
-def test_debug_shows_the_traceback() -> None:
-    answer = run("--debug", "sql", stdin="")
-    assert answer.returncode == 2
-    assert "Traceback" in answer.stderr
-    assert answer.stderr.splitlines()[-1].startswith("error: no statement given")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["sqll"], "error: No such command 'sqll'"),
+        (["sql"], 'error: no statement given: lakelog sql "show tables"\n'),
+        (["--debug", "sql"], "error: no statement given"),
+    ],
+)
+def test_a_wrong_request_is_one_line_on_stderr_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("  \n"))
+    with pytest.raises(SystemExit) as ended:
+        main.main(arguments)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.splitlines()[-1].startswith(told.rstrip())
+    assert "Traceback" in err if "--debug" in arguments else len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

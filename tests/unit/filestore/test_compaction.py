@@ -88,6 +88,19 @@ def test_a_full_compaction_changes_no_row_and_drops_deletes(make_table) -> None:
     assert table.store.max_sequence_numbers(snapshot, {PLACE}) == {PLACE: 24}
 
 
+def test_deletes_stay_as_long_as_older_rows_are_below(make_table) -> None:
+    table = make_table(num_sorted_run_compaction_trigger="2")
+    table.insert(*((I, i, "a" * 50, float(i)) for i in range(2000)))
+    table.store.compact(*PLACE, full=True)
+    table.insert((D, 1, "", 0.0), (I, 5000, "", 0.0))
+    table.insert((D, 2, "", 0.0), (I, 5001, "", 0.0))
+    changed = table.store.run_compaction(*PLACE)
+    assert {f.level for f in changed.files.new_files} == {1}
+    assert sum(f.delete_row_count for f in changed.files.new_files) == 2
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
+    assert table.ids() == [0, *range(3, 2000), 5000, 5001]
+
+
 def test_compactions_keep_the_number_of_runs_at_or_below_the_trigger(make_table) -> None:
     table = make_table()
     for n in range(30):

@@ -94,3 +94,13 @@ def test_the_highest_level_is_that_of_the_files_when_the_options_had_more_levels
     assert rows(table)[1] == (106, "b")
     apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
     assert state == rows(table)
+
+
+def test_the_first_row_of_a_key_is_emitted_once(make_table) -> None:
+    table = make(make_table, {"merge-engine": "first-row", "changelog-producer": "lookup"})
+    seen = []
+    for n in range(4):
+        table.insert(*((I, k, n, "a") for k in range(n, n + 3)))
+        seen += told(table.store, table.store.compact(*PLACE, full=n == 2))
+    assert seen == [(I, 0, 0, "a"), (I, 1, 0, "a"), (I, 2, 0, "a"), (I, 3, 1, "a"), (I, 4, 2, "a"), (I, 5, 3, "a")]
+    assert rows(table) == {key: values for _, key, *values in map(list, seen) for values in [tuple(values)]}

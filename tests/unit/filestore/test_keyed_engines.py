@@ -8,10 +8,13 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema
+from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
+GROUPED = (("id", "INT NOT NULL"), ("a", "STRING"), ("version", "INT"), ("b", "STRING"))
+VERSIONED = (("id", "INT NOT NULL"), ("version", "INT"), ("name", "STRING"))
 TOTALS = (("id", "INT NOT NULL"), ("total", "BIGINT"), ("names", "STRING"))
 
 
@@ -71,3 +74,28 @@ def test_the_row_kind_field_decides_the_kind_of_a_row(make_table) -> None:
         with pytest.raises(InvalidSchema, match="'op' = .* in row 0"):
             writer.write(pa.table({"id": pa.array([1], pa.int32()), "op": pa.array([value], pa.string())}))
     writer.close()
+
+
+def test_a_partial_update_also_reads_unselected_columns_of_a_sequence_group(make_table) -> None:
+    table = make_table(columns=GROUPED, merge_engine="partial-update")
+    table = with_options(table, fields__version__sequence_group="a")
+    table.insert((0, 1, "new", 9, None))
+    table.insert((0, 1, "old", 3, "b"))
+    assert table.read() == [{"id": 1, "a": "new", "version": 9, "b": "b"}]
+    assert values(table, "a") == [("new",)]
+    assert values(table, "b") == [("b",)]
+    table.store.compact(*PLACE, full=True)
+    assert table.read() == [{"id": 1, "a": "new", "version": 9, "b": "b"}]
+
+
+def test_a_filter_drops_no_row_that_would_have_won(make_table) -> None:
+    table = make_table(columns=VERSIONED, sequence_field="version")
+    table.insert((0, 1, 9, "winner"))
+    table.insert((0, 1, 1, "late"))
+    assert table.read(filter=Compare("name", "=", "late")) == []
+    assert values(table, "name", filter=Compare("name", "=", "winner")) == [("winner",)]
+    totals = aggregation(make_table)
+    totals.insert((0, 1, 10, "a"))
+    totals.insert((0, 1, 5, "a"))
+    assert totals.read(filter=Compare("total", "=", 5)) == []
+    assert values(totals, "total", filter=Compare("total", ">", 12)) == [(15,)]

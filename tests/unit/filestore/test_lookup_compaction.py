@@ -148,3 +148,15 @@ def test_keys_with_nanoseconds_are_looked_up(make_table, kind) -> None:
     table.store.compact(*PLACE)
     assert levels(table)[0] == 4
     assert {r["id"].value: r["v"] for r in table.read()} == {i: int(i % 500 == 3) for i in range(2000)}
+
+
+def test_the_first_row_is_looked_up(make_table) -> None:
+    table = make_table(merge_engine="first-row")
+    table.insert(*((I, i, f"first {i}", 0.0) for i in range(500)))
+    table.store.compact(*PLACE)
+    for n in range(3):
+        table.insert((I, 1, "again", 0.0), (I, 600 + n, f"first {600 + n}", 0.0), (I, 600, "again", 0.0))
+        table.store.compact(*PLACE)
+        assert 0 not in levels(table)
+    assert [r["name"] for r in table.read()] == [f"first {r['id']}" for r in table.read()]
+    assert table.ids() == [*range(500), 600, 601, 602]

@@ -106,4 +106,4 @@ def test_no_text_takes_long(work, name: str) -> None:
         return time.thread_time() - start
 
     # a tenth of a second on a quiet machine, and any machine may be forty times as slow; quadratic work takes minutes
-    assert min(seconds() for _ in range(3)) < 4, "processor seconds of this thread"
+    assert any(seconds() < 4 for _ in range(3)), "processor seconds of this thread"

@@ -40,8 +40,8 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
         pass
     raise InvalidSchema(
         f"'{text}' cannot be the default of column '{field.name}' of type {field.type.to_json()}: write a value of "
-        "this type as text, such as '0', '2024-01-31' or 'none', or array(…), map(…), named_struct(…) of such values; "
-        "a time with a time zone has no default"
+        "this type as text, such as '0', '2024-01-31' or 'none', or array(…), map(…), named_struct(…) of such values. "
+        "A time with a time zone has no default"
     )
 
 
@@ -69,7 +69,7 @@ class _Literal:
         """The value, if nothing follows it."""
         value = self._value(kind)
         if self._at != len(self._tokens):
-            raise ValueError("there is more after the value")
+            raise ValueError("there is more behind the value")
         return value
 
     def _value(self, kind: DataType) -> Any:
@@ -129,7 +129,7 @@ class _Literal:
 
     def _expect(self, symbol: str) -> None:
         if (found := self._take()) != symbol:
-            raise ValueError(f"{found} is in place of {symbol}")
+            raise ValueError(f"{found} stands in place of {symbol}")
 
 
 def _unquoted(text: str) -> str:
