@@ -69,7 +69,7 @@ class _Literal:
         """The value, if nothing follows it."""
         value = self._value(kind)
         if self._at != len(self._tokens):
-            raise ValueError("there is more behind the value")
+            raise ValueError("there is more after the value")
         return value
 
     def _value(self, kind: DataType) -> Any:
@@ -129,7 +129,7 @@ class _Literal:
 
     def _expect(self, symbol: str) -> None:
         if (found := self._take()) != symbol:
-            raise ValueError(f"{found} stands in place of {symbol}")
+            raise ValueError(f"{found} is in place of {symbol}")
 
 
 def _unquoted(text: str) -> str:
