@@ -21,7 +21,7 @@ from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedCh
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table import create
-from lakelog.table.commit import committer, markers, replacement, seal, take_over
+from lakelog.table.commit import committer, file_commit, markers, replacement, seal, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.log_repair import LogRepair
 from lakelog.table.commit.missing_changes import _MissingChanges
@@ -215,7 +215,9 @@ BUGS: Final = {
     "switch-too-high": planted((SnapshotCutover, "kept", _at_the_end)),
     "commit-records-forgotten": planted((Committer, "append_commit", _nothing)),
     "sealed-twice": planted((seal, "_check_waiting", _nothing)),
-    "rows-of-others-forgotten": planted((seal, "level0_files_of", partial(_last_rows_only, seal.level0_files_of))),
+    "rows-of-others-forgotten": planted(
+        (file_commit, "level0_files_of", partial(_last_rows_only, file_commit.level0_files_of))
+    ),
     "closed-writers-unknown": planted(
         *((module, "sealed_elsewhere", _nothing) for module in (seal, committer, waiting_epochs))
     ),

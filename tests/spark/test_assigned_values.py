@@ -173,3 +173,21 @@ def test_char_keys_have_one_spelling(lake: Lake) -> None:
     lake.sql("update db.t set v = 3 where c = 'ab'; delete from db.t where c > 'ab'")
     assert rows(lake, "select * from db.t") == [("ab   ", 3)]
     assert lake.table("db.t").scan(filter="c = 'ab'").to_arrow().to_pylist() == [{"c": "ab   ", "v": 3}]
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_columns_of_nested_types_have_defaults(lake: Lake, key: str) -> None:
+    lake.sql(
+        "create database db; create table db.t (id int, a array<int> default array(1, NULL), "
+        r"m map<string, int> default map('it\'s', 1), s struct<x: int, y: array<string>> "
+        f"default named_struct('x', 1, 'y', array('b')){key})"
+    )
+    lake.sql("insert into db.t (id) values (1)")
+    lake.sql("insert into db.t (id) select cast(id as int) from range(2, 3)")
+    lake.sql("insert into db.t values (3, default, default, default), (4, null, null, null)")
+    lake.sql("update db.t set a = default, m = default, s = default where id = 4")
+    found = lake.table("db.t").scan().to_arrow().sort_by("id").drop_columns(["id"]).to_pylist()
+    assert found == [{"a": [1, None], "m": [("it's", 1)], "s": {"x": 1, "y": ["b"]}}] * 4
+    lake.sql("alter table db.t alter column a set default array(7)")
+    with pytest.raises(InvalidSchema, match="cannot be the default of column 'a'"):
+        lake.sql("alter table db.t alter column a set default array('x')")

@@ -66,13 +66,13 @@ class AvroFormat(FileFormat):
         data = io.read(path)
         with corrupt_file(path):
             by_name = {f["name"]: f["type"] for f in read_schema(data)["fields"]}
-        wanted = select_columns(path, list(by_name), columns)
+        names = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not requested
-        read = wanted if wanted and filter is None else list(by_name)
+        read = names if names and filter is None else list(by_name)
         with corrupt_file(path), read_errors(path, "Avro"):
             slices = (rows for part in read_parts(data) for rows in _slices(part, batch_rows))
             batches = limited(path, len(data), (_batch(part, read, by_name) for part in slices))
-            yield from matching_rows((with_types(batch, fields) for batch in batches), filter, wanted)
+            yield from matching_rows((with_types(batch, fields) for batch in batches), filter, names)
 
     def write(
         self,

@@ -71,15 +71,15 @@ class OrcFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as (footer, file):
             known = file.schema.names
-            wanted = select_columns(path, known, columns)
+            names = select_columns(path, known, columns)
             # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
             is_filled = file.writer != "ORC_CPP"
             # a filter may use columns that are not requested
-            read = wanted if wanted and filter is None else known
+            read = names if names and filter is None else known
             for part in limited(path, footer.source.size(), _parts(io, path, footer, file, read)):
                 typed = with_types(part, fields, blank_padded=is_filled)
                 slices = (typed.slice(start, batch_rows) for start in range(0, part.num_rows, batch_rows))
-                yield from matching_rows(slices, filter, wanted)
+                yield from matching_rows(slices, filter, names)
 
     def write(
         self,

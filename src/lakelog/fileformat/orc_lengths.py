@@ -20,6 +20,10 @@ _LISTS: Final = (10, 11)
 _STRUCT: Final = 12
 _WIDE: Final = 16
 _MOST_DEPTH: Final = 64
+_CHECKED_BYTES: Final = 64 << 10
+"""Size of the lengths of a column in a stripe beyond which they are trusted: to follow them would cost as a read."""
+_SHORT: Final = 64
+"""Heads below repeat one length a few times."""
 _WIDTHS: Final = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bits of a value by the code of its width."""
 
@@ -69,6 +73,8 @@ class _StripeCosts:
                 raise Corrupt(
                     f"{what} of a stripe takes up to {size:.0f} bytes, and the stripe has {self._stripe.data}"
                 )
+        if sum(cost.total for cost in costs) <= _MOST_BYTES:
+            return self._stripe.rows
         return max(1, int(_BATCH_BYTES / max(1.0, row)))
 
     def _cost(self, column: int, values: int, depth: int) -> _Cost:
@@ -93,13 +99,12 @@ class _StripeCosts:
 
     def _of(self, column: int, encoding: int, values: int) -> _Lengths:
         stream = self._lengths.get(column)
-        if stream is None:
+        if stream is None or stream.length > _CHECKED_BYTES:
             return _Lengths()
         data = self._footer.unpacked(stream.offset, stream.length)
-        runs = _runs(data) if encoding > 1 else _old_runs(data)
         longest = total = 0
         try:
-            for count, length in runs:
+            for count, length in _runs(data) if encoding > 1 else _old_runs(data):
                 count = min(count, values)
                 values -= count
                 longest, total = max(longest, length), total + count * length
@@ -115,12 +120,12 @@ def _runs(data: bytes) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(data):
         head = data[at]
-        kind, code = head >> 6, head >> 1 & 31
-        if kind == 0:
-            width = (head >> 3 & 7) + 1
-            yield (head & 7) + 3, int.from_bytes(data[at + 1 : at + 1 + width], "big")
+        if head < _SHORT:
+            width = (head >> 3) + 1
+            yield (head & 7) + 3, data[at + 1] if width == 1 else int.from_bytes(data[at + 1 : at + 1 + width], "big")
             at += 1 + width
             continue
+        kind, code = head >> 6, head >> 1 & 31
         count, bits = ((head & 1) << 8 | data[at + 1]) + 1, _WIDTHS[code]
         if kind == 1:
             yield count, (1 << bits) - 1

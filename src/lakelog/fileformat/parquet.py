@@ -76,13 +76,13 @@ class ParquetFormat(FileFormat):
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as (source, groups, file):
             known = file.schema_arrow.names
-            wanted = select_columns(path, known, columns)
+            names = select_columns(path, known, columns)
             rows = _Rows(path, source, groups, file, batch_rows)
             if filter is None:
-                found = rows.scan(wanted, range(len(groups)))
+                batches = rows.scan(names, range(len(groups)))
             else:
-                found = _filtered(rows, wanted, filter, filter_columns or known)
-            for batch in limited(path, source.size(), found):
+                batches = _filtered(rows, names, filter, filter_columns or known)
+            for batch in limited(path, source.size(), batches):
                 if batch.num_rows:
                     yield with_types(batch, fields)
 

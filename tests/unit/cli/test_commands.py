@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import click
@@ -61,7 +62,7 @@ class FakeLake:
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     made = FakeLake([])
-    monkeypatch.setattr(sql_module, "connect", lambda warehouse: made)
+    monkeypatch.setattr(sql_module, "connect", lambda warehouse: closing(made))
     return made
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bucket_tables import DYNAMIC, IDS, change_buckets, check, lake_of, make, write
 from lakelog.errors import InvalidOption
-from lakelog.table.commit import seal as seals
+from lakelog.table.commit import file_commit
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.partitions import log_partition_of_rows
@@ -70,7 +70,7 @@ def test_another_seals_large_runs_meanwhile(
     monkeypatch.setattr(task_writer, "_INLINE_BYTES", 0)
     table = make(tmp_path, kind)
     committer = decide(table, 0, *IDS, name="a")
-    made, others = seals.level0_files_of, [True]
+    made, others = file_commit.level0_files_of, [True]
 
     def slow(*args: Any) -> Any:
         races = bool(others)
@@ -80,7 +80,7 @@ def test_another_seals_large_runs_meanwhile(
             lake_of(table).table("db.t").seal()
         return found or made(*args)
 
-    monkeypatch.setattr(seals, "level0_files_of", slow)
+    monkeypatch.setattr(file_commit, "level0_files_of", slow)
     seal(committer)
     check(table, dict.fromkeys(IDS, "a"))
 
@@ -114,7 +114,7 @@ def test_partition_made_by_two_schemas_without_a_key(tmp_path: Path, monkeypatch
     old = make(tmp_path, "'bucket' = '2', 'bucket-key' = 'id'", key="")
     committer = decide(old, 0, *IDS, name="a")
     new = change_buckets(old, 5)
-    made, others = seals.level0_files_of, [True]
+    made, others = file_commit.level0_files_of, [True]
 
     def slow(*args: Any) -> Any:
         found = made(*args)
@@ -124,7 +124,7 @@ def test_partition_made_by_two_schemas_without_a_key(tmp_path: Path, monkeypatch
             new.seal()
         return found
 
-    monkeypatch.setattr(seals, "level0_files_of", slow)
+    monkeypatch.setattr(file_commit, "level0_files_of", slow)
     seal(committer)
     new = lake_of(new).table("db.t")
     wanted = sorted([(i, n) for i in IDS for n in "ab"])

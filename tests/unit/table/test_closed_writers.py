@@ -6,7 +6,6 @@ What it was needed for still holds: a process that was suspended does nothing tw
 from __future__ import annotations
 
 import gc
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,7 +23,7 @@ from lakelog.lake.table import Table
 from lakelog.table.commit import seal
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
-from lakelog.table.commit.take_over import dead_writers, take_over_now
+from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.maintenance.retention import log_floors
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_state import KEPT_BATCHES, KEPT_STREAMS, LogState, WriterState, newest_state
@@ -272,21 +271,6 @@ def abort(writer: Any) -> None:
     committer = writer._committer
     committer._known = None
     committer.commit(0, [])
-
-
-def test_a_lease_of_a_clock_far_ahead_lasts_as_long_as_any(table) -> None:
-    with ahead(31):
-        writer = table.writer()
-        writer.write(rows(1))
-        writer.flush()
-        (name,) = table.logical.registered.writers()
-        table.logical.registered.drop(name)
-    assert list(dead_writers(table.logical)) == []
-    os.utime(table.logical.registered.lease_path(name), (1, 1))
-    assert list(dead_writers(table.logical)) == [name]
-    take_over_now(table.logical)
-    write(table, 2)
-    check(table, 2)
 
 
 @pytest.mark.parametrize("days", [-31, 31])

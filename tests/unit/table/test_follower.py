@@ -28,6 +28,7 @@ from lakelog.logstore.protocol.header import UNOWNED_HEADER
 from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
+from lakelog.table.commit import file_commit
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
@@ -242,7 +243,7 @@ def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
 def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
     log_first(table, range(10), "a")
-    real, others = follower.level0_files_of, []
+    real, others = file_commit.level0_files_of, []
 
     def meanwhile(*given: object) -> object:
         ready = real(*given)  # type: ignore[arg-type]
@@ -252,7 +253,7 @@ def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
             others.append(followed(table))
         return ready
 
-    monkeypatch.setattr(follower, "level0_files_of", meanwhile)
+    monkeypatch.setattr(file_commit, "level0_files_of", meanwhile)
     assert followed(table) == [], "the other one was first, and has come further"
     assert others[1] == [15]
     assert sorted(content(table.logical)) == list(range(15))

@@ -15,7 +15,7 @@ import pytest
 from bucket_tables import IDS, KINDS, buckets_of, change_buckets, check, lake_of, make, write
 from lakelog.errors import InvalidOption, LakelogError
 from lakelog.lake.table import Table
-from lakelog.table.commit import seal as seals
+from lakelog.table.commit import file_commit
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer
@@ -128,7 +128,7 @@ def test_a_rescale_during_a_seal_loses_nothing(tmp_path: Path, staged: str, monk
     task = TaskWriter(table.logical, "w", 0, 0)
     task.write(rows(1, 2, 3, name="b").to_batches()[0])
     committer.commit(0, [task.finish()])
-    made, others = seals.level0_files_of, [change_buckets]
+    made, others = file_commit.level0_files_of, [change_buckets]
 
     def slow(*args: Any) -> Any:
         found = made(*args)
@@ -139,7 +139,7 @@ def test_a_rescale_during_a_seal_loses_nothing(tmp_path: Path, staged: str, monk
                 new.rescale()
         return found
 
-    monkeypatch.setattr(seals, "level0_files_of", slow)
+    monkeypatch.setattr(file_commit, "level0_files_of", slow)
     assert seal(committer) is not None
     assert {total for _, total in buckets_of(table)} == {5}
     check(table, dict.fromkeys(IDS, "a") | dict.fromkeys((1, 2, 3), "b"))

@@ -158,16 +158,28 @@ def _entry_columns(columns: Columns) -> EntryColumns:
             raise Corrupt(f"a manifest entry has no field '{name.rpartition('.')[2]}'")
     kept = {name: column for name, column in columns.items() if name != "_VERSION" and not _is_empty(column)}
     frame = pl.DataFrame(kept)
+    return EntryColumns(frame, _few_buckets(frame) if frame.height <= _KEPT_ENTRIES else _buckets(frame))
+
+
+def _few_buckets(frame: pl.DataFrame) -> tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]:
+    """``_buckets`` of a small part, without a query of polars, which wakes up its threads for each small commit."""
+    rows_of: dict[tuple[bytes, int, int], list[int]] = {}
+    for row, place in enumerate(zip(*(frame.get_column(name).to_list() for name in _PLACE), strict=True)):
+        rows_of.setdefault(place, []).append(row)
+    return tuple((place, np.array(rows, dtype=np.uint32)) for place, rows in rows_of.items())
+
+
+def _buckets(frame: pl.DataFrame) -> tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]:
+    """The row numbers of each (partition, bucket, total buckets), in the order of their first rows."""
     grouped = (
         frame.select(*_PLACE, pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
         .group_by(_PLACE, maintain_order=True)
         .agg("row")
     )
-    buckets = tuple(
+    return tuple(
         ((partition, bucket, total), rows.to_numpy())
         for partition, bucket, total, rows in zip(*(grouped.get_column(n) for n in (*_PLACE, "row")), strict=True)
     )
-    return EntryColumns(frame, buckets)
 
 
 def _is_empty(column: pl.Series) -> bool:

@@ -42,6 +42,7 @@ from lakelog.spark.realtime.columns_by_id import altered, changes_by_id, has_one
 from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
 from lakelog.spark.runtime.types import arrow_for_spark, checks_casts, column_of, columns_of, quoted, with_times
+from lakelog.sql.dml.assignments import default_value
 from lakelog.sql.syntax.struct_casts import FieldMatch, cast_text, has_struct
 from lakelog.table.log.partitions import partitioned_schema
 from lakelog.table.log.record_schemas import RecordSchemas
@@ -257,6 +258,8 @@ def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
     given = next((name for name in frame.columns if name.lower() == field.name.lower()), None)
     if given is not None:
         column = _typed(frame, given, field.name, kind, table)
+    elif default is not None and pa.types.is_nested(field.type):
+        column = sf.expr(default_value(table.schema.field(field.name))).cast(kind)
     elif default is not None:
         value = default.cast(pa.int32()) if pa.types.is_time(field.type) else default
         is_moment = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)

@@ -11,7 +11,7 @@ from typing import Final
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.defaults import default_text
+from lakelog.paimon.types.defaults import default_text, is_nested
 from lakelog.paimon.types.types import (
     ArrayType,
     AtomicType,
@@ -146,7 +146,7 @@ def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str])
 def default_value(column: DataField) -> str:
     """The default of a column as SQL text, to be cast to its type; NULL without one."""
     text = default_text(column)
-    return "NULL" if text is None else quoted_text(text)
+    return "NULL" if text is None else text if is_nested(column.type) else quoted_text(text)
 
 
 def default_sql(column: DataField) -> str:
@@ -155,7 +155,7 @@ def default_sql(column: DataField) -> str:
     is_text = isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")
     if text is None or is_text or text.lower() in ("true", "false") or re.fullmatch(r"-?\d+(\.\d+)?", text):
         return default_value(column) if text is None or is_text else text
-    return f"CAST({quoted_text(text)} AS {type_text(column.type.with_nullable(True))})"
+    return f"CAST({default_value(column)} AS {type_text(column.type.with_nullable(True))})"
 
 
 def _without_table(path: Path, target: DmlTarget) -> Path:

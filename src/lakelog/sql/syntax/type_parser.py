@@ -22,7 +22,7 @@ from lakelog.paimon.types.types import (
     RowType,
     VectorType,
 )
-from lakelog.sql.syntax.lexer import quoted_name, quoted_text, tokenize
+from lakelog.sql.syntax.lexer import Kind, quoted_name, quoted_text, string_value, tokenize
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import TokenStream
 
@@ -185,12 +185,32 @@ def parse_default(cursor: TokenStream) -> str:
     for word in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "NOW"):
         if cursor.at_words(word):
             cursor.fail("a default is one value for all rows; write a literal such as 0, 'none' or date'2024-01-31'")
+    if (
+        cursor.at_words("ARRAY")
+        or cursor.at_words("MAP")
+        or cursor.at_words("NAMED_STRUCT")
+        or cursor.at_words("STRUCT")
+    ):
+        return _nested_default(cursor)
     for word in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         cursor.accept_words(word)
     if cursor.at_text():
         return cursor.text_literal("the default")
     sign = "-" if cursor.accept_symbol("-") else ""
     return sign + cursor.take().text
+
+
+def _nested_default(cursor: TokenStream) -> str:
+    """An expression of literals, with texts that have no other escapes than those of quotes and backslashes."""
+    parts, depth = [cursor.take().text.lower()], 0
+    while True:
+        token = cursor.take()
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        parts.append(quoted_text(string_value(token)) if token.kind is Kind.STRING else token.text)
+        if token.is_symbol(","):
+            parts.append(" ")
+        if depth < 1:
+            return "".join(parts)
 
 
 def parse_type_text(text: str, dialect: Dialect = Dialect.SPARK) -> DataType:
