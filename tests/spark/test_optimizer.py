@@ -54,7 +54,7 @@ def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
     assert one.outcome == STOPPED
     assert "left for the next run" in one.detail
     assert one.snapshot is not None
-    assert leases_of(table.logical).held() == []
+    assert leases_of(table.logical).held() == {}
     assert rows(table) == [(number, "n4") for number in range(100)]
 
 

@@ -248,3 +248,15 @@ def test_readers_keep_their_rows_when_a_keyed_table_gets_fewer_levels(tmp_path: 
     assert plain(reader_of(table).rows()) == before
     table.compact()
     assert plain(reader_of(table).rows()) == plain(table.scan().to_arrow().to_pylist())
+
+
+def test_a_moved_table_is_exported_again(tmp_path: Path) -> None:
+    table = appended(tmp_path)
+    uuid = reader_of(table).metadata["table-uuid"]
+    lake = open_lake(tmp_path)
+    lake.sql("alter table db.t rename to db.u")
+    moved = lake.table("db.u")
+    write(moved, *numbers(2, 2))
+    reader = reader_of(moved)
+    assert reader.metadata["table-uuid"] == uuid
+    assert plain(reader.rows()) == plain(moved.scan().to_arrow().to_pylist())
