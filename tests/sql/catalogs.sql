@@ -118,12 +118,12 @@ drop table prod.db.t
 -->   select id, name from v5 AS `t`
 -->   v5 = db.t [id, name]
 --> insert into prod.db.t:
--->   SELECT t.id AS id, t.name AS name, (2) AS price, '+U' AS _row_kind FROM v6  AS t WHERE (id = 1)
--->   v6 = prod.db.t [id, name] read.mode=file
+-->   SELECT t.id AS id, t.name AS name, (CAST((2) AS int)) AS price, '+U' AS _row_kind FROM v7  AS t WHERE (id = 1)
+-->   v7 = prod.db.t [id, name] read.mode=file
 --> insert into db.arctic:
--->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN arctic._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL THEN 0 WHEN s._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, arctic._lakelog_target IS NOT NULL AS _is, if(arctic._lakelog_target IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, arctic._lakelog_id AS _lakelog_id, arctic.id AS _o0, CASE _lakelog_action WHEN 1 THEN (s.id) END AS _n0, arctic.name AS _o1, CASE _lakelog_action WHEN 1 THEN CAST((s.name) AS string) END AS _n1 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v7 AS `arctic` ) AS arctic RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM v8 s) AS s ON arctic.id = s.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
--->   v7 = db.arctic [id, name] read.mode=file
--->   v8 = prod.db.t [id, name]
+-->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN arctic._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL THEN 0 WHEN s._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, arctic._lakelog_target IS NOT NULL AS _is, if(arctic._lakelog_target IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, arctic._lakelog_id AS _lakelog_id, arctic.id AS _o0, CASE _lakelog_action WHEN 1 THEN (CAST((s.id) AS int)) END AS _n0, arctic.name AS _o1, CASE _lakelog_action WHEN 1 THEN CAST((CAST((s.name) AS string)) AS string) END AS _n1 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v10 AS `arctic` ) AS arctic RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM v11 s) AS s ON arctic.id = s.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
+-->   v10 = db.arctic [id, name] read.mode=file
+-->   v11 = prod.db.t [id, name]
 --> truncate prod.db.t {}
 --> uncache prod.db.t
 --> drop table prod.db.t

@@ -159,7 +159,7 @@ create table db.a (id int, twice as id * 2) with ()
 --# a default that is no value of the column
 create table db.a (id int default 'seven') using lakelog
 --> InvalidSchema:
--->   'seven' cannot be the default of column 'id' of type INT: write a value of this type as text, such as '0', '2024-01-31' or 'none'
+-->   'seven' cannot be the default of column 'id' of type INT: write a value of this type as text, such as '0', '2024-01-31' or 'none', or array(…), map(…), named_struct(…) of such values. A time with a time zone has no default
 
 --# a generated column
 create table db.a (id int generated always as identity) using lakelog

@@ -72,8 +72,7 @@ class OrcFormat(FileFormat):
         with _opened(io, path) as (footer, file):
             known = file.schema.names
             names = select_columns(path, known, columns)
-            # another engine's CHAR type fills up values, which its readers undo; Arrow writes text as it is
-            is_filled = file.writer != "ORC_CPP"
+            is_filled = _is_filled(file)
             # a filter may use columns that are not requested
             read = names if names and filter is None else known
             for part in limited(path, footer.source.size(), _parts(io, path, footer, file, read)):
@@ -175,6 +174,14 @@ def _times(column: pa.Array) -> Iterator[pa.Array]:
         yield from _times(_whole(column).items)
     elif pa.types.is_list(kind):
         yield from _times(column.flatten())
+
+
+def _is_filled(file: orc.ORCFile) -> bool:
+    """True if CHAR values may be filled up, which readers undo. Other writers do so; Arrow writes text as it is."""
+    try:
+        return bool(file.writer != "ORC_CPP")
+    except ValueError:  # a writer that Arrow does not know
+        return True
 
 
 def _parts(io: FileIO, path: str, footer: OrcFooter, file: orc.ORCFile, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -100,11 +100,10 @@ class ParquetFormat(FileFormat):
         def write_to(sink: pa.NativeFile) -> None:
             groups = (cast_rows(group, schema) for group in _row_groups(batches))
             first = next(groups, schema.empty_table())
-            footers: list[pq.FileMetaData] = []
-            with _writer(sink, first, compression, level, metadata_collector=footers) as writer:
+            with _writer(sink, first, compression, level) as writer:
                 for group in itertools.chain([first] if first.num_rows else [], groups):
                     writer.write_table(group, row_group_size=_GROUP_ROWS)
-            check_written(footers[0])
+            check_written(writer.writer.metadata)
 
         return create_file(io, path, write_to)
 
@@ -221,9 +220,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _writer(
-    sink: pa.NativeFile, first: pa.Table, compression: str, level: int | None, **given: Any
-) -> pq.ParquetWriter:
+def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int | None) -> pq.ParquetWriter:
     """A writer with encodings that suit the rows of the first row group."""
     schema = first.schema
     stamps = [kind for field in schema for kind in _timestamps(field.type)]
@@ -252,7 +249,6 @@ def _writer(
         # without a checksum, a damaged page of numbers would decompress to other numbers
         write_page_checksum=True,
         **({"write_time_adjusted_to_utc": True} if _WRITES_ADJUSTED_TIME else {}),
-        **given,
     )
 
 

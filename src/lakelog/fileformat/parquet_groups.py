@@ -108,7 +108,9 @@ def _cost(chunk: Chunk, source: pa.NativeFile | None) -> _Column:
     is_text = leaf.kind == BYTE_ARRAY
     width = leaf.length if leaf.kind == FIXED else _WIDTHS.get(leaf.kind, 8)
     plain = [page for page in data if is_text and page.encoding not in _DICTIONARIES and page.values]
-    dictionary = leaf.path if is_text and len(plain) < len(data) else None
+    # Arrow cannot decode an empty dictionary below a struct that is NULL in all rows
+    is_empty = any(page.is_dictionary and not page.values for page in pages)
+    dictionary = leaf.path if is_text and len(plain) < len(data) and not is_empty else None
     most = 0 if source is None else max((page.unpacked for page in pages), default=0)
     if leaf.repetition:
         values = sum(page.values for page in data)
