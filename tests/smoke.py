@@ -127,8 +127,6 @@ LONG: Final = frozenset(
         "table/test_idle_tables.py::test_what_is_taken_for_control_records_is_never_anything_else",
         "table/test_seal.py::test_a_process_that_ends_seals_what_it_has_decided",
         "table/test_transactional.py::test_long_epochs_are_read_back_in_parts",
-        "unit/test_without_spark.py::test_every_way_to_another_pyspark_says_which_works[4.0.0]",
-        "unit/test_without_spark.py::test_every_way_to_another_pyspark_says_which_works[4.4.0]",
     }
 )
 """Tests of several seconds that ``make test-deep`` runs: folder, file and function, with parameters where only some are
