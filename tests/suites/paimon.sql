@@ -355,7 +355,7 @@ merge into paimon_view_3 v using (select 1 as id) s on v.id = s.id when matched 
 --! view
 
 --# default of an array, a map and a struct
---? expected ',' or ')' after column 'tags'
+--? found ['1 | [a, b] | 1 | {a: 1, b: z}', '2 | [c] | null | {a: 1, b: z}']
 create table t (id int, tags array<string> default array('a', 'b'), m map<string, int> default map('x', 1), s struct<a: int, b: string> default struct(1, 'z'));
 insert into t (id) values (1);
 insert into t values (2, array('c'), null, default);

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, LakelogError
 from lakelog.io import scheme_of
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.options.storage import is_storage_option
@@ -40,6 +40,28 @@ def _is_below(path: str, warehouse: str) -> bool:
 def _comparable(path: str) -> str:
     """A normalised path; a local one may be relative, and it may have a scheme."""
     return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
+
+
+class FailedStreamReader(OwnErrors, DataSourceStreamReader):
+    """Stands for a reader that could not be made, and raises its error when Spark asks for the first offset.
+
+    If making a reader fails, Spark's process reports an error of its own instead.
+    """
+
+    def __init__(self, failure: LakelogError) -> None:
+        self._failure = failure
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        raise self._failure
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - Spark's name
+        raise self._failure
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._failure
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        raise self._failure
 
 
 class LakelogDataSource(OwnErrors, DataSource):
@@ -114,10 +136,13 @@ class LakelogDataSource(OwnErrors, DataSource):
         return LakelogReader(self.opened("read"), schema, splits)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        table = self.opened("read")
-        if not table.reads_log:
-            return LakelogFileStreamReader(table, schema)
-        return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
+        try:
+            table = self.opened("read")
+            if not table.reads_log:
+                return LakelogFileStreamReader(table, schema)
+            return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
+        except LakelogError as failure:
+            return FailedStreamReader(failure)
 
     def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
         table = self.opened("write")
