@@ -333,6 +333,7 @@ select * from t
 --> 1 | a
 
 --# update through a temporary view
+--? no error, expected: view
 create table t (id int, v string, primary key (id));
 insert into t values (1, 'a');
 create or replace temporary view paimon_view_1 as select * from t;
@@ -349,6 +350,7 @@ delete from paimon_view_2 where id = 1
 --! view
 
 --# merge into a temporary view
+--? no error, expected: view
 create table t (id int, v string, primary key (id));
 create or replace temporary view paimon_view_3 as select * from t;
 merge into paimon_view_3 v using (select 1 as id) s on v.id = s.id when matched then delete
