@@ -24,8 +24,7 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
-from lakelog.io.clock import sleep
-from lakelog.io.names import random_fraction
+from lakelog.io.clock import pause
 from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
 
 _TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=60.0)
@@ -133,7 +132,7 @@ class RestApi:
             except HTTPError as failed:
                 why = _error_text(failed)
             if left:
-                sleep(_PAUSE_S * 2 ** (_TRIES - left) * (0.5 + random_fraction()))
+                pause(_TRIES - left, _PAUSE_S, longest_s=10.0)
         raise self._unreachable(why)
 
     def change(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Answer:

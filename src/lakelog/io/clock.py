@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from lakelog.io.names import random_fraction
+
 
 def now_ms() -> int:
     """Milliseconds since 1970-01-01 UTC."""
@@ -42,6 +44,11 @@ def monotonic_s() -> float:
 def sleep(seconds: float) -> None:
     """Waits; returns immediately for a negative time."""
     time.sleep(max(0.0, seconds))
+
+
+def pause(number: int, first_s: float, longest_s: float) -> None:
+    """Waits before retry ``number``, counted from 0: twice as long each time, and never twice the same time."""
+    sleep(min(longest_s, first_s * 2 ** min(number, 20)) * (0.5 + random_fraction()))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import CommitUnknown, LakelogError, NotFound, Unavailable
-from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms, sleep
+from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms, pause
 from lakelog.io.machine import has_ended, machine_identity
-from lakelog.io.names import new_uuid, random_fraction
+from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.storage_clock import StorageClock
 
@@ -31,7 +31,8 @@ _RENEW: Final = 1 / 3
 """Age of a lease at renewal, as a fraction of its duration."""
 _LINGER: Final = 2
 """Number of durations after its last use at which renewal of a lease stops."""
-_PAUSE_S: Final = 0.05
+_PAUSE_S: Final = (0.05, 1.0)
+"""First and longest wait for a lease of another process: each look costs a listing and a read."""
 _LARGEST: Final = 16 << 20
 _FORGOTTEN_MS: Final = 24 * 3_600_000
 """Age of a file without renewal after which its task is considered not done any more."""
@@ -240,9 +241,10 @@ class Leases:
 
         Raises ``busy`` instead, if there is one.
         """
-        deadline = monotonic_s() + wait_s
+        deadline, number = monotonic_s() + wait_s, 0
         while (lease := self.take(task)) is None and monotonic_s() < deadline:
-            sleep(_PAUSE_S * (0.5 + random_fraction()))
+            pause(number, *_PAUSE_S)
+            number += 1
         if lease is None and busy is not None:
             raise busy
         if lease is None:

@@ -24,6 +24,7 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
+from lakelog.io import clock
 from lakelog.service.servers.server_process import free_port
 from servers.scripted_http import ScriptedHttp
 
@@ -49,7 +50,7 @@ def serve() -> Iterator[Serve]:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that would have been made."""
     made: list[float] = []
-    monkeypatch.setattr(rest_api, "sleep", made.append)
+    monkeypatch.setattr(clock, "sleep", made.append)
     return made
 
 

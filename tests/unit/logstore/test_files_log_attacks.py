@@ -91,7 +91,7 @@ def test_an_append_that_storage_never_answers_is_unavailable_soon(
     """As a store that is full, or a dangling symbolic link of the name of the next segment."""
     appender = SYSTEM.appender(location)
     append(appender, [b"a"])
-    monkeypatch.setattr("lakelog.logstore.files.appender.sleep", lambda seconds: None)
+    monkeypatch.setattr("lakelog.io.clock.sleep", lambda seconds: None)
 
     def create(io: MemoryFileIO, path: str, data: bytes) -> bool:
         if answer == "lost":

@@ -12,6 +12,7 @@ from failing_jobs import Job, net
 from failing_jobs import files as bag
 from lakelog import Table, connect
 from lakelog.errors import CommitDecided, Unavailable
+from lakelog.io import clock
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.table.commit import seal_turn
 from lakelog.table.commit.seal import seal, seal_staged
@@ -61,7 +62,7 @@ def test_a_commit_is_done_when_another_writer_has_sealed_it(tmp_path: Path, monk
         waits.append(pause_s)
         assert len(seal_staged(table.logical)) == 1
 
-    monkeypatch.setattr(seal_turn, "sleep", the_holder_seals)
+    monkeypatch.setattr(clock, "sleep", the_holder_seals)
     second.write(rows(5, 6))
     second.commit()
     assert len(waits) == 1 and turn.exists()
@@ -85,7 +86,7 @@ def test_a_writer_that_closes_leaves_no_markers_to_a_sealer_that_died(tmp_path: 
             patched.setattr("lakelog.table.commit.seal.append_markers", lambda *_: None)
             seal_staged(table.logical)
 
-    monkeypatch.setattr(seal_turn, "sleep", the_holder_dies_after_its_snapshot)
+    monkeypatch.setattr(clock, "sleep", the_holder_dies_after_its_snapshot)
     second.write(rows(5))
     second.commit()
     assert told(table) == [0, 1]
@@ -226,7 +227,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object] = lambda: None) -> None:
         self.now, self._meanwhile = 0.0, meanwhile
-        monkeypatch.setattr(seal_turn, "sleep", self.sleep)
+        monkeypatch.setattr(clock, "sleep", self.sleep)
         monkeypatch.setattr(seal_turn, "monotonic_s", lambda: self.now)
 
     def sleep(self, pause_s: float) -> None:

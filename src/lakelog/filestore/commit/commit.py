@@ -28,7 +28,6 @@ from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.io import clock
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
-from lakelog.io.names import random_fraction
 from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 from lakelog.merge.table_rules import check_writable
 from lakelog.options.commit import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT
@@ -320,8 +319,7 @@ class _RetryPolicy:
             return False
         if self.losses > self._most if self._most is not None else self._stalled >= _STALLED_ROUNDS:
             return False
-        grown = self._shortest * 2 ** min(self.losses - 1, _GROWING_ROUNDS)
-        clock.sleep(min(self._longest, grown) * (0.5 + random_fraction()))
+        clock.pause(min(self.losses - 1, _GROWING_ROUNDS), self._shortest, self._longest)
         return True
 
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from lakelog.errors import CommitConflict
-from lakelog.io.clock import sleep
-from lakelog.io.names import random_fraction
+from lakelog.io.clock import pause
 
 T = TypeVar("T")
 _ROUNDS: Final = 10
-_LONGEST_PAUSE_S: Final = 0.2
 
 
 class LostRace(Exception):
@@ -28,10 +26,10 @@ def until_won(table: str, attempt: Callable[[], T], rounds: int = _ROUNDS) -> T:
             return attempt()
         except LostRace as why:
             reason = str(why)
-        pause(number)
+        pause_after_loss(number)
     raise CommitConflict(f"table {table}: {reason} each time. Try again")
 
 
-def pause(number: int) -> None:
+def pause_after_loss(number: int) -> None:
     """Waits a short random time before the retry of a lost race, longer each time."""
-    sleep(min(_LONGEST_PAUSE_S, 0.002 * 2 ** min(number, 10)) * random_fraction())
+    pause(number, first_s=0.001, longest_s=0.1)

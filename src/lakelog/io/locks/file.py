@@ -7,10 +7,11 @@ import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 from lakelog.errors import Unavailable
-from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.clock import monotonic_s, pause
 from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 
 
@@ -39,8 +40,7 @@ class FileLock(CreateLock):
 
 def _take(handle: int, lock_file: str) -> None:
     end = monotonic_s() + WAIT_S
-    pause = 0.0005
-    while True:
+    for number in count():
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
@@ -49,5 +49,4 @@ def _take(handle: int, lock_file: str) -> None:
                 raise Unavailable(
                     f"other processes held the lock '{lock_file}' for {WAIT_S:.0f} s: try again"
                 ) from None
-        sleep(pause)
-        pause = min(0.02, pause * 2)
+        pause(number, first_s=0.0005, longest_s=0.02)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, NotFound, TableReplaced, Unavailable
-from lakelog.io.clock import now_ms, sleep
-from lakelog.io.names import new_attempt, random_fraction
+from lakelog.io.clock import now_ms, pause
+from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, LogLocation, PendingAppend, Records
 from lakelog.logstore.files.chain import SegmentChain
 from lakelog.logstore.files.segment import encode_segment
@@ -25,7 +25,6 @@ _LARGEST: Final = 16 << 20
 _QUICK_TRIES: Final = 3
 _MOST_UNANSWERED: Final = 6
 """Attempts to create one segment without a clear answer, before the append raises Unavailable."""
-_LONGEST_PAUSE_S: Final = 0.1
 
 
 class _Pending(PendingAppend):
@@ -116,7 +115,7 @@ class FilesAppender(LogAppender):
                 reason = str(why)
             unknown, tries = number, tries + 1
             if tries > _QUICK_TRIES:
-                sleep(min(_LONGEST_PAUSE_S, 0.001 * 2 ** min(tries, 10)) * random_fraction())
+                pause(tries, first_s=0.0005, longest_s=0.05)
         self._segments = number + 1  # of all writers, because many make few of them
         return starts
 

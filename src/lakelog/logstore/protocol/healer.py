@@ -9,10 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.errors import Fenced
-from lakelog.io.clock import sleep
+from lakelog.io.clock import pause
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
-from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
 from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header, has_corrections
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, Later
@@ -24,7 +23,6 @@ _ROUNDS = 100
 """Maximum rounds; more rounds mean that another process heals with a different decision."""
 
 _ROUNDS_WITHOUT_PAUSE = 3
-_LONGEST_PAUSE_S = 0.1
 """Maximum random pause from the third round on, which increases so that one of several healers succeeds."""
 
 
@@ -54,7 +52,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
     expired = range(0 if healing.was_taken_over else since, position)
     for number in range(_ROUNDS):
         if number >= _ROUNDS_WITHOUT_PAUSE:
-            sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**number) * random_fraction())
+            pause(number, first_s=0.0005, longest_s=0.05)
         region, position = _read_on(reader, bucket, region, position)
         try:
             corrections = healing.plan(region, expired)

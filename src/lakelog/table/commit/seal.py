@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from lakelog.errors import NotFound
-from lakelog.filestore.commit.lost_race import LostRace, pause
+from lakelog.filestore.commit.lost_race import LostRace, pause_after_loss
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.logstore.protocol.header import LOG_ONLY
@@ -66,7 +66,7 @@ def seal(committer: Committer) -> Snapshot | None:
                 snapshot = _commit(committer, found, records, states, appended)
                 span.set(snapshot=snapshot.id)
         except LostRace:
-            pause(attempt)
+            pause_after_loss(attempt)
             continue
         except NotFound:
             # The seal of another process has deleted large runs after it assigned their rows to dynamic buckets.
@@ -126,7 +126,7 @@ def seal_decided(table: DynamicTable) -> None:
     for attempt in itertools.count():
         if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
             return
-        pause(attempt)
+        pause_after_loss(attempt)
         seal_staged(table)
 
 

@@ -12,8 +12,7 @@ from collections import deque
 from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.io.clock import monotonic_s, now_ms, sleep
-from lakelog.io.names import random_fraction
+from lakelog.io.clock import monotonic_s, now_ms, pause
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
@@ -43,11 +42,11 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
     table, known = committer.table, committer.verified()
     if known is None or not _is_shared(committer.state, committer.writer):
         return seal(committer)
-    seen, pause, end = committer.state.writers, _PAUSE_S[0], monotonic_s() + _TIMEOUT_S
+    seen, number, end = committer.state.writers, 0, monotonic_s() + _TIMEOUT_S
     latest = end + _SEALS_S
     while not _take(table) and monotonic_s() < end:
-        sleep(pause * (0.5 + random_fraction()))
-        pause = min(_PAUSE_S[1], pause * 1.5)
+        pause(number, *_PAUSE_S)
+        number += 1
         state = newest_state(table.store)[1]
         if state.sealed_epoch(committer.writer) >= known.epoch:
             committer.tip = max(committer.tip, state.chain)
