@@ -29,7 +29,14 @@ from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots, is_em
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_refs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
-from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable, check_row_ids
+from lakelog.filestore.read.split_reader import (
+    SplitReader,
+    attach_runs,
+    check_files,
+    check_readable,
+    check_row_ids,
+    merged_buckets,
+)
 from lakelog.filestore.refs.branches import Branches
 from lakelog.filestore.refs.restored_state import RestoredState
 from lakelog.filestore.refs.tags import Tags
@@ -128,6 +135,7 @@ class FileStore:
         extra_runs: Mapping[BucketKey, Sequence[bytes]] | None = None,
         lowest_level: int = 0,
         totals: Mapping[bytes, int] | None = None,
+        newer_rows_follow: bool = False,
     ) -> list[Split]:
         """The splits of a batch read, pruned by partition, bucket, key range and statistics.
 
@@ -135,42 +143,31 @@ class FileStore:
         expired one that a tag keeps. Files below ``lowest_level`` are skipped. ``partitions`` (serialised rows) and
         ``buckets`` limit the read. ``extra_runs`` adds rows per (partition, bucket) that are in no snapshot yet (Arrow
         IPC streams, see ``Split.inline_runs``). ``totals`` has the number of buckets of partitions where it differs
-        from the table's. Raises NotFound, TableReplaced, and UnsupportedFeature for a table with a feature that lakelog
-        cannot read.
+        from the table's. With ``newer_rows_follow`` the caller merges newer rows with the splits. Raises NotFound,
+        TableReplaced, and UnsupportedFeature for a table with a feature that lakelog cannot read.
         """
         try:
-            return self._plan(snapshot_id, filter, partitions, buckets, extra_runs or {}, lowest_level, totals or {})
+            snapshot = self._snapshot_at(snapshot_id)
+            check_readable(self.schema)
+            pruning = Pruning(
+                self.schemas,
+                filter,
+                None if partitions is None else frozenset(partitions),
+                None if buckets is None else frozenset(buckets),
+                merged_buckets(self.schema, None if newer_rows_follow else extra_runs or {}),
+            )
+            live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
+            live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
+            check_files(live, self.schemas)
+            if is_evolving(self.schema.options):
+                check_row_ids(self.live_entries(snapshot))
+            seen = None if snapshot is None else snapshot.id
+            vectors = vector_refs(IndexManifests(self.manifests).entries(snapshot), self.paths)
+            splits = plan_splits(live, self.schema, pruning, seen, vectors)
+            attach_runs(splits, extra_runs or {}, self.schema, pruning, seen, totals or {})
+            return flat(splits)
         finally:
             self.check_identity()  # after all reads, because an error of them may be due to a replaced table
-
-    def _plan(
-        self,
-        snapshot_id: int | Snapshot | None,
-        filter: Predicate | None,
-        partitions: Iterable[bytes] | None,
-        buckets: Iterable[int] | None,
-        extra_runs: Mapping[BucketKey, Sequence[bytes]],
-        lowest_level: int,
-        totals: Mapping[bytes, int],
-    ) -> list[Split]:
-        snapshot = self._snapshot_at(snapshot_id)
-        check_readable(self.schema)
-        pruning = Pruning(
-            self.schemas,
-            filter,
-            None if partitions is None else frozenset(partitions),
-            None if buckets is None else frozenset(buckets),
-        )
-        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_bucket)
-        live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
-        check_files(live, self.schemas)
-        if is_evolving(self.schema.options):
-            check_row_ids(self.live_entries(snapshot))
-        seen = None if snapshot is None else snapshot.id
-        vectors = vector_refs(IndexManifests(self.manifests).entries(snapshot), self.paths)
-        splits = plan_splits(live, self.schema, pruning, seen, vectors)
-        attach_runs(splits, extra_runs, self.schema, pruning, seen, totals)
-        return flat(splits)
 
     def read_split(
         self,

@@ -105,7 +105,8 @@ def plan_splits(
     out: dict[BucketKey, list[Split]] = {}
     for (partition, bucket, total), files in sorted(by_bucket.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
-        splits = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
+        tests = pruning.within((partition, bucket))
+        splits = _keyed(files, schema, tests, empty) if schema.is_keyed else _appended(files, tests, empty)
         refs = (vectors or {}).get((partition, bucket), ())
         out.setdefault((partition, bucket), []).extend(_with_vectors(split, refs) for split in splits)
     return out

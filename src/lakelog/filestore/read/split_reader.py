@@ -257,6 +257,15 @@ def check_row_ids(entries: Iterable[ManifestEntry]) -> None:
             )
 
 
+def merged_buckets(
+    schema: TableSchema, extra_runs: Mapping[BucketKey, Sequence[bytes]] | None
+) -> frozenset[BucketKey] | None:
+    """The buckets whose files no filter may skip by their values: newer rows (None: of all) are folded with theirs."""
+    if not schema.is_keyed or engine_of(schema).number_decides:
+        return frozenset()
+    return None if extra_runs is None else frozenset(extra_runs)
+
+
 def attach_runs(
     splits: dict[BucketKey, list[Split]],
     extra_runs: Mapping[BucketKey, Sequence[bytes]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -47,12 +47,17 @@ _MOST_PARTITIONS: Final = 100
 
 @dataclass(frozen=True)
 class Pruning:
-    """The pruning tests of one plan, with the requested ``partitions`` and ``buckets`` (None: all)."""
+    """The pruning tests of one plan, with the requested ``partitions`` and ``buckets`` (None: all).
+
+    Newer rows are merged with the files of the buckets ``merged`` (partition, bucket; None: all), and may be folded
+    with rows that do not match the filter yet.
+    """
 
     schemas: Schemas
     filter: Predicate | None = None
     partitions: frozenset[bytes] | None = None
     buckets: frozenset[int] | None = None
+    merged: frozenset[tuple[bytes, int]] | None = frozenset()
     _buckets_by_total: dict[int, frozenset[int] | None] = field(default_factory=dict, compare=False)
     _partition_answers: dict[bytes, bool] = field(default_factory=dict, compare=False)
 
@@ -112,6 +117,11 @@ class Pruning:
             return False
         wanted = self._wanted_buckets(total_buckets)
         return (wanted is None or bucket in wanted) and self._wants_partition(partition)
+
+    def within(self, bucket_key: tuple[bytes, int]) -> Pruning:
+        """The tests of the files of one bucket."""
+        is_merged = self.merged is None or bucket_key in self.merged
+        return replace(self, filter=None) if is_merged and self.filter is not None else self
 
     def may_have_rows(self, file: DataFileMeta) -> bool:
         """Returns whether a file may have matching rows, by its value statistics.

@@ -28,8 +28,9 @@ from lakelog.table.model.registrations import BATCH, Registration
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.heal")
-_Late = tuple[str, int, str, int]
-"""Writer, epoch, attempt and offset of a late record."""
+_Late = tuple[str, int, str, int, int, bool]
+"""Writer, epoch and attempt of late records, the offset of the last one, that of the last correction of one, and
+whether a seal has judged them without it."""
 
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
@@ -160,15 +161,22 @@ def _ends(records: pa.Table) -> tuple[int, int]:
 
 def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     """``register_late_writers`` with the parts of the headers of the records."""
-    rows, corrections = _not_corrected(headers), headers.filter(pl.col("kind") == CORRECTION, pl.col("sign") != 0)
-    if not rows and corrections.is_empty():
+    if headers.filter(pl.col("kind").is_in([DATA, CORRECTION])).is_empty():
         return
     registered, found = table.registered.all(), waiting_epochs(table)
-    left = [row for row in rows if not _is_judged(found, bucket, row)] + _surplus(corrections, found.state, bucket)
-    for writer, _, attempt, last in left:
+    late = _unbalanced(headers, found.state, bucket)
+    partial = late.filter(~pl.col("has_row"), ~pl.col("is_sealed"))["writer"].unique().to_list()
+    if table.log is not None and partial:  # other processes have read the rows of these corrections
+        reader, start = reader_for(table.log), found.state.offsets.get(bucket, 0)
+        start = max(start, reader.first_offsets([bucket])[bucket])
+        chunks = reader.chunks(bucket, start, reader.end_offsets([bucket])[bucket])
+        parts = [headers_of(records).filter(pl.col("writer").is_in(partial)) for records in chunks]
+        late = _unbalanced(pl.concat([headers.filter(~pl.col("writer").is_in(partial)), *parts]), found.state, bucket)
+    left = [row for row in late.drop("has_row").rows() if row[-1] or not _is_judged(found, bucket, row)]
+    for writer, _, attempt, ref, last, _ in left:
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
-        is_before = last < origin.get(bucket, 0)  # a later task of a batch has registered it again
+        is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
         if table.log is None or seen in _FOUND_LATE or (is_found and not is_before):
@@ -197,49 +205,56 @@ def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[in
     return found
 
 
-def _not_corrected(headers: pl.DataFrame) -> list[_Late]:
-    """The last rows of the attempts that no correction follows."""
-    last = pl.col("offset").filter(pl.col("kind") == DATA).max()
-    corrected = pl.col("offset").filter(pl.col("kind") == CORRECTION).max()
-    found = (
-        headers.lazy()
-        .group_by("writer", "epoch", "attempt")
-        .agg(last=last, corrected=corrected)
-        .filter(pl.col("corrected").fill_null(-1) < pl.col("last"))
-        .select("writer", "epoch", "attempt", "last")
-        .collect()
-    )
-    return found.rows()
-
-
 def _is_judged(found: WaitingEpochs, bucket: int, row: _Late) -> bool:
     """True if a decision accepts the attempt of a row, or a snapshot has the log up to it."""
-    writer, epoch, attempt, offset = row
+    writer, epoch, attempt, ref, _, _ = row
     decision = found.find(writer, epoch)
-    return offset < found.state.offsets.get(bucket, 0) or (decision is not None and attempt in decision.accepted)
+    return ref < found.state.offsets.get(bucket, 0) or (decision is not None and attempt in decision.accepted)
 
 
-def _surplus(corrections: pl.DataFrame, state: LogState, bucket: int) -> list[_Late]:
-    """The last corrections of the records whose count was right before them.
+def _unbalanced(headers: pl.DataFrame, state: LogState, bucket: int) -> pl.DataFrame:
+    """The attempts with records that are late, or that late corrections name, as ``_Late`` with ``has_row``.
 
-    When a writer is sealed, the count of each of its records below ``verified`` is right, with all corrections below
-    ``counted``. So the later corrections of such a record must add up to zero. If they do not, the process that has
-    appended one was suspended before it, and has not read the log again.
+    Whatever a record was, it counts 0 once it is taken back: the record itself and the signs of its corrections add up
+    to 0. If they do not, it was not taken back, or twice, by a process that was suspended before its correction and has
+    not read the log again. When a writer is sealed, the count of each of its records below ``verified`` is right, with
+    all corrections below ``counted``; so only the later corrections of such a record are added. An assertion (sign 0)
+    takes the rows of its attempt before it back as a whole.
     """
     seals = [
-        (writer, verified, max(verified, sealed.counted.get(bucket, 0)))
+        (writer, verified := sealed.verified.get(bucket, 0), max(verified, sealed.counted.get(bucket, 0)))
         for writer, sealed in state.writers.items()
-        if (verified := sealed.verified.get(bucket, 0))
     ]
     judged = pl.LazyFrame(seals, {"writer": pl.String, "verified": pl.Int64, "counted": pl.Int64}, orient="row")
-    found = (
-        corrections.lazy()
-        .join(judged, on="writer")
-        .filter(pl.col("ref") < pl.col("verified"), pl.col("offset") >= pl.col("counted"))
-        .group_by("writer", "epoch", "attempt", "ref")
-        .agg(pl.col("sign").sum(), last=pl.col("offset").max())
+    is_data, ref = pl.col("kind") == DATA, pl.col("ref")
+    is_sealed = ref < pl.col("verified").fill_null(0)
+    asserted = pl.col("offset").filter(~is_data & (pl.col("sign") == 0)).max().over("writer", "epoch", "attempt")
+    return (
+        headers.lazy()
+        .filter(pl.col("kind").is_in([DATA, CORRECTION]))
+        .with_columns(
+            ref=pl.when(is_data).then("offset").otherwise("ref"), sign=pl.when(is_data).then(1).otherwise("sign")
+        )
+        .with_columns(asserted=asserted)
         .filter(pl.col("sign") != 0)
-        .select("writer", "epoch", "attempt", "last")
+        .join(judged, on="writer", how="left")
+        .filter(~is_sealed | (~is_data & (pl.col("offset") >= pl.col("counted"))))
+        .with_columns(is_sealed=is_sealed, is_known=pl.col("verified").is_not_null())
+        .group_by("writer", "epoch", "attempt", "ref")
+        .agg(
+            pl.col("sign").sum(),
+            last=pl.col("offset").max(),
+            has_row=is_data.any(),
+            asserted=pl.col("asserted").max().fill_null(-1),
+            is_sealed=pl.col("is_sealed").any(),
+            is_known=pl.col("is_known").any(),
+        )
+        .filter(
+            pl.col("sign") != 0,
+            pl.col("asserted") < pl.col("last"),
+            pl.col("has_row") | pl.col("is_sealed") | ~pl.col("is_known"),
+        )
+        .group_by("writer", "epoch", "attempt")
+        .agg(ref.max(), pl.col("last").max(), pl.col("has_row").all(), pl.col("is_sealed").any())
         .collect()
     )
-    return found.rows()

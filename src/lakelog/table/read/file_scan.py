@@ -86,7 +86,9 @@ class Scan(TableScan):
             return [] if found.snapshot is None else list(store.plan(snapshot_id=found.snapshot.id, filter=self.filter))
         return self._with_epochs(found.waiting, found.snapshot)
 
-    def _with_epochs(self, records: Sequence[EpochRecord], snapshot: Snapshot | None) -> list[Split]:
+    def _with_epochs(
+        self, records: Sequence[EpochRecord], snapshot: Snapshot | None, newer_rows_follow: bool = False
+    ) -> list[Split]:
         """The splits of a snapshot with the rows of epochs on top, in their order."""
         store = self.table.store
         totals = bucket_totals(self.table, records, snapshot)
@@ -101,7 +103,11 @@ class Scan(TableScan):
         }
         return list(
             store.plan(
-                snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra, totals=totals
+                snapshot_id=0 if snapshot is None else snapshot.id,
+                filter=self.filter,
+                extra_runs=extra,
+                totals=totals,
+                newer_rows_follow=newer_rows_follow,
             )
         )
 

@@ -56,7 +56,8 @@ class UnionScan(Scan):
         few = LogScan(self.table).records_of(_FEW_ROWS)
         # the index of dynamic buckets, and the new keys of decided epochs, are known here only
         if not self.table.schema.has_dynamic_buckets and count_records(self.table, tail, few + 1) > few:
-            return tail_splits(self._with_epochs(log_view.epochs, log_view.snapshot), tail, self.table.schema)
+            splits = self._with_epochs(log_view.epochs, log_view.snapshot, newer_rows_follow=True)
+            return tail_splits(splits, tail, self.table.schema)
         runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
         return self._with_epochs([*log_view.epochs, *([newest] if newest else [])], log_view.snapshot)
