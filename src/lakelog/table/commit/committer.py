@@ -18,7 +18,7 @@ from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
-from lakelog.table.commit.late_rows import LateRowSearch
+from lakelog.table.commit.late_rows import LateRowSearch, forget_taken_back
 from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
@@ -85,13 +85,13 @@ class Committer:
             if is_left_out or self._stale(epoch):
                 found = self._read_epochs()
                 sealed = self.state.writers.get(self.writer)
-                self._check_not_ended(sealed)
+                record = self._end_of(epoch, sealed, results)
                 warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
-                if sealed is not None and epoch <= sealed.epoch:
+                if record is None and sealed is not None and epoch <= sealed.epoch:
                     self._heal_replay(sealed)
                     self._check_same(epoch, None, results)
                     return None
-                record = found.find(self.writer, epoch)
+                record = record or found.find(self.writer, epoch)
                 if record is None and is_left_out:  # a later epoch is decided, but not this one
                     self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
@@ -110,7 +110,7 @@ class Committer:
             else:
                 self._known = HealedPosition(epoch, dict(record.since))
             note_catch_up(self.table, record)
-            if record.ended and not self.ended:
+            if record.ended and not self.ended and (results or not self.once):
                 raise writer_ended(self.table, self.writer)
             self._check_same(epoch, record, results)
             return record
@@ -149,7 +149,8 @@ class Committer:
                 # Another driver has decided, sealed and forgotten it, so the new record decides nothing.
                 if is_made and record.number <= self.state.chain:
                     self.table.decided.forget([record])
-                self._check_not_ended(sealed)
+                if (end := self._end_of(epoch, sealed, results)) is not None:
+                    return end, False
                 self._heal_replay(sealed)
                 return None, False
             if not 0 < record.number <= self.state.chain:
@@ -241,9 +242,16 @@ class Committer:
         """True if the epoch may be decided already, so that the records must be read."""
         return self._known is None or self._known.epoch != epoch - 1 or epoch in self._decided
 
-    def _check_not_ended(self, sealed: WriterState | None) -> None:
-        if sealed is not None and sealed.ended and not self.ended:
+    def _end_of(self, epoch: int, sealed: WriterState | None, results: Sequence[AttemptResult]) -> EpochRecord | None:
+        """The decision about an epoch of a writer that another process has ended, None if none has.
+
+        Raises Fenced, except for a batch writer that only takes back its rows.
+        """
+        if sealed is None or not sealed.ended or self.ended:
+            return None
+        if results or not self.once:
             raise writer_ended(self.table, self.writer)
+        return EpochRecord(self.writer, epoch, sealed.time_ms, (), sealed.verified, once=True, ended=True)
 
     def _check_same(self, epoch: int, decided: EpochRecord | None, results: Sequence[AttemptResult]) -> None:
         """Raises Fenced if the decision (None: the sealed one) has other rows than these.
@@ -374,15 +382,15 @@ class Committer:
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
 
-    def take_back(self) -> dict[int, int]:
-        """Takes the writer's undecided records back without deciding their epoch; returns bucket → verified offset.
+    def take_back(self) -> HealedPosition:
+        """Takes the writer's undecided records back without deciding their epoch; ``corrected``: there were some.
 
         Called for a dead writer. A streaming query that returns sends these rows again or decides them, and heals to
         that decision. Raises NotFound if another process has forgotten the writer in the meantime, Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:
-            return {}
+            return HealedPosition(-1, {})
         with self.lock:
             while True:
                 found = self._read_epochs()
@@ -390,15 +398,23 @@ class Committer:
                 accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
                 starts, sealed = self._position(newest + 1).verified, self.state.writers.get(self.writer)
                 judged = HealedPosition.of_seal(sealed)
+                is_closed = False
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
                     accepted = {newest: frozenset()} if newest >= 0 else self._marked(log, starts)
+                    is_closed = newest < 0 and bool(accepted)
                 repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
                 at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
                 healed = {b: repair.repair(b, start, judged=judged) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
-                    return {bucket: done.verified for bucket, done in healed.items()}
+                    position = HealedPosition.after(newest, healed, newest)
+                    return replace(position, corrected=position.corrected and not is_closed)
                 # else the writer has resumed and decided: heal to that
+
+    def forget(self) -> None:
+        """Deletes the files of the writer. Called once its epochs are sealed or taken back, with their markers."""
+        known = self._known
+        forget_taken_back(self.table, self.writer, {} if known is None or not known.corrected else known.verified)
 
     def _marked(self, log: LogLocation, starts: Mapping[int, int]) -> dict[int, frozenset[str]]:
         """The attempts by epoch that have commit markers, of a writer that no state knows.

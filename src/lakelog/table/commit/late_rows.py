@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,18 +19,19 @@ from cachetools import LRUCache
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.io.logs import fields
+from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
+from lakelog.logstore.protocol.header import COMMIT, CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import LogState
+from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import BATCH, Registration
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.heal")
 _Late = tuple[str, int, str, int, int, bool]
-"""Writer, epoch and attempt of late records, the offset of the last one, that of the last correction of one, and
-whether a seal has judged them without it."""
+"""Writer, epoch and attempt of late records, the offset of the first one, that of the last one or of its last
+correction, and whether a seal has judged the records without it."""
 
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
@@ -77,13 +78,14 @@ def find_late_rows(table: DynamicTable) -> None:
             _READ[key] = end
 
 
-def find_rows_after(table: DynamicTable, offsets: Mapping[int, int]) -> None:
-    """Searches the records from these offsets on for late rows.
+def forget_taken_back(table: DynamicTable, writer: str, offsets: Mapping[int, int]) -> None:
+    """Forgets a writer whose rows below these offsets are taken back, and searches the records after them.
 
-    Called after a writer was forgotten, with the ends of its take-over: other processes took a row that arrived since
-    for one of an open writer, and do not search it again (RFC 22). Raises Unavailable.
+    Other processes took a row or a correction that arrived since for one of an open writer, and do not search it again
+    (RFC 22). Raises Unavailable.
     """
-    if table.log is not None:
+    table.registered.forget(writer)
+    if table.log is not None and offsets:
         reader = reader_for(table.log)
         ends = reader.end_offsets(list(offsets))
         for bucket, start in offsets.items():
@@ -94,10 +96,11 @@ def find_rows_after(table: DynamicTable, offsets: Mapping[int, int]) -> None:
 def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
-    Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
-    them, no registered writer is open for them, and no correction follows. So are rows before the origin of a batch or
-    a dead writer. The origin is lowered, because a live batch may die after these records were sealed. A correction is
-    late if the seal of its writer has judged the record that it names. Raises Unavailable.
+    Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision and no
+    commit record accepts them, no registered writer is open for them, and they are not taken back, or not once. So are
+    rows before the origin of a batch or a dead writer. The origin is lowered, because a live batch may die after these
+    records were sealed. A correction is late if the seal of its writer has judged the record that it names. Raises
+    Unavailable.
     """
     _register(table, bucket, headers_of(records).filter(_is_others(healed)))
 
@@ -123,6 +126,23 @@ class LateRowSearch:
                 self._waiting += records.num_rows
         if self._waiting > _MOST_WAITING:
             self.run(table)
+
+    def add_between(self, table: DynamicTable, epochs: WaitingEpochs, records: Sequence[EpochRecord]) -> None:
+        """Keeps the records after the newest snapshot that no healing of the epochs of ``records`` has read.
+
+        Called before a seal, after which nobody reads them again. Most often they are control records of the last seal,
+        and none is read. Raises Unavailable.
+        """
+        if table.log is None or not table.emits_log or table.publishes:
+            return
+        reader, ends = reader_for(table.log), dict[int, int]()
+        for bucket, since in (part for record in records for part in record.since.items()):
+            ends[bucket] = min(since, ends.get(bucket, since))
+        for bucket, end in ends.items():
+            start = epochs.state.offsets.get(bucket, 0)
+            if start < end and reader.entries(bucket, start, end) != epochs.state.markers.get(bucket, 0):
+                for part in reader.chunks(bucket, max(start, reader.first_offsets([bucket])[bucket]), end):
+                    self.add(table, bucket, part, "")
 
     def run(self, table: DynamicTable) -> None:
         """Searches the records as ``register_late_writers`` does those of each healing.
@@ -161,28 +181,26 @@ def _ends(records: pa.Table) -> tuple[int, int]:
 
 def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     """``register_late_writers`` with the parts of the headers of the records."""
-    if headers.filter(pl.col("kind").is_in([DATA, CORRECTION])).is_empty():
+    if table.log is None or headers.filter(pl.col("kind").is_in([DATA, CORRECTION])).is_empty():
         return
-    registered, found = table.registered.all(), waiting_epochs(table)
-    late = _unbalanced(headers, found.state, bucket)
-    partial = late.filter(~pl.col("has_row"), ~pl.col("is_sealed"))["writer"].unique().to_list()
-    if table.log is not None and partial:  # other processes have read the rows of these corrections
-        reader, start = reader_for(table.log), found.state.offsets.get(bucket, 0)
-        start = max(start, reader.first_offsets([bucket])[bucket])
-        chunks = reader.chunks(bucket, start, reader.end_offsets([bucket])[bucket])
-        parts = [headers_of(records).filter(pl.col("writer").is_in(partial)) for records in chunks]
-        late = _unbalanced(pl.concat([headers.filter(~pl.col("writer").is_in(partial)), *parts]), found.state, bucket)
-    left = [row for row in late.drop("has_row").rows() if row[-1] or not _is_judged(found, bucket, row)]
-    for writer, _, attempt, ref, last, _ in left:
+    registered, epochs = table.registered.all(), waiting_epochs(table)
+    late = {row[:3]: row for row in _unbalanced(headers, epochs, bucket)}
+    unknown = [row for row in late.values() if row[0] not in registered and not row[-1]]
+    if unknown:  # other records of it may be elsewhere, or its commit record newer than these
+        late = {attempt: row for attempt, row in late.items() if row not in unknown}
+        names, start = [row[0] for row in unknown], min(row[3] for row in unknown)
+        late |= {row[:3]: row for row in _unbalanced(_headers_of(table.log, bucket, start, names), epochs, bucket)}
+    for writer, _, attempt, ref, last, _ in late.values():
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
         settled = {} if known is None else known.settled or {}
         is_found = known is not None and (known.is_open or last < settled.get(bucket, 0))
-        if table.log is None or seen in _FOUND_LATE or (is_found and not is_before):
+        if seen in _FOUND_LATE or (is_found and not is_before):
             continue
         _FOUND_LATE[seen] = None
-        starts = {b: found.state.offsets.get(b, 0) for b in range(table.log.buckets)}
+        starts = {b: epochs.state.offsets.get(b, 0) for b in range(table.log.buckets)}
+        starts[bucket] = min(starts[bucket], ref)
         if known is None:
             table.registered.register(writer, starts, BATCH)
             continue
@@ -191,6 +209,15 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
         was_forgotten = is_before and table.registered.find(writer) is None  # by another process, meanwhile
         if known.settled is not None or was_forgotten:
             table.registered.write_lease(writer, known.kind)
+
+
+def _headers_of(log: LogLocation, bucket: int, start: int, writers: Sequence[str]) -> pl.DataFrame:
+    """The headers of all records of some writers from an offset on."""
+    reader = reader_for(log)
+    start = max(start, reader.first_offsets([bucket])[bucket])
+    chunks = reader.chunks(bucket, start, reader.end_offsets([bucket])[bucket])
+    parts = [headers_of(records).filter(pl.col("writer").is_in(writers)) for records in chunks]
+    return pl.concat(parts) if parts else headers_of(RECORDS_SCHEMA.empty_table())
 
 
 def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[int, int]:
@@ -205,31 +232,24 @@ def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[in
     return found
 
 
-def _is_judged(found: WaitingEpochs, bucket: int, row: _Late) -> bool:
-    """True if a decision accepts the attempt of a row, or a snapshot has the log up to it."""
-    writer, epoch, attempt, ref, _, _ = row
-    decision = found.find(writer, epoch)
-    return ref < found.state.offsets.get(bucket, 0) or (decision is not None and attempt in decision.accepted)
+def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int) -> list[_Late]:
+    """The attempts with records that are late, or that late corrections name.
 
-
-def _unbalanced(headers: pl.DataFrame, state: LogState, bucket: int) -> pl.DataFrame:
-    """The attempts with records that are late, or that late corrections name, as ``_Late`` with ``has_row``.
-
-    Whatever a record was, it counts 0 once it is taken back: the record itself and the signs of its corrections add up
-    to 0. If they do not, it was not taken back, or twice, by a process that was suspended before its correction and has
-    not read the log again. When a writer is sealed, the count of each of its records below ``verified`` is right, with
-    all corrections below ``counted``; so only the later corrections of such a record are added. An assertion (sign 0)
-    takes the rows of its attempt before it back as a whole.
+    A record of an attempt that no epoch accepts counts 0 once it is taken back: the record itself and the signs of its
+    corrections add up to 0. If they do not, it was not taken back, or twice, by a process that was suspended before its
+    correction and has not read the log again. When a writer is sealed, the count of each of its records below
+    ``verified`` is right, with all corrections below ``counted``; so only the later corrections of such a record are
+    added. An assertion (sign 0) takes the rows of its attempt before it back as a whole.
     """
     seals = [
         (writer, verified := sealed.verified.get(bucket, 0), max(verified, sealed.counted.get(bucket, 0)))
-        for writer, sealed in state.writers.items()
+        for writer, sealed in epochs.state.writers.items()
     ]
     judged = pl.LazyFrame(seals, {"writer": pl.String, "verified": pl.Int64, "counted": pl.Int64}, orient="row")
-    is_data, ref = pl.col("kind") == DATA, pl.col("ref")
+    is_data, ref, attempt = pl.col("kind") == DATA, pl.col("ref"), ("writer", "epoch", "attempt")
     is_sealed = ref < pl.col("verified").fill_null(0)
-    asserted = pl.col("offset").filter(~is_data & (pl.col("sign") == 0)).max().over("writer", "epoch", "attempt")
-    return (
+    asserted = pl.col("offset").filter(~is_data & (pl.col("sign") == 0)).max().over(attempt)
+    late = (
         headers.lazy()
         .filter(pl.col("kind").is_in([DATA, CORRECTION]))
         .with_columns(
@@ -240,21 +260,25 @@ def _unbalanced(headers: pl.DataFrame, state: LogState, bucket: int) -> pl.DataF
         .join(judged, on="writer", how="left")
         .filter(~is_sealed | (~is_data & (pl.col("offset") >= pl.col("counted"))))
         .with_columns(is_sealed=is_sealed, is_known=pl.col("verified").is_not_null())
-        .group_by("writer", "epoch", "attempt", "ref")
+        .group_by(*attempt, "ref")
         .agg(
             pl.col("sign").sum(),
             last=pl.col("offset").max(),
-            has_row=is_data.any(),
+            is_seen=is_data.any() | pl.col("is_sealed").any() | ~pl.col("is_known").any(),
             asserted=pl.col("asserted").max().fill_null(-1),
             is_sealed=pl.col("is_sealed").any(),
-            is_known=pl.col("is_known").any(),
         )
-        .filter(
-            pl.col("sign") != 0,
-            pl.col("asserted") < pl.col("last"),
-            pl.col("has_row") | pl.col("is_sealed") | ~pl.col("is_known"),
-        )
-        .group_by("writer", "epoch", "attempt")
-        .agg(ref.max(), pl.col("last").max(), pl.col("has_row").all(), pl.col("is_sealed").any())
+        .filter(pl.col("sign") != 0, pl.col("asserted") < pl.col("last"), pl.col("is_seen"))
+        .group_by(*attempt)
+        .agg(ref.min(), pl.col("last").max(), pl.col("is_sealed").any())
         .collect()
     )
+    return [row for row in late.rows() if row[-1] or not _is_accepted(epochs, headers, row[:3])]
+
+
+def _is_accepted(epochs: WaitingEpochs, headers: pl.DataFrame, attempt: tuple[str, int, str]) -> bool:
+    """True if a decision accepts an attempt, or a commit record among these."""
+    writer, epoch, name = attempt
+    decisions = [r for r in (*epochs.waiting, *epochs.sealed) if (r.writer, r.epoch) == (writer, epoch)]
+    commits = headers.filter(kind=COMMIT, writer=writer, epoch=epoch)["extra"]
+    return any(name in r.accepted for r in decisions) or any(f'"{name}"' in extra for extra in commits)

@@ -59,6 +59,7 @@ def seal(committer: Committer) -> Snapshot | None:
             helper = Committer(table.whole, other.writer, helps=True)
             helper.search = committer.search
             states[other.writer] = helper.verify(other)
+        committer.search.add_between(table, found, records)
         committer.search.run(table)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:

@@ -16,7 +16,7 @@ from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.late_rows import find_late_rows, find_rows_after
+from lakelog.table.commit.late_rows import find_late_rows, forget_taken_back
 from lakelog.table.commit.replacement import append_missing_changes
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -53,10 +53,11 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     append_missing_changes(table)
     missing = newest_state(table.store)[1].missing
     for writer, found in dead_writers(table).items():
-        if writer in missing:  # its rows are in the table: they are not taken back
+        # its rows are in the table and not taken back, or another process has done it
+        if writer in missing or table.registered.find(writer) is None:
             continue
         try:
-            offsets = Committer(table, writer, helps=True).take_back()
+            taken_back = Committer(table, writer, helps=True).take_back()
         except OffsetExpired:
             raise
         except NotFound:
@@ -70,14 +71,15 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         now = table.registered.find(writer)
         if now is not None and now.is_alive:
             continue  # the writer has resumed
-        if writer.startswith(REPLAY_OF_ROWS):
-            end_writer(table, writer)  # it could still decide, and another replay take the same rows
+        if writer.startswith(REPLAY_OF_ROWS) or (found.is_batch and taken_back.corrected):
+            end_writer(
+                table, writer
+            )  # it could still decide: rows that readers have skipped, or that are replayed twice
         if found.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
-                table.registered.forget(writer)
-                find_rows_after(table, offsets)
+                forget_taken_back(table, writer, taken_back.verified)
         else:
-            table.registered.write_lease(writer, found.kind, settled=offsets)
+            table.registered.write_lease(writer, found.kind, settled=taken_back.verified)
         yield writer
     for writer in table.registered.remains(table.lease_ms):
         table.registered.forget(writer)

@@ -122,12 +122,12 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
             # 4
             with after_decision(table.name):
                 seal(committer)
-        _forget(table, committer.writer)
+        _forget(committer)
         return done.summary
     except BaseException as why:
         with contextlib.suppress(LakelogError):  # the next one takes over
             committer.commit(0, [])  # takes its rows back, unless the epoch is decided
-            _forget(table, committer.writer)
+            _forget(committer)
         if isinstance(why, Fenced):
             raise _conflict(table) from None
         raise
@@ -135,10 +135,10 @@ def _replay_in_log(table: DynamicTable) -> ReplaySummary:
         table.registered.drop(committer.writer)
 
 
-def _forget(table: DynamicTable, writer: str) -> None:
+def _forget(committer: Committer) -> None:
     """Ends the registration of a replay whose control records are in the log, or that has none."""
-    if not table.decided.of(writer):
-        table.registered.forget(writer)
+    if not committer.table.decided.of(committer.writer):
+        committer.forget()
 
 
 def _end_others(table: DynamicTable, own: str) -> None:
@@ -147,7 +147,7 @@ def _end_others(table: DynamicTable, own: str) -> None:
         if writer.startswith(REPLAY_OF_ROWS) and writer != own:
             with contextlib.suppress(NotFound):  # it has just ended
                 end_writer(table, writer)
-            _forget(table, writer)
+            _forget(Committer(table, writer))
 
 
 def _chosen(table: DynamicTable, prefix: str) -> Sequence[RejectedEntry]:

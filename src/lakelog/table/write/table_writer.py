@@ -189,7 +189,7 @@ class TableWriter(RowWriter):
         close_writer(self._writer)
         self._table.registered.drop(self._writer)
         if not self._has_rows():
-            self._table.registered.forget(self._writer)
+            self._committer.forget()
 
     def _first_task(self) -> TaskWriter | LingeringTask:
         if self._committer is not None and self._table.emits_log:
