@@ -245,10 +245,12 @@ class Committer:
     def _end_of(self, epoch: int, sealed: WriterState | None, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """The decision about an epoch of a writer that another process has ended, None if none has.
 
-        Raises Fenced, except for a batch writer that only takes back its rows.
+        Raises Fenced, except for a batch writer that only takes back its rows. One with rows takes them back before.
         """
         if sealed is None or not sealed.ended or self.ended:
             return None
+        if self.once and any(r.appends for r in results):
+            take_back_late(self.table, self.writer, epoch, results)
         if results or not self.once:
             raise writer_ended(self.table, self.writer)
         return EpochRecord(self.writer, epoch, sealed.time_ms, (), sealed.verified, once=True, ended=True)

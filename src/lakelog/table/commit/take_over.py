@@ -54,7 +54,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     missing = newest_state(table.store)[1].missing
     for writer, found in dead_writers(table).items():
         # its rows are in the table and not taken back, or another process has done it
-        if writer in missing or table.registered.find(writer) is None:
+        if writer in missing or not table.registered.is_registered(writer):
             continue
         try:
             taken_back = Committer(table, writer, helps=True).take_back()
