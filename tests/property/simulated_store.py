@@ -138,7 +138,8 @@ class SimulatedStore:
 
     @property
     def manifests(self) -> None:
-        """None, because the files have no index of dynamic buckets."""
+        """None, because the files have no index of dynamic buckets. Raises TableReplaced."""
+        self.check_identity()
 
     def with_newest_schema(self) -> SimulatedStore:
         newest = self.schemas.newest_id()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -38,10 +39,10 @@ class Warehouse:
     @property
     def newest(self) -> Snapshot | None:
         """The newest snapshot, but no foreign one above a gap (as ``Snapshots.latest_id``)."""
-        ids = sorted(self.snapshots)
-        while ids and ids[-1] > 1 and ids[-1] - 1 not in ids and is_foreign(self.snapshots[ids[-1]], self.schema):
-            ids.pop()
-        return self.read(ids[-1]) if ids else None
+        for number in sorted(self.snapshots, reverse=True):
+            with contextlib.suppress(NotFound):
+                return self.read(number)
+        return None
 
     def read(self, number: int) -> Snapshot:
         """One snapshot, a foreign one as an empty commit (as ``Snapshots.read``). Raises NotFound."""

@@ -123,6 +123,19 @@ def test_a_snapshot_above_a_gap_is_not_the_newest(lakes) -> None:
     assert files(table) == new(2, (7, "later"))
 
 
+def test_several_snapshots_above_a_gap_are_not_the_newest(lakes) -> None:
+    """Two processes of the old table were suspended."""
+    table = haunted(lakes, "", 0)
+    store = table.logical.store
+    for number in (2, 3):
+        store.io.write(store.paths.snapshot(number), store.io.read(store.paths.snapshot(1)))
+    store.io.delete(store.paths.snapshot(1))
+    assert table.latest_snapshot() is None
+    write(table, 1, "new")
+    assert table.latest_snapshot().id == 3
+    assert files(table) == new(2)[1:]
+
+
 def test_an_empty_table_takes_its_first_snapshots_below_one_above_a_gap(lakes) -> None:
     """The snapshot of the old one is number 3: the new one's are 1, 2 and 4."""
     table = haunted(lakes, "", 0)

@@ -11,6 +11,7 @@ commit after the snapshot before it. Nobody deletes it, because most storage can
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,9 +61,13 @@ class Snapshots:
     def _newest(self, ids: Sequence[int]) -> int | None:
         """The newest of all existing ids, without foreign ones above a gap."""
         left = sorted(ids)
-        while left and left[-1] > 1 and left[-1] - 1 not in left and self._is_deleted_or_foreign(left[-1]):
-            left.pop()
-        return left[-1] if left else None
+        while left:
+            run = itertools.takewhile(self._is_deleted_or_foreign, reversed(left))
+            at = next((i for i in run if i == 1 or i - 1 not in left), None)
+            if at in (None, 1):
+                return left[-1]
+            left = [i for i in left if i < at]
+        return None
 
     def earliest_id(self) -> int | None:
         """The oldest existing id; None for a table without snapshots."""
