@@ -178,11 +178,14 @@ class Clients:
                 scheduler.events["new checkpoints"] += 1
                 old, query = query, Query(query.table, f"{name}{starts}", query.epochs, query.fresh)
                 if dice.random() < 0.5:
-                    self.spawn(f"end {old.name}", lambda: calls.end_stream(self.handle(old.table), old.name))  # noqa: B023
+                    self.spawn(f"end {old.name}", partial(self._end_stream, old))
             elif chance < 0.3:
                 scheduler.events["older checkpoints"] += 1
                 query.done = dice.randint(-1, query.done)
                 query.offsets = {e for e in query.offsets if e <= query.done}
+
+    def _end_stream(self, query: Query) -> None:
+        calls.end_stream(self.handle(query.table), query.name)
 
     def _driver(self, query: Query, tasks: list[Program]) -> Program:
         dice, table, history = self.dice, query.table, query.table.history
@@ -364,15 +367,18 @@ class Clients:
         chores = (calls.maintain, calls.maintain, calls.seal_all, others, others, self._expire)
         for number in range(dice.randint(1, 3)):
             chore = dice.choice(chores)
-            done = self.spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
+            done = self.spawn(f"{name}.{number}", partial(self._maintain, chore, table))
             self.scheduler.wait_until(lambda: done.is_done or done.stopped_until > self.scheduler.now)  # noqa: B023
             self.scheduler.sleep(self.scheduler.lease_s * dice.choice((0.02, 0.1, 1.1)) * dice.random())
+
+    def _maintain(self, chore: Callable[[DynamicTable], object], table: SimulatedTable) -> None:
+        chore(self.handle(table))
 
     def _reader_life(self, name: str) -> None:
         for number in range(self.dice.randint(1, 2)):
             who = f"{name}.{number}"
             if self.dice.random() < 0.5:
-                done = self.spawn(who, lambda: self._read_some(who))  # noqa: B023
+                done = self.spawn(who, partial(self._read_some, who))
             else:
                 done = self.spawn(who, self._follow)
             self.scheduler.wait_until(lambda: done.is_done)  # noqa: B023

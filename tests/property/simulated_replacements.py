@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import protocol_calls as calls
@@ -39,7 +40,7 @@ class Replacements:
         for number in range(dice.randint(1, _TRIES)):
             who = f"{name}.{number}"
             statement = dice.choice((self._rewrite, self._rewrite, self._rewrite, self._overwrite, self._truncate))
-            job = self._clients.spawn(who, lambda: self._run(who, statement))  # noqa: B023
+            job = self._clients.spawn(who, partial(self._run, who, statement))
             self._scheduler.wait_until(lambda: job.is_done or job.stopped_until > self._scheduler.now + 1000)  # noqa: B023
             self._scheduler.sleep(dice.choice((0.0, 0.1, 1.0)) * dice.random())
 

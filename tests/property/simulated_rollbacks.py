@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import protocol_calls as calls
@@ -34,7 +35,7 @@ class Rollbacks:
         for number in range(dice.randint(1, 3)):
             self._scheduler.sleep(dice.choice((0.0, 0.3, 2.0)) * dice.random())
             who = f"{name}.{number}"
-            job = self._clients.spawn(who, lambda: self._run(who))  # noqa: B023
+            job = self._clients.spawn(who, partial(self._run, who))
             self._scheduler.wait_until(lambda: job.is_done or job.stopped_until > self._scheduler.now + 1000)  # noqa: B023
 
     def _run(self, name: str) -> None:

@@ -51,8 +51,9 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     """
     find_late_rows(table)
     append_missing_changes(table)
-    missing = newest_state(table.store)[1].missing
-    for writer, found in dead_writers(table).items():
+    dead = dead_writers(table)
+    missing = newest_state(table.store)[1].missing  # read later: it has all of the dead ones that are not done
+    for writer, found in dead.items():
         # its rows are in the table and not taken back, or another process has done it
         if writer in missing or not table.registered.is_registered(writer):
             continue
