@@ -14,14 +14,15 @@ from failing_jobs import files as bag
 from lakelog.errors import CommitDecided, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for
+from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.protocol.header import CORRECTION, of_kinds
 from lakelog.logstore.protocol.healing_plan import Healing
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over, take_over_now
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.registrations import BATCH
+from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, folded, make, rows, silence
@@ -124,6 +125,52 @@ def test_a_late_correction_by_a_suspended_helper_is_reverted(
     take_over_now(table.logical)
     assert net(table) == net(table, "latest-full") == bag(table) == {(1, "a"): 1}
     assert list(take_over(table.logical)) == []
+
+
+@pytest.mark.parametrize("beside", ["nobody", "a stream", "a later batch"])
+@pytest.mark.parametrize("ends", ["closes", "is taken over"])
+def test_a_second_correction_just_before_its_writer_is_forgotten_is_reverted(
+    tmp_path: Path, ends: str, beside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A helper appends what the writer has appended, after the last reading of the log, and dies."""
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key="")
+    if beside == "a stream":
+        register_writer(table.logical, "query")
+    writer = table.writer()
+    writer.write(rows(1, 2))
+    writer.flush()
+    log = table.logical.log
+    assert log is not None
+    forget = Registrations.forget
+
+    def again(self: Registrations, name: str) -> None:
+        monkeypatch.undo()
+        for bucket, end in reader_for(log).end_offsets().items():
+            for records in [*reader_for(log).chunks(bucket, 0, end)]:
+                corrections = of_kinds(records, (CORRECTION,))
+                keys, values = (corrections.column(name).combine_chunks() for name in ("key", "value"))
+                appender_for(log).append(bucket, Records(keys, values, corrections.column("header").to_pylist()))
+        appender_for(log).flush()
+        forget(self, name)
+
+    monkeypatch.setattr(Registrations, "forget", again)
+    if ends == "closes":
+        writer.close()
+    else:
+        silence_all(table)
+        take_over_now(table.logical)
+    if beside == "a later batch":
+        with table.writer() as later:
+            later.write(rows(7))
+    silence_all(table)
+    take_over_now(table.logical)
+    take_over_now(table.logical)
+    assert net(table) == net(table, "latest-full") == bag(table) == ({(7, "a"): 1} if "batch" in beside else {})
+
+
+def silence_all(table: Table) -> None:
+    for writer in table.logical.registered.writers():
+        silence(table, writer)
 
 
 def decide_none_of_its_rows(table: Table, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
