@@ -394,3 +394,34 @@ def test_a_transactional_union_leaves_open_rows_out(tmp_path, monkeypatch, few, 
         assert union(table) == [(n, "a") for n in (1, 2, 3, 4)]
         assert union(table, **transactional) == [(1, "a"), (3, "a")]
     assert union(table, **transactional) == union(table)
+
+
+@pytest.mark.parametrize(
+    ("engine", "condition", "want"),
+    [
+        ("'merge-engine' = 'partial-update'", "v = 2", [(1, "a", 2)]),
+        ("'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum'", "v = 9", [(1, "a", 9)]),
+        ("'merge-engine' = 'deduplicate', 'sequence.field' = 'v'", "v = 2", []),
+    ],
+    ids=["partial-update", "aggregation", "a sequence field"],
+)
+@pytest.mark.parametrize("mode", ["file", "union"])
+def test_a_filter_skips_no_file_whose_rows_a_decided_epoch_is_folded_with(
+    tmp_path, mode: str, engine: str, condition: str, want: list[tuple[int, str, int]]
+) -> None:
+    """The file has (1, a, 7), which does not match; the epoch has (1, NULL, 2)."""
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id int, name string, v int, primary key (id)) using lakelog tblproperties "
+        f"('log-store.enabled' = 'true', 'bucket' = '1', 'write-only' = 'true', {engine})"
+    )
+    table = lake.table("db.t")
+    made = pa.schema([("id", pa.int32()), ("name", pa.string()), ("v", pa.int32())])
+    with table.writer() as writer:
+        writer.write(pa.Table.from_pylist([{"id": 1, "name": "a", "v": 7}], made))
+    register_writer(table.logical, "query")
+    task = TaskWriter(table.logical, "query", 0, 0)
+    task.write(pa.Table.from_pylist([{"id": 1, "name": None, "v": 2}], made).to_batches()[0])
+    Committer(table.logical, "query").commit(0, [task.finish()])
+    scan = table.scan(filter=condition, options={"read.mode": mode})
+    assert [tuple(row.values()) for row in scan.to_arrow().to_pylist()] == want
