@@ -15,7 +15,8 @@ from lakelog.errors import CommitDecided, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.protocol.header import CORRECTION, of_kinds
+from lakelog.logstore.formats import log_format
+from lakelog.logstore.protocol.header import CORRECTION, decode_header, encode_header, of_kinds
 from lakelog.logstore.protocol.healing_plan import Healing
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
@@ -25,7 +26,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Registrations
 from lakelog.table.staging import task_writer
 from lakelog.table.staging.task_writer import TaskWriter
-from log_tables import files, folded, make, rows, silence
+from log_tables import JSON, files, folded, make, rows, silence
 
 
 def append_late(table: Table, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
@@ -166,6 +167,35 @@ def test_a_second_correction_just_before_its_writer_is_forgotten_is_reverted(
     take_over_now(table.logical)
     take_over_now(table.logical)
     assert net(table) == net(table, "latest-full") == bag(table) == ({(7, "a"): 1} if "batch" in beside else {})
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at rest", "beside a later batch"])
+def test_a_correction_of_an_accepted_row_that_arrives_after_its_writer_has_closed_is_reverted(
+    tmp_path: Path, later: bool
+) -> None:
+    """A helper has read the log before the decision, and appends its correction after the writer has gone."""
+    table = make(tmp_path, JSON + ", 'log.changelog-mode' = 'all'", key="")
+    with table.writer() as writer:
+        writer.write(rows(1))
+    log = table.logical.log
+    assert log is not None
+    reader, appender = reader_for(log), appender_for(log)
+    for bucket, end in reader.end_offsets().items():
+        for record in [row for part in reader.chunks(bucket, 0, end) for row in part.to_pylist() if row["value"]]:
+            head = decode_header(record["header"], record["offset"])
+            late = encode_header(CORRECTION, head.writer, head.epoch, head.attempt, record["offset"], -1)
+            value = pa.array([log_format("debezium-json").inverse(record["value"])], pa.large_binary())
+            appender.append(bucket, Records(pa.nulls(1, pa.large_binary()), value, late))
+    appender.flush()
+    assert net(table) == {}
+    if later:
+        with table.writer() as writer:
+            writer.write(rows(7))
+    take_over_now(table.logical)
+    silence_all(table)
+    take_over_now(table.logical)
+    want = {(1, "a"): 1, (7, "a"): 1} if later else {(1, "a"): 1}
+    assert net(table) == net(table, "latest-full") == bag(table) == want
 
 
 def silence_all(table: Table) -> None:

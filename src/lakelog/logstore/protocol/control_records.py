@@ -56,6 +56,14 @@ def commits_in(records: pa.Table) -> list[Commit]:
     return out
 
 
+def accepted_by(extra: str) -> list[str]:
+    """The attempts that a commit record accepts, by the last field of its header; none if it is unreadable."""
+    try:
+        return [str(name) for name in orjson.loads(extra)["accepted"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
 def abort_record(writer: str, epoch: int) -> Records:
     """Marks an epoch as aborted."""
     return _control(encode_header(ABORT, writer, epoch, ""))

@@ -189,19 +189,14 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
         with after_decision(table.name):
             seal_in_turn(committer, marks=True)
         if not committer.lacks_markers:
-            _release_writer(table, writer, no_other_tries)
+            table.registered.drop(writer)
+            if no_other_tries:
+                committer.forget()
+            else:
+                table.registered.write_lease(writer, BATCH, table.lease_ms)
     else:
         commit_append(table, writer, results)
     take_over_best_effort(table)
-
-
-def _release_writer(table: DynamicTable, writer: str, is_over: bool) -> None:
-    """Forgets a committed writer, or leaves it to ``take_over`` if its late tasks may still append."""
-    table.registered.drop(writer)
-    if is_over:
-        table.registered.forget(writer)
-    else:
-        table.registered.write_lease(writer, BATCH, table.lease_ms)
 
 
 def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
@@ -219,7 +214,8 @@ def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult
     if appended and was_forgotten(table, writer, appended):
         take_back_late(table, writer, 0, appended)
     else:
-        _release_writer(table, writer, is_over=False)
+        table.registered.drop(writer)
+        table.registered.write_lease(writer, BATCH, table.lease_ms)
     return True
 
 

@@ -18,7 +18,7 @@ from lakelog.logstore.protocol.healer import Healed
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_REJECTED, ROWS_WRITTEN
-from lakelog.table.commit.late_rows import LateRowSearch, forget_taken_back
+from lakelog.table.commit.late_rows import LateRowSearch, forget_writer
 from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
@@ -415,8 +415,9 @@ class Committer:
 
     def forget(self) -> None:
         """Deletes the files of the writer. Called once its epochs are sealed or taken back, with their markers."""
-        known = self._known
-        forget_taken_back(self.table, self.writer, {} if known is None or not known.corrected else known.verified)
+        known = self._known if self.table.emits_log else None
+        offsets, entries = ({}, {}) if known is None else (known.verified, known.extra)
+        forget_writer(self.table, self.writer, offsets, entries)
 
     def _marked(self, log: LogLocation, starts: Mapping[int, int]) -> dict[int, frozenset[str]]:
         """The attempts by epoch that have commit markers, of a writer that no state knows.

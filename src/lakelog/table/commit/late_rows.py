@@ -21,6 +21,7 @@ from lakelog.errors import Corrupt, NotFound
 from lakelog.io.logs import fields
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
 from lakelog.logstore.clients import reader_for
+from lakelog.logstore.protocol.control_records import accepted_by
 from lakelog.logstore.protocol.header import COMMIT, CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -78,17 +79,22 @@ def find_late_rows(table: DynamicTable) -> None:
             _READ[key] = end
 
 
-def forget_taken_back(table: DynamicTable, writer: str, offsets: Mapping[int, int]) -> None:
-    """Forgets a writer whose rows below these offsets are taken back, and searches the records after them.
+def forget_writer(
+    table: DynamicTable, writer: str, offsets: Mapping[int, int], entries: Mapping[int, int] | None = None
+) -> None:
+    """Forgets a writer whose records below these offsets are right, and searches the records after them.
 
     Other processes took a row or a correction that arrived since for one of an open writer, and do not search it again
-    (RFC 22). Raises Unavailable.
+    (RFC 22). A bucket with no more than these ``entries`` after its offset, which are of this process, is not read.
+    Raises Unavailable.
     """
     table.registered.forget(writer)
     if table.log is not None and offsets:
         reader = reader_for(table.log)
         ends = reader.end_offsets(list(offsets))
         for bucket, start in offsets.items():
+            if reader.entries(bucket, start, ends[bucket]) == (entries or {}).get(bucket, 0):
+                continue
             for records in reader.chunks(bucket, start, ends[bucket]):
                 register_late_writers(table, bucket, records)
 
@@ -184,13 +190,13 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
     if table.log is None or headers.filter(pl.col("kind").is_in([DATA, CORRECTION])).is_empty():
         return
     registered, epochs = table.registered.all(), waiting_epochs(table)
-    late = {row[:3]: row for row in _unbalanced(headers, epochs, bucket)}
-    unknown = [row for row in late.values() if row[0] not in registered and not row[-1]]
+    late = _unbalanced(headers, epochs, bucket)
+    unknown = [row for row in late if row[0] not in registered and not row[-1]]
     if unknown:  # other records of it may be elsewhere, or its commit record newer than these
-        late = {attempt: row for attempt, row in late.items() if row not in unknown}
+        late = [row for row in late if row not in unknown]
         names, start = [row[0] for row in unknown], min(row[3] for row in unknown)
-        late |= {row[:3]: row for row in _unbalanced(_headers_of(table.log, bucket, start, names), epochs, bucket)}
-    for writer, _, attempt, ref, last, _ in late.values():
+        late += _unbalanced(_headers_of(table.log, bucket, start, names), epochs, bucket, is_whole=True)
+    for writer, _, attempt, ref, last, _ in late:
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
@@ -232,14 +238,15 @@ def _origin(table: DynamicTable, writer: str, known: Registration) -> Mapping[in
     return found
 
 
-def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int) -> list[_Late]:
+def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int, is_whole: bool = False) -> list[_Late]:
     """The attempts with records that are late, or that late corrections name.
 
-    A record of an attempt that no epoch accepts counts 0 once it is taken back: the record itself and the signs of its
-    corrections add up to 0. If they do not, it was not taken back, or twice, by a process that was suspended before its
-    correction and has not read the log again. When a writer is sealed, the count of each of its records below
-    ``verified`` is right, with all corrections below ``counted``; so only the later corrections of such a record are
-    added. An assertion (sign 0) takes the rows of its attempt before it back as a whole.
+    A record of an accepted attempt counts 1, any other 0: the record itself and the signs of its corrections add up to
+    that. If they do not, it was not taken back, or twice, by a process that was suspended before its correction and has
+    not read the log again. When a writer is sealed, the count of each of its records below ``verified`` is right, with
+    all corrections below ``counted``; so only the later corrections of such a record are added. An assertion (sign 0)
+    takes the rows of its attempt before it back as a whole. Unless the headers are the whole ones of a writer, all its
+    corrected records that no seal has judged may be wrong.
     """
     seals = [
         (writer, verified := sealed.verified.get(bucket, 0), max(verified, sealed.counted.get(bucket, 0)))
@@ -249,7 +256,9 @@ def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int) -> li
     is_data, ref, attempt = pl.col("kind") == DATA, pl.col("ref"), ("writer", "epoch", "attempt")
     is_sealed = ref < pl.col("verified").fill_null(0)
     asserted = pl.col("offset").filter(~is_data & (pl.col("sign") == 0)).max().over(attempt)
-    late = (
+    is_wrong = pl.col("sign") != pl.when("is_sealed").then(0).otherwise(pl.col("accepted").fill_null(0))
+    is_unsure = ~pl.col("is_known") & pl.col("is_corrected") & (not is_whole)
+    return (
         headers.lazy()
         .filter(pl.col("kind").is_in([DATA, CORRECTION]))
         .with_columns(
@@ -263,22 +272,26 @@ def _unbalanced(headers: pl.DataFrame, epochs: WaitingEpochs, bucket: int) -> li
         .group_by(*attempt, "ref")
         .agg(
             pl.col("sign").sum(),
+            pl.col("is_sealed", "is_known").any(),
             last=pl.col("offset").max(),
-            is_seen=is_data.any() | pl.col("is_sealed").any() | ~pl.col("is_known").any(),
+            has_row=is_data.any(),
+            is_corrected=(~is_data).any(),
             asserted=pl.col("asserted").max().fill_null(-1),
-            is_sealed=pl.col("is_sealed").any(),
         )
-        .filter(pl.col("sign") != 0, pl.col("asserted") < pl.col("last"), pl.col("is_seen"))
+        .join(_accepted(headers, epochs), on=attempt, how="left")
+        .filter(is_unsure | (is_wrong & (pl.col("has_row") | pl.col("is_sealed"))), pl.col("asserted") < pl.col("last"))
         .group_by(*attempt)
         .agg(ref.min(), pl.col("last").max(), pl.col("is_sealed").any())
         .collect()
+        .rows()
     )
-    return [row for row in late.rows() if row[-1] or not _is_accepted(epochs, headers, row[:3])]
 
 
-def _is_accepted(epochs: WaitingEpochs, headers: pl.DataFrame, attempt: tuple[str, int, str]) -> bool:
-    """True if a decision accepts an attempt, or a commit record among these."""
-    writer, epoch, name = attempt
-    decisions = [r for r in (*epochs.waiting, *epochs.sealed) if (r.writer, r.epoch) == (writer, epoch)]
-    commits = headers.filter(kind=COMMIT, writer=writer, epoch=epoch)["extra"]
-    return any(name in r.accepted for r in decisions) or any(f'"{name}"' in extra for extra in commits)
+def _accepted(headers: pl.DataFrame, epochs: WaitingEpochs) -> pl.LazyFrame:
+    """The attempts that a decision accepts, or a commit record among these."""
+    writers = set(headers["writer"])
+    rows = [(r.writer, r.epoch, a, 1) for r in (*epochs.waiting, *epochs.sealed) for a in r.accepted]
+    for writer, epoch, extra in headers.filter(kind=COMMIT).select("writer", "epoch", "extra").rows():
+        rows += [(writer, epoch, name, 1) for name in accepted_by(extra)]
+    schema = {"writer": pl.String, "epoch": pl.Int64, "attempt": pl.String, "accepted": pl.Int64}
+    return pl.LazyFrame([row for row in set(rows) if row[0] in writers], schema, orient="row")

@@ -20,7 +20,7 @@ from lakelog.logstore.protocol.header import LOG_ONLY, Header, decode_header
 from lakelog.logstore.protocol.healer import Healed, heal
 from lakelog.logstore.protocol.healing_plan import Counted, Healing, Later, LoggedChange
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.commit.late_rows import LateRowSearch, forget_taken_back, register_late_writers
+from lakelog.table.commit.late_rows import LateRowSearch, forget_writer, register_late_writers
 from lakelog.table.log.record_schemas import RecordSchemas
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -198,7 +198,7 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     ends = {bucket: repair.repair(bucket, first).verified for bucket, first in firsts.items()}
     table.registered.drop(writer)
-    forget_taken_back(table, writer, ends)
+    forget_writer(table, writer, ends)
 
 
 def _is_open(table: DynamicTable) -> Callable[[Header], bool]:

@@ -21,7 +21,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, kinds_from_text
 from lakelog.table.commit.committer import Committer, count_epoch
-from lakelog.table.commit.late_rows import find_late_rows, forget_taken_back
+from lakelog.table.commit.late_rows import find_late_rows, forget_writer
 from lakelog.table.commit.sealed_state import sealed_state
 from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.state_changes import state_changes
@@ -125,7 +125,7 @@ class _MissingChanges:
         if self._origin:
             self._table.registered.register(self._writer, self._origin, BATCH)
             taken_back = Committer(self._table, self._writer, once=True, helps=True).take_back()
-            forget_taken_back(self._table, self._writer, taken_back.verified)
+            forget_writer(self._table, self._writer, taken_back.verified)
 
     def _seal(self, record: EpochRecord) -> None:
         """Steps 3 to 5."""

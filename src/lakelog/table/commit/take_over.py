@@ -16,7 +16,7 @@ from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.late_rows import find_late_rows, forget_taken_back
+from lakelog.table.commit.late_rows import find_late_rows, forget_writer
 from lakelog.table.commit.replacement import append_missing_changes
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -78,7 +78,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
             )  # it could still decide: rows that readers have skipped, or that are replayed twice
         if found.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
-                forget_taken_back(table, writer, taken_back.verified)
+                forget_writer(table, writer, taken_back.verified)
         else:
             table.registered.write_lease(writer, found.kind, settled=taken_back.verified)
         yield writer
