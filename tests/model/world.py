@@ -26,10 +26,19 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """Rows, with the columns that they have to those who look back at them."""
+    """Rows, those of them that are seen, and the columns that they have to those who look back at them."""
 
     rows: Rows
+    seen: Rows
     columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What a job knows of the table that it has opened: the columns and the options of then."""
+
+    columns: tuple[Column, ...]
+    options: Mapping[str, str]
 
 
 @dataclass
@@ -46,7 +55,7 @@ class World:
     made: int = 10
     marks: dict[int, State] = field(default_factory=dict)
     tags: dict[str, State] = field(default_factory=dict)
-    handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    handles: dict[str, Handle] = field(default_factory=dict)
     newest: State | None = None
     follows: bool = False
     waits: bool = False
@@ -62,11 +71,15 @@ class World:
         own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles")}
         return replace(self, **own)
 
+    def handle(self, name: str) -> Handle:
+        """What a handle knows; every other one than an old one knows what is there."""
+        return self.handles.get(name) or Handle(self.columns, self.options)
+
     # columns
 
     def column(self, name: str, handle: str = "t") -> Column:
         """A column by name, as a handle knows it."""
-        for column in self.handles.get(handle, self.columns):
+        for column in self.handle(handle).columns:
             if column.name == name:
                 return column
         raise NotPossible(name)
@@ -108,10 +121,6 @@ class World:
                 rows[key] = (Row(self.number, kind, values),)
         else:
             rows = dict(self.rows)
-            if kind in (1, 3) and self.table.engine in ("aggregation", "partial-update"):
-                rows.pop(key, None)  # a later row begins anew
-                self.rows = rows
-                return
             rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
         self.rows = rows
 
@@ -172,7 +181,7 @@ class World:
     def earlier(self, state: State) -> list[tuple[Any, ...]]:
         """The rows of an earlier state."""
         then = replace(self, columns=state.columns)
-        return then.tuples(then.live(state.rows))
+        return then.tuples(then.live(state.seen))
 
     def visible(self) -> list[tuple[Any, ...]]:
         """What a batch read shows."""

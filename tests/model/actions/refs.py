@@ -122,8 +122,7 @@ class Rollback(Action):
         state = world.tags.get(self.tag) if self.tag is not None else world.marks.get(self.mark)
         if state is None:
             raise NotPossible("no such state")
-        world.rows = state.rows
-        world.seen = world.rows
+        world.rows, world.seen = state.rows, state.seen
 
 
 @dataclass(frozen=True)
@@ -170,6 +169,6 @@ class Branch(Action):
         if self.mark not in world.marks:
             raise NotPossible("no such state")
         if self.takes_over:
-            world.rows = world.marks[self.mark].rows
+            world.rows, world.seen = world.marks[self.mark].rows, world.marks[self.mark].seen
             for values in resolved(world, self.rows):
                 world.put(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from model.action import Action, NamedRows, drawn_rows, drawn_value, resolved, table_code
@@ -43,7 +43,7 @@ class Write(Action):
         how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive"])
         if handle != "t" and how != "commits" or how == "frame" and not all(c.of.is_simple for c in world.columns):
             how = "writer"
-        return cls(rows, world.handles.get(handle, world.columns), how, handle)
+        return cls(rows, world.handle(handle).columns, how, handle)
 
     @property
     def code(self) -> str:
@@ -56,11 +56,24 @@ class Write(Action):
         if self.how == "frame":
             frame = f"pl.from_arrow({table_code(self.columns, self.rows)})"
             return f"lake.write({frame}.with_columns(pl.col(pl.String).cast(pl.Categorical)), 'db.t')"
-        half = len(self.rows) // 2
-        parts = [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
         between = {"commits": "\n    w.commit()", "flush": "\n    w.flush()"}.get(self.how, "")
-        lines = [f"    w.write({table_code(self.columns, part)})" for part in parts]
+        lines = [f"    w.write({table_code(self.columns, part)})" for part in self._parts]
         return f"with {self.handle}.writer() as w:\n" + f"{between}\n".join(lines)
+
+    @property
+    def _parts(self) -> list[NamedRows]:
+        """The rows of each call of the writer."""
+        half = len(self.rows) // 2
+        return [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
+
+    def left(self, world: World) -> list[World]:
+        first, *more = self._parts
+        if not more or self.how != "commits":
+            return [world]
+        try:
+            return [*replace(self, rows=first, how="writer").outcomes(world), world]
+        except Refused:
+            return [world]
 
     def apply(self, world: World) -> None:
         if self.how == "naive" and any(
