@@ -8,7 +8,7 @@ from typing import Any
 
 from merge_reference import NoResult, Row
 from model.kinds import converted, plain
-from model.tables import Column, Table, is_log_of_changes, may_hide
+from model.tables import Column, Table, may_hide
 
 Values = dict[str, Any]
 """A row by the ids of its columns."""
@@ -132,10 +132,13 @@ class World:
         """The key of a row."""
         return tuple(plain(values[name]) for name in self.keys)
 
-    def keep(self, wanted: Callable[[Values], bool]) -> None:
-        """Replaces the table by those of its rows that are wanted: the history of the others ends."""
+    def keep(self, wanted: Callable[[Values], bool], drops_files: bool = True) -> None:
+        """Replaces the table by those of its rows that are wanted: the history of the others ends.
+
+        ``drops_files``: readers see it before a compaction.
+        """
         is_seen = self.seen is self.rows
-        if not is_seen:
+        if drops_files and not is_seen:
             shown = replace(self, rows=self.seen)
             shown.seen = shown.rows
             shown.keep(wanted)
@@ -149,7 +152,7 @@ class World:
             self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
             self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))
-        if is_seen:
+        if drops_files and is_seen:
             self.seen = self.rows
 
     # what is there
@@ -189,7 +192,7 @@ class World:
 
     def everything(self) -> list[tuple[Any, ...]]:
         """What both stores together show; a log that follows the files knows no more than they."""
-        return self.visible() if is_log_of_changes(self.options) else self.tuples(self.live())
+        return self.visible() if self.table.log_follows else self.tuples(self.live())
 
     def partition_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The partition of a row."""

@@ -212,11 +212,9 @@ class Delete(Action):
         of_partitions = self.where is None or self.where.columns <= set(world.partitions)
         if not world.table.can_delete and not of_partitions and any(map(self.where.holds, world.live())):
             raise Refused("its merge engine removes no keys")
-        if not world.table.key or (of_partitions and not world.table.can_delete):
-            world.keep(lambda values: self.where is not None and not self.where.holds(values))
-            return
-        if self.where is None:
-            world.keep(lambda values: False)
+        if not world.table.key or of_partitions:
+            drops_files = world.table.drops_files
+            world.keep(lambda values: self.where is not None and not self.where.holds(values), drops_files)
             return
         for values in world.live():
             if self.where.holds(values):
