@@ -18,10 +18,10 @@ ACTIONS: list[type[Action]] = []
 class Action:
     """A step. ``covers`` names the entries of registries that it runs, ``weight`` how often it is drawn.
 
-    ``may_refuse``: words of the errors with which it may be refused; what a refusal leaves says ``left``. ``forgets``: whether
-    snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if writers
-    compact, or in any case. ``settles``: None if it is not for a table with an epoch that waits, else whether the epoch
-    has a snapshot afterwards.
+    ``may_refuse``: words of the errors with which it may be refused; ``left`` says what then is there. ``forgets``:
+    whether snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if
+    writers compact, or in any case. ``settles``: None if it is not for a table with an epoch that waits, else whether
+    the epoch has a snapshot afterwards.
     """
 
     covers: ClassVar[Sequence[str]] = ()

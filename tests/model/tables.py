@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lakelog.options.changelog import CHANGELOG_PRODUCER
-from lakelog.options.log import CHANGELOG_MODE, CHANGES, DATA_FORMAT, INPUT, LOG_CONTENT, LOG_ENABLED, LOG_TYPE, WRITER_TIMEOUT
+from lakelog.options.log import (
+    CHANGELOG_MODE,
+    CHANGES,
+    DATA_FORMAT,
+    INPUT,
+    LOG_CONTENT,
+    LOG_ENABLED,
+    LOG_TYPE,
+    WRITER_TIMEOUT,
+)
 from lakelog.options.option import Option
 from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.options.table import BUCKET, DELETION_VECTORS, FILE_FORMAT, MERGE_ENGINE, SEQUENCE_FIELD

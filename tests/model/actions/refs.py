@@ -99,7 +99,7 @@ class Rollback(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.marks or world.seen is not world.rows:
+        if not world.marks:
             return None
         tag = rng.choice(list(world.tags)) if world.tags and rng.random() < 0.3 else None
         return cls(rng.choice(list(world.marks)), tag, rng.choice(["api", "call", "restore"]))
@@ -150,7 +150,7 @@ class Branch(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.marks or world.seen is not world.rows or len(world.columns) != len(world.table.columns):
+        if not world.marks or len(world.columns) != len(world.table.columns):
             return None
         mark = rng.choice(list(world.marks))
         return cls("side", mark, drawn_rows(rng, world, 2), world.columns, rng.random() < 0.4)

@@ -52,7 +52,8 @@ def _is_expirable(table: DynamicTable, reader: LogReader, log_view: LogView) -> 
 def _unpublished_ms(table: DynamicTable, log_view: LogView) -> int | None:
     """The commit time of the oldest snapshot whose changes are not, or not only, in the log."""
     snapshot = log_view.snapshot
-    first = _unpublished_link(table, log_view) if table.publishes else min(log_view.state.missing.values(), default=None)
+    missing = log_view.state.missing.values()
+    first = _unpublished_link(table, log_view) if table.publishes else min(missing, default=None)
     if snapshot is None or first is None:
         return None
     with contextlib.suppress(NotFound):
