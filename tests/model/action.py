@@ -18,10 +18,10 @@ ACTIONS: list[type[Action]] = []
 class Action:
     """A step. ``covers`` names the entries of registries that it runs, ``weight`` how often it is drawn.
 
-    ``may_refuse``: words of the errors with which it may be refused; a refusal changes nothing. ``forgets``: whether
-    snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if writers
-    compact, or in any case. ``settles``: None if it is not for a table with an epoch that waits, else whether the epoch
-    has a snapshot afterwards.
+    ``may_refuse``: words of the errors with which it may be refused; ``left`` says what then is there. ``forgets``:
+    whether snapshots may go. ``writes`` and ``merges``: whether rows that wait for a compaction are seen afterwards, if
+    writers compact, or in any case. ``settles``: None if it is not for a table with an epoch that waits, else whether
+    the epoch has a snapshot afterwards.
     """
 
     covers: ClassVar[Sequence[str]] = ()
@@ -50,6 +50,10 @@ class Action:
     def apply(self, world: World) -> None:
         """What it means. Raises Refused if it has to be refused."""
 
+    def left(self, world: World) -> list[World]:
+        """The states that a refusal may leave; the rows say which of several it is."""
+        return [world]
+
     def outcomes(self, world: World) -> list[World]:
         """The states that it may lead to; the rows say which of several it is."""
         after = world.twin()
@@ -64,7 +68,7 @@ NamedRows = tuple[tuple[tuple[str, Any], ...], ...]
 
 def drawn_rows(rng: random.Random, world: World, count: int, handle: str = "t") -> NamedRows:
     """Rows with the columns that a handle knows; their keys meet often."""
-    columns = world.handles.get(handle, world.columns)
+    columns = world.handle(handle).columns
     return tuple(tuple((c.name, drawn_value(rng, world, c)) for c in columns) for _ in range(count))
 
 
@@ -83,7 +87,7 @@ def drawn_value(rng: random.Random, world: World, column: Column) -> Any:
 
 def resolved(world: World, rows: NamedRows, handle: str = "t") -> list[Values]:
     """The rows by the ids of their columns; what a handle does not know is NULL, or its default."""
-    known = {column.name: column for column in world.handles.get(handle, world.columns)}
+    known = {column.name: column for column in world.handle(handle).columns}
     ids = {column.id for column in world.columns}
     found = []
     for row in rows:

@@ -133,6 +133,7 @@ class Runner:
                     exec("t.seal()", self.names)
                     self.executed[-1] += "\nt.seal()"
                     self.world.waits = False
+                self.world = self._outcome(action.left(self.world))
                 return self._note(number, "t")
             self.executed[-1] = code
             return self.failure("refused", "", f"refused: {words[:600]}")
@@ -143,11 +144,11 @@ class Runner:
         if must_refuse:
             return self.failure("accepted", "", f"accepted, but {must_refuse}")
         columns = [c.name for c in self.world.columns]
-        did_wait = self.world.seen is not self.world.rows
         after = self.world = self._outcome(outcomes)
         after.waits &= not action.settles
-        is_lazy = may_hide(after.table) and after.options.get("write-only") == "true"
-        waits = may_hide(after.table) and did_wait and not action.writes
+        handle = getattr(action, "handle", "t")
+        is_lazy = may_hide(after.table) and after.handle(handle).options.get("write-only") == "true"
+        waits = may_hide(after.table) and after.seen is not after.rows and not action.writes
         if action.merges or not (is_lazy or waits):
             after.seen = after.rows
         self.forgets |= action.forgets
@@ -155,7 +156,7 @@ class Runner:
         if isinstance(action, Rollback | Branch):
             there = {tag.name for tag in self.names["t"].tags()}
             self.world.tags = {name: state for name, state in self.world.tags.items() if name in there}
-        return self._note(number, getattr(action, "handle", "t"))
+        return self._note(number, handle)
 
     def _note(self, number: int, handle: str) -> Failure | None:
         """Notes what the new snapshots show, which has to stay."""
@@ -186,9 +187,8 @@ class Runner:
 
     def _state(self, number: int, handle: str) -> State:
         """The state of a new snapshot. A job with an old handle writes with the columns that it knows, or with all."""
-        rows = self.world.seen if self.world.hides_new else self.world.rows
-        state = State(rows, self.world.columns)
-        older = State(rows, self.world.handles.get(handle, self.world.columns))
+        state = State(self.world.rows, self.world.seen, self.world.columns)
+        older = replace(state, columns=self.world.handle(handle).columns)
         if older != state:
             names = self.evaluate(f"t.scan(snapshot_id={number}).to_arrow().column_names")
             if names == [column.name for column in older.columns]:

@@ -120,6 +120,8 @@ def failing(number, kind):
         pass
     finally:
         for name, method in own.items(): setattr(LocalFileIO, name, method)
+        globals().pop("w", None)  # a dead process renews no lease
+        gc.collect()
 '''
 MEANWHILE = '''
 import contextlib, threading

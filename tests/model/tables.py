@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lakelog.options.changelog import CHANGELOG_PRODUCER
-from lakelog.options.log import CHANGELOG_MODE, CHANGES, DATA_FORMAT, LOG_CONTENT, LOG_ENABLED, LOG_TYPE, WRITER_TIMEOUT
+from lakelog.options.log import (
+    CHANGELOG_MODE,
+    CHANGES,
+    DATA_FORMAT,
+    INPUT,
+    LOG_CONTENT,
+    LOG_ENABLED,
+    LOG_TYPE,
+    WRITER_TIMEOUT,
+)
 from lakelog.options.option import Option
 from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.options.table import BUCKET, DELETION_VECTORS, FILE_FORMAT, MERGE_ENGINE, SEQUENCE_FIELD
@@ -71,6 +80,16 @@ class Table:
     @property
     def has_log(self) -> bool:
         return self.options.get(LOG_ENABLED.key) == "true"
+
+    @property
+    def log_follows(self) -> bool:
+        """Whether the log has what the files show, and not the rows as they were written."""
+        return self.has_log and self.options.get(LOG_CONTENT.key, INPUT if self.is_plain else CHANGES) == CHANGES
+
+    @property
+    def drops_files(self) -> bool:
+        """Whether rows are replaced with their files; else an epoch of deletes is in the log, too."""
+        return not self.key or not self.has_log or self.log_follows
 
     @property
     def engine(self) -> str:
@@ -183,8 +202,3 @@ def draw_table(rng: random.Random, log: str | None = None) -> Table:
 def may_hide(table: Table) -> bool:
     """Whether readers see rows only once they are compacted."""
     return table.options.get(DELETION_VECTORS.key) == "true" or table.engine == "first-row"
-
-
-def is_log_of_changes(options: Mapping[str, str]) -> bool:
-    """Whether the log follows the files, or may."""
-    return options.get(LOG_ENABLED.key) == "true" and options.get(LOG_CONTENT.key, CHANGES) == CHANGES

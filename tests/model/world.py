@@ -8,7 +8,7 @@ from typing import Any
 
 from merge_reference import NoResult, Row
 from model.kinds import converted, plain
-from model.tables import Column, Table, is_log_of_changes, may_hide
+from model.tables import Column, Table, may_hide
 
 Values = dict[str, Any]
 """A row by the ids of its columns."""
@@ -26,10 +26,19 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """Rows, with the columns that they have to those who look back at them."""
+    """Rows, those of them that are seen, and the columns that they have to those who look back at them."""
 
     rows: Rows
+    seen: Rows
     columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What a job knows of the table that it has opened: the columns and the options of then."""
+
+    columns: tuple[Column, ...]
+    options: Mapping[str, str]
 
 
 @dataclass
@@ -46,7 +55,7 @@ class World:
     made: int = 10
     marks: dict[int, State] = field(default_factory=dict)
     tags: dict[str, State] = field(default_factory=dict)
-    handles: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    handles: dict[str, Handle] = field(default_factory=dict)
     newest: State | None = None
     follows: bool = False
     waits: bool = False
@@ -62,11 +71,15 @@ class World:
         own = {name: dict(getattr(self, name)) for name in ("options", "marks", "tags", "handles")}
         return replace(self, **own)
 
+    def handle(self, name: str) -> Handle:
+        """What a handle knows; every other one than an old one knows what is there."""
+        return self.handles.get(name) or Handle(self.columns, self.options)
+
     # columns
 
     def column(self, name: str, handle: str = "t") -> Column:
         """A column by name, as a handle knows it."""
-        for column in self.handles.get(handle, self.columns):
+        for column in self.handle(handle).columns:
             if column.name == name:
                 return column
         raise NotPossible(name)
@@ -108,10 +121,6 @@ class World:
                 rows[key] = (Row(self.number, kind, values),)
         else:
             rows = dict(self.rows)
-            if kind in (1, 3) and self.table.engine in ("aggregation", "partial-update"):
-                rows.pop(key, None)  # a later row begins anew
-                self.rows = rows
-                return
             rows[key] = (*rows.get(key, ()), Row(self.number, kind, values))
         self.rows = rows
 
@@ -123,10 +132,13 @@ class World:
         """The key of a row."""
         return tuple(plain(values[name]) for name in self.keys)
 
-    def keep(self, wanted: Callable[[Values], bool]) -> None:
-        """Replaces the table by those of its rows that are wanted: the history of the others ends."""
+    def keep(self, wanted: Callable[[Values], bool], drops_files: bool = True) -> None:
+        """Replaces the table by those of its rows that are wanted: the history of the others ends.
+
+        ``drops_files``: readers see it before a compaction.
+        """
         is_seen = self.seen is self.rows
-        if not is_seen:
+        if drops_files and not is_seen:
             shown = replace(self, rows=self.seen)
             shown.seen = shown.rows
             shown.keep(wanted)
@@ -140,7 +152,7 @@ class World:
             self.rows = {key: rows for key, rows in self.rows.items() if key not in gone}
         else:
             self.rows = tuple(values for values in self.rows if wanted(self._shown(values)))
-        if is_seen:
+        if drops_files and is_seen:
             self.seen = self.rows
 
     # what is there
@@ -172,7 +184,7 @@ class World:
     def earlier(self, state: State) -> list[tuple[Any, ...]]:
         """The rows of an earlier state."""
         then = replace(self, columns=state.columns)
-        return then.tuples(then.live(state.rows))
+        return then.tuples(then.live(state.seen))
 
     def visible(self) -> list[tuple[Any, ...]]:
         """What a batch read shows."""
@@ -180,7 +192,7 @@ class World:
 
     def everything(self) -> list[tuple[Any, ...]]:
         """What both stores together show; a log that follows the files knows no more than they."""
-        return self.visible() if is_log_of_changes(self.options) else self.tuples(self.live())
+        return self.visible() if self.table.log_follows else self.tuples(self.live())
 
     def partition_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """The partition of a row."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from model.action import ACTIONS, Action, NamedRows, drawn_rows, resolved, table_code
 from model.actions.maintenance import Rescale
 from model.tables import Column, may_hide
-from model.world import Refused, World
+from model.world import Handle, Refused, World
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class KeepHandle(Action):
         return "old = lake.table('db.t')"
 
     def apply(self, world: World) -> None:
-        world.handles["old"] = world.columns
+        world.handles["old"] = Handle(world.columns, dict(world.options))
 
 
 @dataclass(frozen=True)

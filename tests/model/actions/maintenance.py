@@ -137,3 +137,7 @@ class Rescale(Action):
 
     def apply(self, world: World) -> None:
         world.options["bucket"] = str(self.buckets)
+
+    def outcomes(self, world: World) -> list[World]:
+        (after,) = super().outcomes(world)
+        return [after, after] if world.hides_new else [after]  # a partition that has this number stays as it is

@@ -99,7 +99,7 @@ class Rollback(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.marks or world.seen is not world.rows:
+        if not world.marks:
             return None
         tag = rng.choice(list(world.tags)) if world.tags and rng.random() < 0.3 else None
         return cls(rng.choice(list(world.marks)), tag, rng.choice(["api", "call", "restore"]))
@@ -122,8 +122,7 @@ class Rollback(Action):
         state = world.tags.get(self.tag) if self.tag is not None else world.marks.get(self.mark)
         if state is None:
             raise NotPossible("no such state")
-        world.rows = state.rows
-        world.seen = world.rows
+        world.rows, world.seen = state.rows, state.seen
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Branch(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        if not world.marks or world.seen is not world.rows or len(world.columns) != len(world.table.columns):
+        if not world.marks or len(world.columns) != len(world.table.columns):
             return None
         mark = rng.choice(list(world.marks))
         return cls("side", mark, drawn_rows(rng, world, 2), world.columns, rng.random() < 0.4)
@@ -170,6 +169,6 @@ class Branch(Action):
         if self.mark not in world.marks:
             raise NotPossible("no such state")
         if self.takes_over:
-            world.rows = world.marks[self.mark].rows
+            world.rows, world.seen = world.marks[self.mark].rows, world.marks[self.mark].seen
             for values in resolved(world, self.rows):
                 world.put(values)

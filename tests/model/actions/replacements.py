@@ -57,10 +57,10 @@ class Overwrite(Action):
     def apply(self, world: World) -> None:
         rows = resolved(world, self.rows)
         if self.how == "sql" or not world.partitions:
-            world.keep(lambda values: False)
+            world.keep(lambda values: False, world.table.drops_files)
         else:
             gone = {world.partition_of(values) for values in rows}
-            world.keep(lambda values: world.partition_of(values) not in gone)
+            world.keep(lambda values: world.partition_of(values) not in gone, world.table.drops_files)
         for values in rows:
             world.put(values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from model.action import Action, NamedRows, drawn_rows, drawn_value, resolved, table_code
@@ -43,7 +43,7 @@ class Write(Action):
         how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive"])
         if handle != "t" and how != "commits" or how == "frame" and not all(c.of.is_simple for c in world.columns):
             how = "writer"
-        return cls(rows, world.handles.get(handle, world.columns), how, handle)
+        return cls(rows, world.handle(handle).columns, how, handle)
 
     @property
     def code(self) -> str:
@@ -56,11 +56,24 @@ class Write(Action):
         if self.how == "frame":
             frame = f"pl.from_arrow({table_code(self.columns, self.rows)})"
             return f"lake.write({frame}.with_columns(pl.col(pl.String).cast(pl.Categorical)), 'db.t')"
-        half = len(self.rows) // 2
-        parts = [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
         between = {"commits": "\n    w.commit()", "flush": "\n    w.flush()"}.get(self.how, "")
-        lines = [f"    w.write({table_code(self.columns, part)})" for part in parts]
+        lines = [f"    w.write({table_code(self.columns, part)})" for part in self._parts]
         return f"with {self.handle}.writer() as w:\n" + f"{between}\n".join(lines)
+
+    @property
+    def _parts(self) -> list[NamedRows]:
+        """The rows of each call of the writer."""
+        half = len(self.rows) // 2
+        return [self.rows[:half], self.rows[half:]] if half and self.how != "writer" else [self.rows]
+
+    def left(self, world: World) -> list[World]:
+        first, *more = self._parts
+        if not more or self.how != "commits":
+            return [world]
+        try:
+            return [*replace(self, rows=first, how="writer").outcomes(world), world]
+        except Refused:
+            return [world]
 
     def apply(self, world: World) -> None:
         if self.how == "naive" and any(
@@ -199,11 +212,9 @@ class Delete(Action):
         of_partitions = self.where is None or self.where.columns <= set(world.partitions)
         if not world.table.can_delete and not of_partitions and any(map(self.where.holds, world.live())):
             raise Refused("its merge engine removes no keys")
-        if not world.table.key or (of_partitions and not world.table.can_delete):
-            world.keep(lambda values: self.where is not None and not self.where.holds(values))
-            return
-        if self.where is None:
-            world.keep(lambda values: False)
+        if not world.table.key or of_partitions:
+            drops_files = world.table.drops_files
+            world.keep(lambda values: self.where is not None and not self.where.holds(values), drops_files)
             return
         for values in world.live():
             if self.where.holds(values):

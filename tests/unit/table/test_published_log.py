@@ -119,8 +119,9 @@ def test_the_next_commit_appends_the_records_missed_during_an_outage_of_the_log(
     assert told(table, "latest-full") == [("+I", 1, 1, 3)]
 
 
+@pytest.mark.parametrize("age_ms", [60_000, -60_000], ids=["of the past", "of a clock that was ahead"])
 def test_maintenance_appends_missing_changes_and_health_shows_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_ms: int
 ) -> None:
     table = make(tmp_path)
     with monkeypatch.context() as patched:
@@ -128,7 +129,7 @@ def test_maintenance_appends_missing_changes_and_health_shows_them(
         write(table, (1, 1, 1))
     assert told(table) == []
     stats = collect_table_stats(table.logical)
-    now = table.logical.store.latest_snapshot().time_millis + 60_000  # type: ignore[union-attr]
+    now = table.logical.store.latest_snapshot().time_millis + age_ms  # type: ignore[union-attr]
     assert "are not in the log" in plan_actions(stats, Options(table.logical.schema.options), now)[0].reason
     run_action(table.logical, HEALING, RunContext(lambda: False))
     assert told(table) == [("+I", 1, 1, 1)]

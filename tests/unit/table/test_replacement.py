@@ -15,11 +15,15 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import close_clients
+from lakelog.options.option import Options
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
+from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.table.commit import missing_changes
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.missing_changes import _MissingChanges
 from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.health.actions import plan_actions
+from lakelog.table.health.collect import collect_table_stats
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.registrations import BATCH
@@ -100,6 +104,18 @@ def test_expiry_keeps_the_snapshots_whose_changes_are_owed(tmp_path: Path, monke
     table.expire_snapshots(retain_max=1, retain_min=1)
     table.seal()
     check(table, [*AFTER, *((n, "c") for n in range(3))])
+
+
+def test_the_optimizer_appends_the_changes_of_a_table_at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, table = make(tmp_path)
+    without_log(monkeypatch, lambda: delete_ones(table))
+    now = newest_state(table.logical.store)[0].time_millis + 60_000  # type: ignore[union-attr]
+    options = Options(table.logical.schema.options)
+    for action in plan_actions(collect_table_stats(table.logical), options, now):
+        assert "are not in the log" in action.reason
+        run_action(table.logical, action.kind, RunContext(lambda: False))
+    check(table, AFTER)
+    assert plan_actions(collect_table_stats(table.logical), options, now) == ()
 
 
 def test_changes_that_another_engine_made_unknown_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,12 +92,13 @@ def _healing(stats: TableStats, options: Options, now_ms: int) -> Action | None:
     late = [w for w in stats.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
     interval = options.need(COMMIT_INTERVAL).total_seconds()
     since_ms = stats.log.unpublished_ms
-    waits = since_ms is not None and now_ms - since_ms > max(_ms(_LATE * interval), _PUBLISHES_MS)
+    # a snapshot of the future has no age: a clock was wrong, and each later snapshot has the time of that one at least
+    waits = since_ms is not None and abs(now_ms - since_ms) > max(_ms(_LATE * interval), _PUBLISHES_MS)
     if not dead and not late and not waits:
         return None
     reasons = []
     if since_ms is not None and waits:
-        reasons.append(f"changes of {format_duration(now_ms - since_ms)} ago are not in the log")
+        reasons.append(f"changes of {format_duration(max(0, now_ms - since_ms))} ago are not in the log")
     if dead:
         reasons.append(f"{counted(len(dead), 'dead writer')} left an unfinished write in the log")
     if late:

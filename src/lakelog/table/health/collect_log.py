@@ -40,7 +40,7 @@ def collect_log_stats(table: DynamicTable) -> LogStats:
         is_ahead=any(log_view.firsts.get(b, 0) < offset for b, offset in log_view.state.ahead.items()),
         bad_records=_still_stored(noted_bad_records(table), log_view),
         expirable=_is_expirable(table, reader, log_view),
-        unpublished_ms=_unpublished_ms(table, log_view) if table.publishes else None,
+        unpublished_ms=_unpublished_ms(table, log_view),
     )
 
 
@@ -51,13 +51,21 @@ def _is_expirable(table: DynamicTable, reader: LogReader, log_view: LogView) -> 
 
 def _unpublished_ms(table: DynamicTable, log_view: LogView) -> int | None:
     """The commit time of the oldest snapshot whose changes are not, or not only, in the log."""
-    link, snapshot = PublishedLinks.of(table).last(), log_view.snapshot
-    is_clean = not link.attempt and all(end <= link.since.get(b, 0) for b, end in log_view.ends.items())
-    if snapshot is None or (is_clean and link.is_at(snapshot)):
+    snapshot = log_view.snapshot
+    missing = log_view.state.missing.values()
+    first = _unpublished_link(table, log_view) if table.publishes else min(missing, default=None)
+    if snapshot is None or first is None:
         return None
     with contextlib.suppress(NotFound):
-        snapshot = table.store.snapshot(min(link.snapshot + 1, snapshot.id))
+        snapshot = table.store.snapshot(min(first, snapshot.id))
     return snapshot.time_millis
+
+
+def _unpublished_link(table: DynamicTable, log_view: LogView) -> int | None:
+    """The first snapshot that a log of changes has not got, or not only."""
+    link = PublishedLinks.of(table).last()
+    is_clean = not link.attempt and all(end <= link.since.get(b, 0) for b, end in log_view.ends.items())
+    return None if is_clean and link.is_at(log_view.snapshot) else link.snapshot + 1
 
 
 def _still_stored(records: Iterable[str], log_view: LogView) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ class LogStats:
     expirable: bool = False
     """True if an expiry would remove records of the log, which are older than its retention."""
     unpublished_ms: int | None = None
-    """The time of the oldest snapshot that a log of changes has not got yet; None if it has all."""
+    """The time of the oldest snapshot whose changes the log has not got yet; None if it has all."""
 
     @property
     def lag(self) -> int | None:
