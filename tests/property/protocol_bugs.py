@@ -15,6 +15,7 @@ from lakelog.errors import Fenced
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.store import FileStore
+from lakelog.io.lease import Leases
 from lakelog.logstore.factory import LogFactory
 from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, LoggedChange
@@ -35,7 +36,9 @@ from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, state_of
+from lakelog.table.read import log_view, snapshot_switch
 from lakelog.table.read.committed_rows import CommittedRows
+from lakelog.table.read.log_view import LogView
 from lakelog.table.write import restore
 
 _PLAN: Final = Healing.plan
@@ -154,9 +157,16 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
-def _missing_alone(state: LogState, writer: str, snapshot: int) -> LogState:
-    """Readers of the snapshot do not know that it has the rows of the writer."""
-    return replace(state, missing={**state.missing, writer: snapshot})
+def _without_missing(table: DynamicTable) -> LogView:
+    """Readers of a snapshot do not know that it has the rows of a writer that appends them later."""
+    view = log_view.capture(table)
+    return replace(view, state=replace(view.state, missing={}))
+
+
+@contextmanager
+def _held_by_all(*_: object) -> Iterator[bool]:
+    """Takes no lease, so that several processes append the same changes at once."""
+    yield True
 
 
 def _still_missing(_: object) -> bool:
@@ -227,8 +237,10 @@ BUGS: Final = {
     "no-schema-id": planted((RecordSchemas, "own_id", None)),
     "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": planted((Identity, "check", _nothing)),
-    "replacement-shown-twice": planted((LogState, "with_missing", _missing_alone)),
-    "replacement-decided-twice": planted((_MissingChanges, "_decide", _all_attempts)),
+    "replacement-shown-twice": planted((snapshot_switch, "capture", _without_missing)),
+    "replacement-decided-twice": planted(
+        (_MissingChanges, "_decide", _all_attempts), (Leases, "holding", _held_by_all)
+    ),
     "replacement-not-asked": planted((_MissingChanges, "_is_missing", _still_missing)),
     "replacement-expires": planted((retention, "newest_state", _nothing_missing)),
     "replacement-never-appended": planted(
