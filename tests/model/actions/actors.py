@@ -154,11 +154,15 @@ class Failing(Action):
     covers = ("storage",)
     merges = writes = True
     forgets = True
+    OTHERS: ClassVar = ("Expire", "Maintain")
+    COLUMNS: ClassVar = ("AddColumn", "DropColumn")
+    """Rows show whether these have happened, if there are any."""
     CHANGES: ClassVar = ("Write", "Insert", "Update", "Delete", "Overwrite", "Truncate", "Merge", "Changes", "Rollback")
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        inner = drawn_whole(rng, world, (*cls.CHANGES, "Maintain"))
+        names = (*cls.CHANGES, *cls.OTHERS, *(cls.COLUMNS if world.live() else ()))
+        inner = drawn_whole(rng, world, names)
         if inner is None or world.seen is not world.rows:
             return None
         return cls(inner, rng.randrange(1, 25), rng.choice(["before", "after", "dies"]))
