@@ -35,7 +35,7 @@ draw = $(if $(WHOLE),,$(1))
 
 # The archive of classes costs more than two JVMs gain by it: used if `make setup` or another verb has made it.
 test: .venv need-java ## four minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
-	LAKELOG_LANE=test $(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/3) -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	LAKELOG_LANE=test $(PYTEST) -n 2 --dist worksteal $(call draw,--cases 1/4) -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
