@@ -163,10 +163,10 @@ def reader(world: World, rng: random.Random) -> Iterator[Reading]:
 
 @reading()
 def metadata(world: World, rng: random.Random) -> Iterator[Reading]:
-    """A snapshot does not keep what each writer has left."""
+    """A snapshot does not keep what each writer has left; a stream keeps its position."""
     if world.newest is not None and world.table.key:  # else the newest 16 replacements are in it
         path = "f'{t.path}/snapshot/snapshot-{t.latest_snapshot().id}'.removeprefix('file:')"
-        yield Reading("metadata", f"os.path.getsize({path}) < 4000", True)
+        yield Reading("metadata", f"os.path.getsize({path}) < {4000 + 400 * world.streams}", True)
 
 
 @reading()

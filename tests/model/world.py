@@ -53,6 +53,7 @@ class World:
     seen: Rows
     number: int = 0
     made: int = 10
+    streams: int = 0
     marks: dict[int, State] = field(default_factory=dict)
     tags: dict[str, State] = field(default_factory=dict)
     handles: dict[str, Handle] = field(default_factory=dict)

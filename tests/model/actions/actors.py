@@ -114,6 +114,7 @@ class Stream(Action):
         for values in resolved(world, self.rows):
             world.put(values)
         world.waits = True
+        world.streams += 1
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,17 @@ import random
 from dataclasses import dataclass
 
 from model.action import Action, NamedRows, drawn_rows, resolved, table_code
-from model.tables import Column
-from model.world import NotPossible, World
+from model.tables import Column, may_hide
+from model.world import NotPossible, State, World
 
 _GONE = "has expired|does not exist|no snapshot"
+
+
+def _restore(world: World, state: State) -> None:
+    """Gives a table the rows of an earlier state."""
+    if may_hide(world.table) and not world.table.drops_files and world.options.get("write-only") == "true":
+        raise NotPossible("the difference is an epoch (RFC 23), which waits for a compaction")
+    world.rows, world.seen = state.rows, state.seen
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ class Rollback(Action):
         state = world.tags.get(self.tag) if self.tag is not None else world.marks.get(self.mark)
         if state is None:
             raise NotPossible("no such state")
-        world.rows, world.seen = state.rows, state.seen
+        _restore(world, state)
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,6 @@ class Branch(Action):
         if self.mark not in world.marks:
             raise NotPossible("no such state")
         if self.takes_over:
-            world.rows, world.seen = world.marks[self.mark].rows, world.marks[self.mark].seen
+            _restore(world, world.marks[self.mark])
             for values in resolved(world, self.rows):
                 world.put(values)
