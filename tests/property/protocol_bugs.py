@@ -157,6 +157,11 @@ def _as_they_are(rows: CommittedRows, changes: Sequence[LoggedChange]) -> tuple[
     return RecordSchemas(rows.table).own_id, changes
 
 
+def _missing_alone(state: LogState, writer: str, snapshot: int) -> LogState:
+    """The state of a snapshot does not say that it has the rows of the writer."""
+    return replace(state, missing={**state.missing, writer: snapshot})
+
+
 def _without_missing(table: DynamicTable) -> LogView:
     """Readers of a snapshot do not know that it has the rows of a writer that appends them later."""
     view = log_view.capture(table)
@@ -237,7 +242,9 @@ BUGS: Final = {
     "no-schema-id": planted((RecordSchemas, "own_id", None)),
     "columns-forgotten": planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": planted((Identity, "check", _nothing)),
-    "replacement-shown-twice": planted((snapshot_switch, "capture", _without_missing)),
+    "replacement-shown-twice": planted(
+        (LogState, "with_missing", _missing_alone), (snapshot_switch, "capture", _without_missing)
+    ),
     "replacement-decided-twice": planted(
         (_MissingChanges, "_decide", _all_attempts), (Leases, "holding", _held_by_all)
     ),

@@ -176,6 +176,13 @@ def has_corrections(headers: pa.ChunkedArray, writer: str) -> bool:
     return bool(found)
 
 
+def newest_epoch(headers: pa.ChunkedArray, writer: str) -> int:
+    """The newest epoch of a writer's data records, -1 without any."""
+    rows = f"|{DATA}|{writer}|"
+    chosen = headers.filter(pc.match_substring(headers, rows)) if len(headers) else headers
+    return max((int(text.split(b"|", 4)[3]) for text in chosen.to_pylist()), default=-1)
+
+
 def of_kinds(records: pa.Table, kinds: Collection[str]) -> pa.Table:
     """The records (RECORDS_SCHEMA) of these kinds, in their order. Raises as ``parse_kinds``."""
     headers = records.column("header")

@@ -13,7 +13,7 @@ from lakelog.io.clock import pause
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
-from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header, has_corrections
+from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header, has_corrections, newest_epoch
 from lakelog.logstore.protocol.healing_plan import Correction, Healing, Later
 from lakelog.options.metrics import COMPENSATIONS
 
@@ -31,12 +31,13 @@ class Healed:
     """A healed bucket: ``verified`` is the start of the next healing, ``counted`` the end of the judged region.
 
     ``verified`` is lower if the region contains records that only a later healing judges. ``corrected`` means that the
-    region has corrections of the writer's records.
+    region has corrections of the writer's records, ``newest`` is the newest epoch of its rows there (-1: it has none).
     """
 
     verified: int
     counted: int
     corrected: bool = False
+    newest: int = -1
 
 
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> Healed:
@@ -65,8 +66,9 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
             raise replaced
         if not corrections:
             healing.watch(region)
-            corrected = has_corrections(region.column("header"), healing.writer)
-            return Healed(healing.verified(region, position), position, corrected)
+            headers, writer = region.column("header"), healing.writer
+            corrected, newest = has_corrections(headers, writer), newest_epoch(headers, writer)
+            return Healed(healing.verified(region, position), position, corrected, newest)
         healing.confirm()
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from lakelog.errors import InvalidOption, after_decision
+from lakelog.errors import InvalidOption, NotFound, after_decision
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
@@ -33,9 +33,12 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.partition_selection import OverwriteTarget, overwrite_target
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.model.row_counts import RowCounts, WrittenRows, row_counts
+from lakelog.table.model.waiting_epochs import sealed_elsewhere
 from lakelog.table.rejected.rows import Rejects, check_not_given
 from lakelog.table.staging.given_columns import check_columns
 from lakelog.table.staging.job_files import JobFiles
@@ -207,6 +210,12 @@ def _take_back(table: DynamicTable, writer: str, results: Sequence[AttemptResult
     """
     if not table.emits_log:
         return False
+    try:
+        snapshot = newest_state(table.store)[0]
+        if sealed_elsewhere(table, snapshot, EpochRecord(writer, 0, 0, tuple(results), once=True)) is not None:
+            return False  # decided, and the writer has closed
+    except NotFound:
+        return False  # that snapshot may have expired
     record = Committer(table, writer, once=True).commit(0, [])
     if record is None or record.attempts:
         return False

@@ -22,6 +22,7 @@ from lakelog.table.commit.late_rows import LateRowSearch, forget_writer
 from lakelog.table.commit.log_repair import (
     HealedPosition,
     LogRepair,
+    TakenBack,
     starts_without_rows,
     take_back_late,
     was_forgotten,
@@ -142,7 +143,7 @@ class Committer:
             record, is_made = self.table.decided.decide(wanted, self.tip)
             self.tip = max(self.tip, record.number)
             sealed = self._sealed(record)
-            is_ended = sealed is not None and sealed.ended and not self.ended
+            is_ended = sealed is not None and sealed.ended and not self.ended and epoch >= sealed.epoch
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
                 if not is_ended and record.digest == sealed.digest_of(epoch):
                     return record, is_made  # another process has sealed it already
@@ -247,7 +248,7 @@ class Committer:
 
         Raises Fenced, except for a batch writer that only takes back its rows. One with rows takes them back before.
         """
-        if sealed is None or not sealed.ended or self.ended:
+        if sealed is None or not sealed.ended or self.ended or epoch < sealed.epoch:
             return None
         if self.once and any(r.appends for r in results):
             take_back_late(self.table, self.writer, epoch, results)
@@ -384,15 +385,15 @@ class Committer:
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
 
-    def take_back(self) -> HealedPosition:
-        """Takes the writer's undecided records back without deciding their epoch; ``corrected``: there were some.
+    def take_back(self) -> TakenBack:
+        """Takes the writer's undecided records back without deciding their epoch.
 
         Called for a dead writer. A streaming query that returns sends these rows again or decides them, and heals to
         that decision. Raises NotFound if another process has forgotten the writer in the meantime, Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:
-            return HealedPosition(-1, {})
+            return TakenBack({})
         with self.lock:
             while True:
                 found = self._read_epochs()
@@ -409,8 +410,9 @@ class Committer:
                 at = {b: max(starts.get(b, 0), judged.verified.get(b, 0)) for b in ends}
                 healed = {b: repair.repair(b, start, judged=judged) for b, start in at.items()}
                 if self._read_epochs().newest().get(self.writer, -1) == newest:
-                    position = HealedPosition.after(newest, healed, newest)
-                    return replace(position, corrected=position.corrected and not is_closed)
+                    is_open = not is_closed and any(done.newest > newest for done in healed.values())
+                    verified = {bucket: done.verified for bucket, done in healed.items()}
+                    return TakenBack(verified, newest + 1 if is_open else None)
                 # else the writer has resumed and decided: heal to that
 
     def forget(self) -> None:

@@ -7,6 +7,7 @@ of any dead writer.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from cachetools import LRUCache
 
-from lakelog.errors import Corrupt, NotFound
+from lakelog.errors import Corrupt, LakelogError, NotFound
 from lakelog.io.logs import fields
 from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
 from lakelog.logstore.clients import reader_for
@@ -85,18 +86,25 @@ def forget_writer(
     """Forgets a writer whose records below these offsets are right, and searches the records after them.
 
     Other processes took a row or a correction that arrived since for one of an open writer, and do not search it again
-    (RFC 22). A bucket with no more than these ``entries`` after its offset, which are of this process, is not read.
-    Raises Unavailable.
+    (RFC 22). A bucket with no more than these ``entries`` after its offset, which are of this process, is not read. If
+    the search fails, the writer is left to the next take-over, which reads all of its records. Raises Unavailable.
     """
     table.registered.forget(writer)
-    if table.log is not None and offsets:
+    if table.log is None or not offsets:
+        return
+    try:
         reader = reader_for(table.log)
-        ends = reader.end_offsets(list(offsets))
-        for bucket, start in offsets.items():
-            if reader.entries(bucket, start, ends[bucket]) == (entries or {}).get(bucket, 0):
-                continue
-            for records in reader.chunks(bucket, start, ends[bucket]):
-                register_late_writers(table, bucket, records)
+        firsts, ends = reader.first_offsets(list(offsets)), reader.end_offsets(list(offsets))
+        for bucket, offset in offsets.items():
+            start = max(offset, firsts[bucket])
+            if reader.entries(bucket, start, ends[bucket]) != (entries or {}).get(bucket, 0):
+                for records in reader.chunks(bucket, start, ends[bucket]):
+                    register_late_writers(table, bucket, records)
+    except LakelogError as why:  # its rows are in the table already
+        about = fields(table=table.name, writer=writer)
+        _LOG.warning("table %s: late rows after writer %s not searched: %s", table.name, writer, why, extra=about)
+        with contextlib.suppress(LakelogError):
+            table.registered.register(writer, dict.fromkeys(offsets, 0), BATCH)
 
 
 def register_late_writers(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
@@ -196,7 +204,10 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
         late = [row for row in late if row not in unknown]
         names, start = [row[0] for row in unknown], min(row[3] for row in unknown)
         late += _unbalanced(_headers_of(table.log, bucket, start, names), epochs, bucket, is_whole=True)
-    for writer, _, attempt, ref, last, _ in late:
+    lowest: dict[str, int] = {}
+    for writer, _, _, ref, _, _ in late:
+        lowest[writer] = min(ref, lowest.get(writer, ref))
+    for writer, _, attempt, ref, last, _ in sorted(late):
         known, seen = registered.get(writer), (table.identity.key, bucket, attempt, last)
         origin = {} if known is None or (known.is_alive and not known.is_batch) else _origin(table, writer, known)
         is_before = ref < origin.get(bucket, 0)  # a later task of a batch has registered it again
@@ -206,15 +217,24 @@ def _register(table: DynamicTable, bucket: int, headers: pl.DataFrame) -> None:
             continue
         _FOUND_LATE[seen] = None
         starts = {b: epochs.state.offsets.get(b, 0) for b in range(table.log.buckets)}
-        starts[bucket] = min(starts[bucket], ref)
+        starts[bucket] = min(starts[bucket], lowest[writer])
         if known is None:
-            table.registered.register(writer, starts, BATCH)
+            if not table.registered.register(writer, starts, BATCH):
+                _lower(table, writer, starts)
             continue
         if is_before:
-            table.registered.lower(writer, {b: min(start, origin.get(b, start)) for b, start in starts.items()})
+            _lower(table, writer, starts)
         was_forgotten = is_before and table.registered.find(writer) is None  # by another process, meanwhile
         if known.settled is not None or was_forgotten:
             table.registered.write_lease(writer, known.kind)
+
+
+def _lower(table: DynamicTable, writer: str, starts: Mapping[int, int]) -> None:
+    """Lets the rows of a registered writer begin at these offsets, unless they begin before."""
+    origin: Mapping[int, int] = {}
+    with contextlib.suppress(NotFound):
+        origin = table.registered.origin(writer)
+    table.registered.lower(writer, {b: min(start, origin.get(b, start)) for b, start in starts.items()})
 
 
 def _headers_of(log: LogLocation, bucket: int, start: int, writers: Sequence[str]) -> pl.DataFrame:

@@ -72,6 +72,14 @@ class HealedPosition:
 
 
 @dataclass(frozen=True)
+class TakenBack:
+    """The result of a take-back: the offsets below which no open row counts, and the open epoch if it had rows."""
+
+    verified: Mapping[int, int]
+    epoch: int | None = None
+
+
+@dataclass(frozen=True)
 class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 

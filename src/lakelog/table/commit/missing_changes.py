@@ -59,6 +59,8 @@ class _MissingChanges:
         self._path = table.registered.changes_path(writer)
         self._origin: Mapping[int, int] = {}
         """Where the rows of this process begin in the log, nothing if it has none."""
+        self._verified: Mapping[int, int] = {}
+        """The offsets below which the log is right."""
 
     def run(self) -> None:
         """Steps 1 to 5."""
@@ -75,7 +77,7 @@ class _MissingChanges:
                 self._commit(lambda state: replace(state, ahead=state.offsets))
         finally:
             self._table.registered.drop(self._writer)
-        self._table.registered.forget(self._writer)
+        forget_writer(self._table, self._writer, self._verified)
 
     def _is_missing(self) -> bool:
         return newest_state(self._table.store)[1].missing.get(self._writer) == self._number
@@ -124,14 +126,14 @@ class _MissingChanges:
         """Takes the rows of this process back: others have appended the changes while it was suspended."""
         if self._origin:
             self._table.registered.register(self._writer, self._origin, BATCH)
-            taken_back = Committer(self._table, self._writer, once=True, helps=True).take_back()
-            forget_writer(self._table, self._writer, taken_back.verified)
+            self._verified = Committer(self._table, self._writer, once=True, helps=True).take_back().verified
 
     def _seal(self, record: EpochRecord) -> None:
         """Steps 3 to 5."""
         table, writer = self._table, self._writer
         committer = Committer(table, writer, once=True, helps=True)
         verified = committer.verify(record)
+        self._verified = verified.verified
         committer.search.run(table)
         markers = MarkerCounts(committer.appended(), committer.expected_markers([record]))
         committer.append_commit([record])

@@ -47,11 +47,11 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A replay of
     rejected rows is ended before, because it decides about rows that are not its own. A streaming query keeps its
     position and sends the open epoch again. Called by maintenance; the caller may stop between two writers. Raises
-    Unavailable, CommitConflict; the next call continues.
+    Unavailable, CommitConflict, after the other writers if it is about the end of one; the next call continues.
     """
     find_late_rows(table)
     append_missing_changes(table)
-    dead = dead_writers(table)
+    dead, failure = dead_writers(table), None
     missing = newest_state(table.store)[1].missing  # read later: it has all of the dead ones that are not done
     for writer, found in dead.items():
         # its rows are in the table and not taken back, or another process has done it
@@ -72,10 +72,16 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         now = table.registered.find(writer)
         if now is not None and now.is_alive:
             continue  # the writer has resumed
-        if writer.startswith(REPLAY_OF_ROWS) or (found.is_batch and taken_back.corrected):
-            end_writer(
-                table, writer
-            )  # it could still decide: rows that readers have skipped, or that are replayed twice
+        try:
+            if writer.startswith(REPLAY_OF_ROWS):
+                end_writer(table, writer)  # it could still decide, and another replay take the same rows
+            elif found.is_batch and taken_back.epoch is not None and not _decide_none(table, writer, taken_back.epoch):
+                continue  # the writer has decided
+        except NotFound:
+            continue  # another process has done it
+        except LakelogError as why:
+            failure = why  # it stays, and the others do not wait for it
+            continue
         if found.is_batch:
             if not table.decided.of(writer):  # else its control records are still missing
                 forget_writer(table, writer, taken_back.verified)
@@ -84,6 +90,22 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         yield writer
     for writer in table.registered.remains(table.lease_ms):
         table.registered.forget(writer)
+    if failure is not None:
+        raise failure
+
+
+def _decide_none(table: DynamicTable, writer: str, epoch: int) -> bool:
+    """Decides the open epoch of a dead batch writer as empty, and seals; False if the writer has decided it.
+
+    Readers that begin now skip its rows, so it must not decide them later. Raises as ``seal``.
+    """
+    committer = Committer(table, writer, once=True, ended=True)
+    record = committer.commit(epoch, [])
+    if record is None or not record.ended:
+        return False
+    committer.append_abort(epoch)
+    seal(committer)
+    return True
 
 
 def seal_abandoned(table: DynamicTable) -> list[Snapshot]:

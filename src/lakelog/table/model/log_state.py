@@ -18,6 +18,7 @@ from cachetools import LRUCache, cached
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.store import FileStore
+from lakelog.io.clock import now_ms
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.paimon.types.json_record import OPTIONAL, JsonRecord, int_keys, stored_as, text_keys
@@ -128,7 +129,8 @@ class LogState:
 
         The files have the rows of that writer already, so readers of this snapshot skip them.
         """
-        return replace(self, missing={**self.missing, writer: snapshot})
+        sealed = WriterState(0, {}, now_ms(), once=True, number=snapshot)
+        return replace(self, writers={**self.writers, writer: sealed}, missing={**self.missing, writer: snapshot})
 
     def without_missing(self, writer: str) -> LogState:
         """The state once the log has the changes of a writer."""
