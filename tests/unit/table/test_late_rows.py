@@ -18,6 +18,7 @@ from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import CORRECTION, decode_header, encode_header, of_kinds
 from lakelog.logstore.protocol.healing_plan import Healing
+from lakelog.table.commit import late_rows
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over, take_over_now
@@ -196,6 +197,38 @@ def test_a_correction_of_an_accepted_row_that_arrives_after_its_writer_has_close
     take_over_now(table.logical)
     want = {(1, "a"): 1, (7, "a"): 1} if later else {(1, "a"): 1}
     assert net(table) == net(table, "latest-full") == bag(table) == want
+
+
+def test_several_late_attempts_of_a_writer_are_taken_back_from_the_first_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'", key="")
+    register_writer(table.logical, "lost", BATCH)
+    tasks = [TaskWriter(table.logical, "lost", 0, lane) for lane in range(3)]
+    silence(table, "lost")
+    assert list(take_over(table.logical)) == ["lost"]
+    with monkeypatch.context() as patched:
+        patched.setattr(task_writer, "check_lease", lambda *_: None)
+        for lane, task in enumerate(tasks):
+            append(task, f"late {lane}")
+    take_over_now(table.logical)
+    assert net(table) == bag(table) == {}
+
+
+def test_a_search_that_fails_when_a_writer_is_forgotten_is_left_to_the_next_take_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        monkeypatch.setattr(late_rows, "reader_for", Mock(side_effect=Unavailable("no broker")))
+    monkeypatch.undo()
+    assert "late rows" in caplog.text
+    assert len(table.logical.registered.writers()) == 1
+    take_over_now(table.logical)
+    assert folded(table) == files(table) == [(1, "a")]
+    assert table.logical.registered.writers() == []
 
 
 def silence_all(table: Table) -> None:

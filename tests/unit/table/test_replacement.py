@@ -46,6 +46,27 @@ def test_the_log_gets_only_the_rows_that_change(tmp_path: Path) -> None:
     assert [row["id"] for row in changes if row["_row_kind"] == "-D"] == [1, 1]
 
 
+@pytest.mark.parametrize("step", ["_decide", "_seal", "_commit"])
+@pytest.mark.parametrize("log", ["embedded", "files"])
+def test_readers_that_begin_while_changes_are_appended_have_the_rows_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, step: str
+) -> None:
+    _, table = make(tmp_path, log)
+    wanted = [(2, "a"), (3, "b"), (4, "b"), (8, "a")]
+    readings: list[Rows] = []
+    call = getattr(_MissingChanges, step)
+
+    def between(changes: _MissingChanges, *given: object) -> object:
+        monkeypatch.undo()
+        readings.extend([files(table), files(table, **{"read.mode": "union"}), folded(table, "latest-full")])
+        return call(changes, *given)
+
+    monkeypatch.setattr(_MissingChanges, step, between)
+    write(table, [(2, "a"), (8, "a")], overwrite={"p": "a"})
+    assert readings == [wanted] * 3
+    check(table, wanted)
+
+
 def elsewhere(act: Callable[[], object]) -> None:
     """Calls ``act`` in another thread, which has log clients of its own."""
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from failing_jobs import net as added_up
-from lakelog.errors import CommitUnknown, Fenced
+from lakelog.errors import CommitDecided, CommitUnknown, Fenced, Unavailable
 from lakelog.lake.table import Table
 from lakelog.spark.write import batch_writer
 from lakelog.spark.write.batch_writer import write_attempt
 from lakelog.table.commit import committer
+from lakelog.table.commit import take_over as takes
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import seal_abandoned, take_over
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.registrations import BATCH, Registrations
+from lakelog.table.staging.job_files import JobFiles
 from log_tables import files, folded, make, rows, silence
 
 
@@ -172,3 +177,64 @@ def test_rows_of_speculative_tasks_are_taken_back_once_with_the_batch(tmp_path: 
         Committer(logical, "job", once=True).commit(0, [first, second])
     assert files(table) == []
     assert (folded(table) == []) if key else (added_up(table) == {})
+
+
+@pytest.mark.parametrize("meanwhile", ["a later batch seals", "nothing"])
+@pytest.mark.parametrize("tries", [1, 2], ids=["one try", "a lost first try"])
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_decided_batch_that_is_cut_off_longer_than_its_lease_keeps_its_rows_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, tries: int, meanwhile: str
+) -> None:
+    """Another process takes it over and seals; then its own seal fails, and Spark calls ``abort``."""
+    table = make(tmp_path, key=key)
+    logical = table.logical
+    job = JobFiles("job")
+    register_writer(logical, "job", BATCH)
+    for _ in range(tries):
+        result = write_attempt(logical, "job", 0, 0, iter(rows(*range(300)).to_batches()), job=job).result
+
+    def cut_off(*_: object, **__: object) -> None:
+        silence(table, "job")
+        end(table)
+        if meanwhile != "nothing":
+            with table.writer() as writer:
+                writer.write(rows(1_000, name="other"))
+        raise Unavailable("the network came back too late")
+
+    monkeypatch.setattr(batch_writer, "seal_in_turn", cut_off)
+    with pytest.raises(CommitDecided):
+        batch_writer._commit(logical, "job", [result], True)
+    assert not batch_writer._take_back(logical, "job", [result]), "its files stay"
+    want = 300 if meanwhile == "nothing" else 301
+    assert len(files(table)) == want
+    assert len(folded(table)) == want if key else sum(added_up(table).values()) == want
+
+
+def test_a_decision_that_wins_against_the_end_of_its_writer_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is suspended before it decides, and taken over; it decides just before the take-over does."""
+    table = make(tmp_path)
+    logical = table.logical
+    register_writer(logical, "job", BATCH)
+    result = write_attempt(logical, "job", 0, 0, iter(rows(1, 2).to_batches())).result
+    decide, decide_none = DecidedEpochs.decide, takes._decide_none
+
+    def suspended(epochs: DecidedEpochs, wanted: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
+        monkeypatch.setattr(DecidedEpochs, "decide", decide)
+        decisions = []
+
+        def at_the_end(*given: Any) -> bool:
+            decisions.append(decide(epochs, wanted, tip))
+            return decide_none(*given)
+
+        monkeypatch.setattr(takes, "_decide_none", at_the_end)
+        silence(table, "job")
+        assert list(take_over(logical)) == [], "it has decided"
+        return decisions[0]
+
+    monkeypatch.setattr(DecidedEpochs, "decide", suspended)
+    batch_writer._commit(logical, "job", [result], True)
+    assert files(table) == folded(table) == [(1, "a"), (2, "a")]
+    assert not batch_writer._take_back(logical, "job", [result])
+    assert files(table) == folded(table) == [(1, "a"), (2, "a")]
