@@ -6,9 +6,9 @@ SHELL := bash
 PYTEST := .venv/bin/python -m pytest
 # Two at a time: Spark and the servers wait more than they work. A file stays together, with what it has set up.
 SPREAD := -n 2 --dist loadfile
-# Tests that start no server of their own and need no other environment. The rules of the house are `make check`.
+# Tests that start no server of their own and need no other environment.
 NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest
-PLAIN := tests --ignore=tests/docs --ignore=tests/interop --ignore=tests/browser --ignore=tests/test_house.py
+PLAIN := tests --ignore=tests/docs --ignore=tests/interop --ignore=tests/browser
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
 # Takes all cores for itself: jobs of several processes that are killed, and have to come to their end between two kills.
