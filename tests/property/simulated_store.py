@@ -191,6 +191,9 @@ class SimulatedStore:
                 done = self.snapshots.find(request.user, request.identifier, start=latest)
                 if done is not None:
                     return done
+                earliest = min(warehouse.snapshots, default=1)
+                if not request.first_try and request.since is not None and earliest > request.since + 1:
+                    raise CommitUnknown("a snapshot that may be of an earlier attempt has expired")
             live = remaining(warehouse.files_at(latest), request)
             for change in request.files:
                 bucket_key = (change.partition, change.bucket)

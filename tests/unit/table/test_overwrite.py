@@ -144,11 +144,24 @@ def test_an_overwrite_of_unknown_outcome_happens_once(lake, monkeypatch) -> None
     task = TaskWriter(inner, "o", 0, 0, replaces=True)
     task.write(rows(("a", 1, 2, "new")).to_batches()[0])
     result = task.finish()
-    from lakelog.table.model.partition_selection import OverwriteTarget
-
     first = commit_overwrite(inner, "o", [result], OverwriteTarget())
     write(table, ("a", 1, 3, "later"))
-    assert commit_overwrite(inner, "o", [result], OverwriteTarget(), again=True) == first
+    assert commit_overwrite(inner, "o", [result], OverwriteTarget(), since=0) == first
+    assert content(table) == [("a", 1, 2, "new"), ("a", 1, 3, "later")]
+
+
+def test_an_overwrite_whose_snapshot_may_have_expired_does_not_happen_again(lake) -> None:
+    table = partitioned(lake)
+    write(table, ("a", 1, 1, "x"))
+    task = TaskWriter(table.logical, "o", 0, 0, replaces=True)
+    task.write(rows(("a", 1, 2, "new")).to_batches()[0])
+    result = task.finish()
+    before = table.latest_snapshot().id
+    assert commit_overwrite(table.logical, "o", [result], OverwriteTarget()) is not None
+    write(table, ("a", 1, 3, "later"))
+    table.expire_snapshots(retain_max=1)
+    with pytest.raises(CommitUnknown, match="look at the rows"):
+        commit_overwrite(table.logical, "o", [result], OverwriteTarget(), since=before)
     assert content(table) == [("a", 1, 2, "new"), ("a", 1, 3, "later")]
 
 

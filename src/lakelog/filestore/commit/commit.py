@@ -93,6 +93,7 @@ class TableCommit:
                 done = self.snapshots.find(request.user, request.identifier, request.kind, latest, after=seen)
                 if done is not None:
                     return done
+                self._check_searched(request, latest)
             seen = 0 if latest is None else latest.id
             writer = ManifestWriter(self.manifests.io, self.manifests.paths)
             try:
@@ -127,6 +128,18 @@ class TableCommit:
             f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
             f"other commits {retries.losses} times: try again, or raise '{retries.limit}'"
         )
+
+    def _check_searched(self, request: CommitRequest, latest: Snapshot | None) -> None:
+        """Raises CommitUnknown if an earlier attempt may be in a snapshot that has expired."""
+        if request.first_try or request.since is None or latest is None:
+            return
+        earliest = self.snapshots.earliest_id() or latest.id
+        if earliest > request.since + 1:
+            raise CommitUnknown(
+                f"snapshots {request.since + 1} to {earliest - 1} of table {self.manifests.paths.root} have expired, "
+                f"and one of them may be of commit user {request.user}, whose outcome was unknown: look at the rows, "
+                "then write them again or not"
+            )
 
     def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
         if request.kind not in _KINDS:

@@ -56,21 +56,26 @@ _COUNTED_ROWS: Final = 1_000_000
 
 
 def commit_overwrite(
-    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool = False
+    table: DynamicTable,
+    writer: str,
+    results: Sequence[AttemptResult],
+    target: OverwriteTarget,
+    since: int | None = None,
 ) -> Snapshot | None:
     """Replaces the target with the rows of the accepted attempts; None if there is nothing to replace.
 
     1 seal all epochs decided before · 2 write the small runs of the attempts as level-0 files · 3 commit, if no further
-    partition has become part of the target. ``writer`` makes it happen once; ``again`` means that it may have happened.
-    Raises CommitConflict, CommitUnknown (retry), InvalidRequest for rows outside of the target.
+    partition has become part of the target. ``writer`` makes it happen once: it may have happened in a snapshot after
+    ``since`` (None: it was not tried yet). Raises CommitConflict, CommitUnknown (retry), and InvalidRequest for rows
+    outside of the target.
     """
     check_overwrite(table)
     with one_overwrite(table):
-        return _overwritten(table, writer, results, target, again)
+        return _overwritten(table, writer, results, target, since)
 
 
 def _overwritten(
-    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, since: int | None
 ) -> Snapshot | None:
     # 1
     seal_decided(table)
@@ -86,7 +91,7 @@ def _overwritten(
         if replaced is None:
             return None
         if not replaces_rows(table):
-            snapshot = _commit(table, writer, made, replaced, target, again)
+            snapshot = _commit(table, writer, made, replaced, target, since)
             forget_unassigned(table, runs)
             return snapshot
         snapshot_of_rows = replace_rows(table, replaced.partitions, made.files)
@@ -217,7 +222,7 @@ def _commit(
     made: AssignedFiles,
     replaced: Overwrite,
     target: OverwriteTarget,
-    again: bool,
+    since: int | None,
 ) -> Snapshot:
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         if target.values and not target.by_rows:
@@ -227,7 +232,15 @@ def _commit(
         return carried_state(table.store, latest)
 
     request = CommitRequest(
-        writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
+        writer,
+        0,
+        OVERWRITE,
+        made.files,
+        prepare=properties,
+        first_try=since is None,
+        since=since,
+        overwrite=replaced,
+        index=made.index,
     )
     return commit_replacement(table, request)
 
@@ -252,7 +265,8 @@ class OverwriteWriter(RowWriter):
         self._writer = f"overwrite-{new_uuid()}"
         self._task = self._first_task()
         self._result: AttemptResult | None = None
-        self._unknown = self._is_committed = False
+        self._since: int | None = None
+        self._is_committed = False
 
     @property
     def counts(self) -> RowCounts:
@@ -273,10 +287,11 @@ class OverwriteWriter(RowWriter):
                 self._result = self._task.finish()
             elif self._is_closed:
                 self._check_open()
+            newest = self._table.store.snapshots.latest_id() or 0 if self._since is None else self._since
             try:
-                made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
+                made = commit_overwrite(self._table, self._writer, [self._result], self._target, self._since)
             except CommitUnknown:
-                self._unknown = True
+                self._since = newest
                 raise
             self._is_committed = self._is_closed = True
             expire_best_effort(self._table)
