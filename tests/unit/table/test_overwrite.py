@@ -160,7 +160,7 @@ def test_an_overwrite_whose_snapshot_may_have_expired_does_not_happen_again(lake
     assert commit_overwrite(table.logical, "o", [result], OverwriteTarget()) is not None
     write(table, ("a", 1, 3, "later"))
     table.expire_snapshots(retain_max=1)
-    with pytest.raises(CommitUnknown, match="look at the rows"):
+    with pytest.raises(CommitUnknown, match="check the rows"):
         commit_overwrite(table.logical, "o", [result], OverwriteTarget(), since=before)
     assert content(table) == [("a", 1, 2, "new"), ("a", 1, 3, "later")]
 

@@ -137,7 +137,7 @@ class TableCommit:
         if earliest > request.since + 1:
             raise CommitUnknown(
                 f"snapshots {request.since + 1} to {earliest - 1} of table {self.manifests.paths.root} have expired, "
-                f"and one of them may be of commit user {request.user}, whose outcome was unknown: look at the rows, "
+                f"and one of them may be of commit user {request.user}, whose outcome was unknown: check the rows, "
                 "then write them again or not"
             )
 
