@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class Handle:
-    """What a job knows of the table that it has opened: the columns and the options of then."""
+    """The columns and options that a table had when a job opened it."""
 
     columns: tuple[Column, ...]
     options: Mapping[str, str]

@@ -129,7 +129,7 @@ def test_a_late_correction_by_a_suspended_helper_is_reverted(
     assert list(take_over(table.logical)) == []
 
 
-@pytest.mark.parametrize("beside", ["nobody", "a stream", "a later batch"])
+@pytest.mark.parametrize("beside", ["no other writer", "a stream", "a later batch"])
 @pytest.mark.parametrize("ends", ["closes", "is taken over"])
 def test_a_second_correction_just_before_its_writer_is_forgotten_is_reverted(
     tmp_path: Path, ends: str, beside: str, monkeypatch: pytest.MonkeyPatch

@@ -62,7 +62,8 @@ class CommitRequest:
     ``user`` and ``identifier`` make it idempotent: a repeated request returns its snapshot. Identifiers of one user
     increase. ``properties`` are stored in the snapshot. In each round ``prepare`` derives more properties from the
     newest snapshot, and may raise to abort the commit. ``first_try`` skips the search for an earlier attempt (a new
-    user). Else an earlier one may be in a snapshot after ``since``; if some of them have expired, nobody knows.
+    user). Otherwise the search covers the snapshots after ``since`` (None: all that exist), and the outcome stays
+    unknown if some of them have expired.
     ``allow_empty`` permits a snapshot without files. ``overwrite`` (kind OVERWRITE; COMPACT if no row changes) deletes
     the live files of partitions at commit time. ``statistics`` names a statistics file (kind ANALYZE).
     ``rewrite_manifests`` reduces the manifests to the minimum number (kind COMPACT).

@@ -31,7 +31,8 @@ class Healed:
     """A healed bucket: ``verified`` is the start of the next healing, ``counted`` the end of the judged region.
 
     ``verified`` is lower if the region contains records that only a later healing judges. ``corrected`` means that the
-    region has corrections of the writer's records, ``newest`` is the newest epoch of its rows there (-1: it has none).
+    region has corrections of the writer's records. ``newest`` is the newest epoch of its rows there, known only for a
+    take-back (else, or without rows, -1).
     """
 
     verified: int
@@ -67,8 +68,8 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         if not corrections:
             healing.watch(region)
             headers, writer = region.column("header"), healing.writer
-            corrected, newest = has_corrections(headers, writer), newest_epoch(headers, writer)
-            return Healed(healing.verified(region, position), position, corrected, newest)
+            newest = newest_epoch(headers, writer) if healing.later is Later.REFUSED else -1  # it reads each header
+            return Healed(healing.verified(region, position), position, has_corrections(headers, writer), newest)
         healing.confirm()
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))

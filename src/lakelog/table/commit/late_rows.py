@@ -144,8 +144,8 @@ class LateRowSearch:
     def add_between(self, table: DynamicTable, epochs: WaitingEpochs, records: Sequence[EpochRecord]) -> None:
         """Keeps the records after the newest snapshot that no healing of the epochs of ``records`` has read.
 
-        Called before a seal, after which nobody reads them again. Most often they are control records of the last seal,
-        and none is read. Raises Unavailable.
+        Called before a seal, because no later search reads them. Usually only the control records of the last seal are
+        there, and nothing is read. Raises Unavailable.
         """
         if table.log is None or not table.emits_log or table.publishes:
             return
