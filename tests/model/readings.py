@@ -77,6 +77,22 @@ def union(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("union", "rows(t.scan(options={'read.mode': 'union'}))", world.everything())
 
 
+@reading(
+    "Lake.views",
+    "statement:CREATE MATERIALIZED VIEW",
+    "statement:REFRESH MATERIALIZED VIEW",
+    "statement:DROP MATERIALIZED VIEW",
+)
+def viewed(world: World, rng: random.Random) -> Iterator[Reading]:
+    """A materialized view of the table, which is as old as its columns."""
+    columns = [c for c in world.columns if world.table.key or c.of.is_simple]
+    if columns:
+        names = [column.name for column in columns]
+        at = [list(world.columns).index(column) for column in columns]
+        wanted = sorted((tuple(row[i] for i in at) for row in world.everything()), key=repr)
+        yield Reading("viewed", f"viewed.rows(lake, t, {names!r})", wanted)
+
+
 @reading("Table.tail")
 def fold(world: World, rng: random.Random) -> Iterator[Reading]:
     """The log, by a reader from its start, one that waits for commits, and one that begins with the files."""

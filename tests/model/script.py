@@ -61,6 +61,32 @@ class Fold:
         self.position = tail.position
         return sorted((tuple(row.values()) for row in self.held), key=repr)
 '''
+VIEW = '''
+class View:
+    """Materialized views of the table that last as long as its columns; each is refreshed, not made again."""
+    def __init__(self): self.names, self.made = {}, []
+    def rows(self, lake, t, columns):
+        listed = ", ".join(f"`{name}`" for name in columns)
+        if t.primary_keys: query = f"select {listed} from db.t"
+        else: query = f"select {listed}, count(*) as copies from db.t group by {listed}"
+        schema = str([t.schema.field(name) for name in columns])
+        if (known := self.names.get(query)) and known[1] != schema:  # a column has another type
+            lake.sql(f"drop materialized view db.{known[0]}")
+            self.made.remove(known[0])
+            known = None
+        if known is None:
+            known = f"view_{len(self.names)}_{len(schema)}", schema
+            lake.sql(f"create materialized view db.{known[0]} with ('log-store.enabled' = 'false') as {query}")
+            self.names[query] = known
+            self.made.append(known[0])
+        elif len(self.made) % 2: lake.views.refresh(f"db.{known[0]}")
+        else: lake.sql(f"refresh materialized view db.{known[0]}")
+        assert f"db.{known[0]}" in lake.views.list()
+        found = lake.table(f"db.{known[0]}").scan([*columns] if t.primary_keys else [*columns, "copies"])
+        if t.primary_keys: return rows(found)
+        return sorted((row[:-1] for row in rows(found) for _ in range(row[-1])), key=repr)
+viewed = View()
+'''
 CLOCK = '''
 _now, _ahead = time.time_ns, 0.0
 def clock(days):
@@ -168,6 +194,7 @@ def script(create: str, steps: Iterable[str], last: str) -> str:
     needed = HEADER
     for words, text in (
         ("rows(|Fold(|migrated(", HELPERS),
+        ("viewed.", VIEW),
         ("clock(|later(", CLOCK),
         ("optimize(", OPTIMIZE),
         ("stream(", STREAM),

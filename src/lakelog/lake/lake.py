@@ -18,6 +18,7 @@ from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
 from lakelog.lake.output.result import Result, arrow_of, with_methods
 from lakelog.lake.table import Table
+from lakelog.lake.views import Views
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
@@ -96,6 +97,11 @@ class Lake(LakeDefinitions):
             LakeStatements(self._session, self._engine),
         )
 
+    @property
+    def views(self) -> Views:
+        """The materialized views of this lake."""
+        return Views(self._session)
+
     def health(self, name: str, with_log: bool = True) -> TableHealth:
         """The health of a table, readable or not. Raises NotFound if the table does not exist."""
         try:
@@ -171,7 +177,7 @@ class Lake(LakeDefinitions):
             with self._created(name, arrow_of(frame.limit(0)) if is_spark else frame):
                 return self.write(frame, name, options, overwrite=overwrite, missing=missing)
         table = self._open(name, canonical_options(with_missing(options, missing), "write"))
-        table.check_writable()
+        table.check_rows_writable()
         if is_spark:
             counts: RowCounts = self._engine.started.write(table, frame, overwrite)
             return counts
@@ -235,7 +241,7 @@ class Lake(LakeDefinitions):
         """
         hints = {**canonical_options(options or {}, "write"), EMIT_MODE.key: "log"}
         table = self._open(name, hints)
-        table.check_writable()
+        table.check_rows_writable()
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
     def attach(self) -> None:

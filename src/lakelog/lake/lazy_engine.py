@@ -122,6 +122,7 @@ class LazyEngine:
         return bool(self.started.is_spark_relation(name))
 
     run_query = _forwarded("run_query")
+    batches = _forwarded("batches")
     insert = _forwarded("insert")
     columns_of = _forwarded("columns_of")
     millis_of = _forwarded("millis_of")

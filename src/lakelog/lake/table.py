@@ -221,7 +221,7 @@ class Table(TableHistory, TableChanges):
         snapshots store the position to resume from. If records that are not in the files have been deleted,
         ``skip_missing`` skips them.
         """
-        self._table.check_writable()
+        self._table.check_rows_writable()
         return LogMaterializer(self._table, skip_missing).follow(stop)
 
     def replay_rejected(self) -> ReplaySummary:
@@ -231,7 +231,7 @@ class Table(TableHistory, TableChanges):
         Returns the numbers of written rows and of those that are still rejected. Raises CommitConflict, CommitDecided,
         CommitUnknown, Unavailable.
         """
-        self._table.check_writable()
+        self._table.check_rows_writable()
         return replay_rejected(self._table)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
@@ -272,7 +272,7 @@ class Table(TableHistory, TableChanges):
         Rows of a ``deduplicate`` table replace whole rows, so they must have all columns. With ``missing="null"`` those
         that they lack become NULL.
         """
-        self._table.check_writable()
+        self._table.check_rows_writable()
         table = self._with(with_missing(options, missing))
         if overwrite is False:
             return TableWriter(table, may_reject=True)
@@ -282,7 +282,7 @@ class Table(TableHistory, TableChanges):
         self, partition: Mapping[str, object] | None = None, options: Mapping[str, str] | None = None
     ) -> Snapshot | None:
         """Removes all rows, or those of the partitions with these values. Raises NotFound if no partition matches."""
-        self._table.check_writable()
+        self._table.check_rows_writable()
         return truncate(self._with(options), partition)
 
     def drop_partitions(
@@ -295,7 +295,7 @@ class Table(TableHistory, TableChanges):
 
         Raises NotFound for a map without a match, unless ``if_exists``.
         """
-        self._table.check_writable()
+        self._table.check_rows_writable()
         return drop_partitions(self._with(options), partitions, if_exists)
 
     def rescale(self, partition: Mapping[str, object] | None = None) -> Snapshot | None:

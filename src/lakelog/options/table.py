@@ -20,6 +20,7 @@ from lakelog.options.parts import FILE_FORMATS, MERGE_ENGINES
 from lakelog.options.picking import PICKING_OPTIONS
 from lakelog.options.rejected import REJECTED_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
+from lakelog.options.view import VIEW
 
 MiB: Final = 1 << 20
 
@@ -344,6 +345,7 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *PICKING_OPTIONS,
     *COMMIT_OPTIONS,
     *REJECTED_OPTIONS,
+    VIEW,
     *FILE_INDEX_OPTIONS,
     *OPTIMIZER_OPTIONS,
     *ICEBERG_OPTIONS,

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -35,6 +36,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
+from lakelog.spark.runtime.arrow_rows import arrow_rows
 from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
@@ -121,6 +123,10 @@ class SparkEngine:
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
         return with_reports(self.spark, frame, self._reports(plan), plan.write) if is_explain else frame
 
+    def batches(self, plan: QueryPlan) -> Iterator[pa.RecordBatch]:
+        """The rows of a query as Arrow batches."""
+        yield from arrow_rows(self.run_query(plan)).to_batches()
+
     def _reports(self, plan: QueryPlan) -> list[str]:
         """The EXPLAIN report of each table in a query."""
         found = self._pruned(plan)
@@ -194,7 +200,7 @@ class SparkEngine:
         table, one per statement text, so that the same statement resumes where it stopped.
         """
         target = self._tables.open(table, {**options, **MISSING_AS_NULL})
-        target.check_writable()
+        target.check_rows_writable()
         frame = align_columns(self.run_query(self._with_changes(plan)), target, columns, match)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
@@ -270,7 +276,7 @@ class SparkEngine:
     ) -> RowCounts:
         """Replaces data files with the rows of the plan."""
         target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
-        target.check_writable()
+        target.check_rows_writable()
         return self._save(align_columns(self.run_query(plan), target, None), target, overwrite=True)
 
     def write_sorted(self, files: ClusteringJob) -> None:

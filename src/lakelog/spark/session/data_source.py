@@ -146,10 +146,10 @@ class LakelogDataSource(OwnErrors, DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
         table = self.opened("write")
-        table.check_writable()
+        table.check_rows_writable()
         return LakelogWriter(table, arrow_for_spark(schema), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
         table = self.opened("write")
-        table.check_writable()
+        table.check_rows_writable()
         return LakelogStreamWriter(table, arrow_for_spark(schema), overwrite)

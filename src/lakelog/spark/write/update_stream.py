@@ -50,7 +50,7 @@ def start_update(table: DynamicTable, frame: DataFrame, checkpoint: str, refused
         )
     _check_groups(frame, table, what)
     _check_nulls(frame, table, what)
-    table.check_writable()
+    table.check_rows_writable()
     sink = LakelogStreamWriter(table, arrow_for_spark(frame.schema), overwrite=False)
 
     def attempts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -64,7 +64,7 @@ class ExplainingSession(SessionContext):
     def opened(self, identifier: Identifier, options: Mapping[str, str]) -> DynamicTable:
         """The table with the options of the write. Raises UnsupportedFeature for a system table."""
         table = self._session.tables.open(identifier).with_hints(options)
-        table.check_writable()
+        table.check_rows_writable()
         return table
 
     def note(self, table: DynamicTable, what: str, partitions: str, plan: QueryPlan | None = None) -> None:

@@ -128,7 +128,7 @@ class LocalEngine:
         ``match`` makes no difference, because structs have the types of the table.
         """
         target = self._tables.open(table).with_hints(options)
-        target.check_writable()
+        target.check_rows_writable()
         if overwrite or partition or target.reads_log:
             raise NeedsSpark
         fields = [target.schema.field(name) for name in columns or target.schema.field_names]
@@ -142,7 +142,7 @@ class LocalEngine:
     def change_rows(self, table: Identifier, change: RowChange, options: Mapping[str, str]) -> RowCounts:
         """Does an UPDATE, DELETE or MERGE. Raises NeedsSpark, CommitConflict for files that were replaced meanwhile."""
         target = self._tables.open(table).with_hints({**options, READ_MODE.key: "file"})
-        target.check_writable()
+        target.check_rows_writable()
         if isinstance(change, RowsWhere):
             condition = condition_of(change.clause.condition, target.schema, change.target.alias)
             values = values_of(change.clause.values, target.schema, change.target.alias)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import tzinfo
 from typing import Protocol
+
+import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.changes import SchemaChange
@@ -50,6 +52,9 @@ class Engine(Protocol):
 
         With ``plan.persistent`` the views must outlive the call (the text created a view on them).
         """
+
+    def batches(self, plan: QueryPlan) -> Iterator[pa.RecordBatch]:
+        """The rows of a query over snapshots as Arrow batches."""
 
     def insert(
         self,

@@ -84,6 +84,14 @@ class Sealer:
                 self._failure = failure
 
 
+def stop_sealing(table: DynamicTable, writer: str) -> None:
+    """Ends the thread that seals the epochs of a writer here; another one begins with its next epoch."""
+    with _LOCK:
+        sealer = _SEALERS.pop((os.getpid(), table.identity.key, writer), None)
+    if sealer is not None:
+        sealer.stop()
+
+
 _SEALERS: dict[tuple[int, str, str], Sealer] = {}
 _LOCK = threading.Lock()
 

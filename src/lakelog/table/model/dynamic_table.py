@@ -28,6 +28,7 @@ from lakelog.options.log import (
 )
 from lakelog.options.option import Options
 from lakelog.options.table import MERGE_ON_READ
+from lakelog.options.view import VIEW
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.log_options import check_log, log_location
@@ -102,6 +103,17 @@ class DynamicTable:
         """Raises UnsupportedFeature for a system table. Called before a write."""
         if self.view is not None:
             raise UnsupportedFeature(f"{self.name} is a system table: it cannot be written, only read")
+
+    def check_rows_writable(self) -> None:
+        """Raises UnsupportedFeature for a system table, and for a materialized view, whose rows its query decides.
+
+        Called before a write of rows.
+        """
+        self.check_writable()
+        if VIEW.key in self.schema.options:
+            raise UnsupportedFeature(
+                f"{self.name} is a materialized view, whose rows are those of its query: write into its sources"
+            )
 
     @property
     def io(self) -> FileIO:

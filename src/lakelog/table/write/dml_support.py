@@ -48,6 +48,7 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     replaces the old one only if the newest row wins; other engines would add to it or drop it. A delete removes the key
     only if the newest row wins, or with the remove option of an engine that has one.
     """
+    table.check_rows_writable()
     schema, engine, rules = table.schema, table.options.need(MERGE_ENGINE), engine_class(table.options)
     if not schema.is_keyed:
         return

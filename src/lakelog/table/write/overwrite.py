@@ -107,6 +107,7 @@ def _overwritten(
 
 def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
     """Empties the table, or the partitions with these values. Raises NotFound if none has them."""
+    table.check_rows_writable()
     if values:
         return drop_partitions(table, [values])
     return commit_overwrite(table, f"truncate-{new_uuid()}", (), OverwriteTarget())

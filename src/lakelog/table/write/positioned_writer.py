@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakelog.errors import Fenced
-from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.seal_thread import sealer_for, stop_sealing
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import STREAM
@@ -95,6 +95,13 @@ class PositionedWriter:
     def seal(self) -> None:
         """Makes a snapshot of the committed epochs now, for the end of a run. Raises Unavailable, CommitConflict."""
         sealer_for(self._table, self._writer).seal_now()
+
+    def end(self) -> None:
+        """Makes a snapshot of the committed epochs, and ends the thread that would. Raises as ``seal``."""
+        stop_sealing(self._table, self._writer)
+        self.seal()
+        stop_sealing(self._table, self._writer)
+        self.close()
 
     def close(self) -> None:
         """Discards the open epoch. The next epoch takes its rows in the log back."""

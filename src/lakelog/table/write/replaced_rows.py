@@ -37,6 +37,7 @@ def check_overwrite(table: DynamicTable) -> None:
     Raises UnsupportedFeature for a use that writes only the log, and for a merge engine that ignores deletes if a log
     of input rows needs them.
     """
+    table.check_rows_writable()
     if not table.emits_log:
         return
     check_row_changes(table, "DELETE")

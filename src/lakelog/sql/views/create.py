@@ -1,0 +1,115 @@
+"""Creates, changes and drops materialized views."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidRequest
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.options.log import LOG_ENABLED
+from lakelog.options.view import VIEW
+from lakelog.paimon.schema.changes import SetOption
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.views.plan import plan_view
+from lakelog.sql.views.refresh import Refresh, ViewRefresher
+from lakelog.table.maintenance.retention import expire_best_effort
+from lakelog.table.open import identifier_of
+from lakelog.table.views.definition import ViewDefinition
+from lakelog.table.views.local_state import machine_zone
+
+
+def create_view(
+    session: SessionContext,
+    identifier: Identifier,
+    query: str,
+    every_ms: int | None,
+    options: Mapping[str, str],
+    comment: str | None = None,
+) -> Refresh:
+    """Creates a view and computes its rows; drops it again if that fails.
+
+    ``every_ms`` is that of ``ViewDefinition``; ``options`` are options of its table, which has a log by default. Raises
+    the errors of ``plan_view`` and of ``ViewRefresher.refresh``, AlreadyExists, InvalidOption.
+    """
+    zone = machine_zone() if session.engine.zone is None else str(session.engine.zone)
+    definition = ViewDefinition(new_uuid(), query, session.current_catalog, session.database, zone, (), (), every_ms)
+    plan = plan_view(session, definition)
+    sources = tuple(source.name for source in plan.sources)
+    definition = replace(definition, sources=sources, key=plan.local.key)
+    table_options = session.tables.canonical_options({LOG_ENABLED.key: "true", **options}, "table")
+    schema = new_schema(
+        fields=[(name, kind, None) for name, kind in plan.columns],
+        primary_keys=list(plan.local.table_key),
+        options={**table_options, VIEW.key: definition.text},
+        comment=comment,
+        time_millis=now_ms(),
+    )
+    session.create_table(identifier, schema, if_not_exists=False)
+    try:
+        return refresh_view(session, identifier)
+    except BaseException:
+        session.tables.drop_table(identifier, if_exists=True, purge=True)
+        raise
+
+
+def refresh_view(session: SessionContext, identifier: Identifier, rebuild: bool = False) -> Refresh:
+    """Brings a view to the newest rows of its sources, and makes a snapshot of it. Raises as ``ViewRefresher``."""
+    refresher = ViewRefresher(session, identifier, tempfile.gettempdir())
+    try:
+        done = refresher.refresh(rebuild)
+        refresher.end()
+        expire_best_effort(session.tables.open(identifier))
+        return done
+    finally:
+        refresher.close()
+
+
+def need_view(session: SessionContext, identifier: Identifier) -> ViewDefinition:
+    """The definition of a view. Raises NotFound, InvalidRequest for a table."""
+    return ViewDefinition.need(session.tables.open(identifier).schema, str(identifier))
+
+
+def change_view(session: SessionContext, identifier: Identifier, **changes: object) -> None:
+    """Changes fields of the definition of a view. Raises NotFound, InvalidRequest for a table."""
+    definition = replace(need_view(session, identifier), **changes)  # type: ignore[arg-type]
+    session.tables.alter_table(identifier, [SetOption(VIEW.key, definition.text)])
+
+
+def drop_view(session: SessionContext, identifier: Identifier, if_exists: bool) -> None:
+    """Drops a view, and what its sources know of it.
+
+    Raises NotFound unless ``if_exists``, InvalidRequest for a table and for the source of another view.
+    """
+    if if_exists and session.tables.load_schema(identifier) is None:
+        return
+    definition = need_view(session, identifier)
+    reader = next((n for n, other in views_of(session, identifier.catalog) if str(identifier) in other.sources), None)
+    if reader is not None:
+        raise InvalidRequest(f"view {identifier} is a source of view {reader}: drop that one first")
+    session.tables.drop_table(identifier, if_exists=False, purge=True)
+    for source in definition.sources:
+        _forget_view(session, identifier_of(source), definition)
+
+
+def _forget_view(session: SessionContext, source: Identifier, definition: ViewDefinition) -> None:
+    """Removes the note in a source that keeps snapshots for a view."""
+    if session.tables.load_schema(source) is not None:
+        consumers = session.tables.open(source).store.consumers
+        if consumers.position(definition.writer) is not None:
+            consumers.delete(definition.writer)
+
+
+def views_of(session: SessionContext, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
+    """All views of a catalog, by name."""
+    for database in session.tables.list_databases(catalog):
+        for name in session.tables.list_tables(database, catalog):
+            identifier = Identifier(database, name, catalog)
+            schema = session.tables.load_schema(identifier)
+            definition = None if schema is None else ViewDefinition.of(schema)
+            if definition is not None:
+                yield identifier, definition

@@ -1,0 +1,272 @@
+"""Refreshes of a materialized view: brings its table from one position in its sources to the newest one.
+
+The rows of a refresh and the position after it are one epoch of the view. So a refresh that dies leaves nothing, and
+two processes that refresh one view cannot both commit the same step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import Fenced, InvalidRequest, NotFound, Unavailable
+from lakelog.io.logs import fields
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import type_text
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.maintenance.state_changes import state_changes
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import COPY_AGAIN
+from lakelog.table.model.waiting_epochs import is_undone, waiting_epochs
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.union_scan import merged_on_read
+from lakelog.table.views.definition import ViewDefinition
+from lakelog.table.views.local_state import LocalState
+from lakelog.table.views.position import SourcePosition, ViewPosition
+from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+
+_LOG: Final = logging.getLogger("lakelog.views")
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """The result of a refresh: the number of changed rows, and whether all rows were computed again."""
+
+    view: str
+    rows: int
+    is_whole: bool
+    is_current: bool = False
+    """True if the view had everything already."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source at the moment of a refresh: its table with all rows visible, and the newest snapshot."""
+
+    table: DynamicTable
+    newest: Snapshot | None
+
+    @property
+    def position(self) -> SourcePosition:
+        return SourcePosition.of(self.table, self.newest)
+
+
+class ViewRefresher:
+    """Refreshes one view again and again; keeps its local state. Not for several threads.
+
+    ``root`` is the local directory of the state.
+    """
+
+    def __init__(self, session: SessionContext, identifier: Identifier, root: str) -> None:
+        self._session, self._identifier, self._root = session, identifier, root
+        self._plan: ViewPlan | None = None
+        self._writer: PositionedWriter | None = None
+        self._state: LocalState | None = None
+        self._position = ""
+
+    def refresh(self, rebuild: bool = False) -> Refresh:
+        """Brings the view to the newest snapshots of its sources.
+
+        With ``rebuild`` it computes all rows, whatever has become of the sources. Raises InvalidRequest for a source
+        that is another table than before or has other columns, NotFound for one that is gone, Fenced if other
+        processes refresh the view all the time, and the errors of reads and writes.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._refreshed(rebuild)
+            except Fenced:
+                self.close()
+                if attempt == _ATTEMPTS:
+                    raise
+            except BaseException:
+                self.close()
+                raise
+        raise AssertionError
+
+    def end(self) -> None:
+        """Makes a snapshot of the view's rows, and removes the local state."""
+        if self._writer is not None:
+            self._writer.end()
+        self.close()
+
+    def close(self) -> None:
+        """Removes the local state."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._state is not None:
+            self._state.close()
+        self._plan = self._writer = self._state = None
+
+    def _refreshed(self, rebuild: bool) -> Refresh:
+        view = self._session.tables.open(self._identifier)
+        definition = ViewDefinition.need(view.schema, view.name)
+        if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
+            self.close()  # another process has refreshed the view
+        plan = self._plan or self._checked_plan(view, definition)
+        sources = self._sources(view, plan)
+        if plan.schema_ids != {name: source.table.schema.id for name, source in sources.items()}:
+            self.close()
+            plan = self._checked_plan(view, definition)
+        self._plan = plan
+        if self._writer is None:
+            self._writer = PositionedWriter(view, definition.writer)
+        target = ViewPosition({name: source.position for name, source in sources.items()})
+        if is_undone(view, definition.writer):
+            self._writer.commit(COPY_AGAIN)
+        text = self._writer.position
+        known = None if rebuild or text == COPY_AGAIN else ViewPosition.parse(text)
+        if known is not None:
+            _check_tables(view, known, sources)
+        if known is not None and known.sources == target.sources:
+            return Refresh(view.name, 0, False, is_current=True)
+        before = None if known is None else _snapshots(known, sources)
+        is_whole = before is None or bool(plan.needs_spark)
+        state = self._filled(view, definition, plan, sources, before)
+        with contextlib.ExitStack() as step:
+            if plan.needs_spark:
+                batches = step.enter_context(state.computed(self._by_spark(definition, sources)))
+            else:
+                changes = {} if before is None else _changes(plan, sources, before)
+                batches = step.enter_context(state.changed(changes, is_whole))
+            rows = self._write(view, batches)
+            self._writer.commit(target.text)
+        self._position = target.text
+        self._keep_snapshots(definition, sources)
+        return Refresh(view.name, rows, is_whole)
+
+    def _checked_plan(self, view: DynamicTable, definition: ViewDefinition) -> ViewPlan:
+        """The plan for the newest schemas of the sources. Raises InvalidRequest if its columns are not the view's."""
+        plan = plan_view(self._session, definition)
+        own = [(f.name, type_text(f.type)) for f in view.schema.fields]
+        planned = [(name, type_text(kind)) for name, kind in plan.columns]
+        if own != planned:
+            other = next((column for column in planned if column not in own), None)
+            what = "other columns" if other is None else f"column '{other[0]}' of type {other[1]}"
+            raise InvalidRequest(
+                f"the query of view {view.name} now has {what}, because a source was altered: drop the view and "
+                "create it again, or undo the change of the source"
+            )
+        return plan
+
+    def _sources(self, view: DynamicTable, plan: ViewPlan) -> dict[str, _Source]:
+        """The sources with their newest rows in snapshots, by name."""
+        out: dict[str, _Source] = {}
+        for source in plan.sources:
+            try:
+                table = self._session.tables.open(source.identifier)
+            except NotFound as gone:
+                raise NotFound(
+                    f"source {source.name} of view {view.name} is gone: create it again and run ALTER MATERIALIZED "
+                    f"VIEW {view.name} REBUILD, or drop the view"
+                ) from gone
+            if waiting_epochs(table).waiting:
+                seal_staged(table)
+            out[source.name] = _Source(merged_on_read(table), table.store.latest_snapshot())
+        return out
+
+    def _filled(
+        self,
+        view: DynamicTable,
+        definition: ViewDefinition,
+        plan: ViewPlan,
+        sources: Mapping[str, _Source],
+        before: Mapping[str, Snapshot | None] | None,
+    ) -> LocalState:
+        """The local state at the position of the view; without ``before``, with the newest rows of the sources."""
+        assert self._writer is not None
+        if self._state is not None and self._position == self._writer.position and before is not None:
+            return self._state
+        if self._state is not None:
+            self._state.close()
+        schema = arrow_schema(view.schema.fields)
+        self._state = LocalState(plan.local, schema, plan.source_schemas, self._root)
+        at = {name: s.newest for name, s in sources.items()} if before is None else before
+        filled = [] if plan.needs_spark else [
+            _rows(sources[source.name].table, at[source.name], source.columns) for source in plan.local.sources
+        ]  # fmt: skip
+        self._state.fill(filled, Scan(view.all_rows).to_batches())
+        if waiting_position(view, definition.writer) != self._writer.position:
+            raise Fenced(f"another process refreshes view {view.name}")
+        self._position = self._writer.position
+        return self._state
+
+    def _by_spark(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> Iterator[pa.RecordBatch]:
+        ids = {name: 0 if source.newest is None else source.newest.id for name, source in sources.items()}
+        assert self._plan is not None
+        names = self._plan.local.columns
+        for batch in self._session.engine.batches(spark_plan(self._session, definition, ids)):
+            yield batch.rename_columns(list(names))
+
+    def _write(self, view: DynamicTable, batches: Iterator[pa.RecordBatch]) -> int:
+        """Writes the changes of the view into the open epoch; returns the number of rows."""
+        assert self._writer is not None
+        whole, rows = view.emits_log and view.changelog_mode == "all", 0
+        for batch in batches:
+            if not whole:  # the new row of a key replaces the old one
+                batch = batch.filter(pc.not_equal(batch.column(ROW_KIND_COLUMN), "-U"))
+            if batch.num_rows:
+                self._writer.write(batch)
+                rows += batch.num_rows
+        return rows
+
+    def _keep_snapshots(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> None:
+        """Notes in the sources which snapshots the next refresh reads, so that expiry keeps them."""
+        for name, source in sources.items():
+            if source.newest is not None:
+                try:
+                    source.table.store.consumers.record(definition.writer, source.newest.id)
+                except Unavailable as why:  # the next refresh notes it, or computes all rows
+                    _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
+
+
+def _check_tables(view: DynamicTable, known: ViewPosition, sources: Mapping[str, _Source]) -> None:
+    for name, source in sources.items():
+        at = known.sources.get(name)
+        if at is not None and at.table != source.table.identity.text:
+            raise InvalidRequest(
+                f"source {name} of view {view.name} was dropped and created again: run ALTER MATERIALIZED VIEW "
+                f"{view.name} REBUILD to compute the view from the new table"
+            )
+
+
+def _snapshots(known: ViewPosition, sources: Mapping[str, _Source]) -> dict[str, Snapshot | None] | None:
+    """The snapshots of a position; None if one of them is gone, or a source was restored from an older copy."""
+    out: dict[str, Snapshot | None] = {}
+    for name, source in sources.items():
+        at = known.sources.get(name)
+        is_there, snapshot = (False, None) if at is None else at.find(source.table)
+        newest = 0 if source.newest is None else source.newest.id
+        if not is_there or (snapshot is not None and snapshot.id > newest):
+            _LOG.info("source %s: its snapshot is gone, all rows are computed", name, extra=fields(table=name))
+            return None
+        out[name] = snapshot
+    return out
+
+
+def _rows(table: DynamicTable, snapshot: Snapshot | None, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    for split in table.store.plan(0 if snapshot is None else snapshot):
+        yield from table.store.read_split(split, columns)
+
+
+def _changes(
+    plan: ViewPlan, sources: Mapping[str, _Source], before: Mapping[str, Snapshot | None]
+) -> dict[int, Iterator[pa.RecordBatch]]:
+    """The changes of the sources that have any, by their number in the plan."""
+    out: dict[int, Iterator[pa.RecordBatch]] = {}
+    for at, local in enumerate(plan.local.sources):
+        source, old = sources[local.name], before[local.name]
+        if (0 if old is None else old.id) != (0 if source.newest is None else source.newest.id):
+            out[at] = (batch for _, batch in state_changes(source.table, old, source.newest))
+    return out

@@ -1,0 +1,74 @@
+"""How the local state of a view computes its rows: statements for DuckDB, made from the query of the view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.table.views.definition import ROW_KEY
+
+REMOVED: Final = "removed"
+ADDED: Final = "added"
+"""The two sides of the changes of a source: rows before, and rows after."""
+
+
+def source_table(at: int) -> str:
+    """The table of the rows of a source, by its number."""
+    return f"source_{at}"
+
+
+def changed_table(at: int, side: str) -> str:
+    """The table of the removed or added rows of a source, by its number."""
+    return f"{side}_{at}"
+
+
+@dataclass(frozen=True)
+class LocalSource:
+    """A source in the local state: its name, the columns that the query uses and those of its primary key."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A query for the keys of the view whose rows the changes of one source may change.
+
+    ``side`` says which changes it reads: removed rows beside the other sources as they were, or added rows beside the
+    other sources as they are.
+    """
+
+    source: int
+    side: str
+    query: str
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """The statements of a view.
+
+    ``query`` returns all rows of the view, None if only Spark can compute them. ``restricted`` returns those whose key
+    is in the table ``touched``, whose columns are ``key``; None if changes lead to a new computation of all rows.
+    ``columns`` are those of the view without ``ROW_KEY``. ``key`` are the columns that identify a row of the view; with
+    ``has_row_key`` their values are in ``ROW_KEY``, which is the primary key of the table.
+    """
+
+    sources: tuple[LocalSource, ...]
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    has_row_key: bool
+    zone: str
+    query: str | None = None
+    restricted: str | None = None
+    touched: tuple[Touched, ...] = ()
+
+    @property
+    def table_key(self) -> tuple[str, ...]:
+        """The primary key of the view's table."""
+        return (ROW_KEY,) if self.has_row_key else self.key
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """All columns of the view's table."""
+        return (*self.columns, ROW_KEY) if self.has_row_key else self.columns
