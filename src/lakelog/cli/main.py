@@ -48,6 +48,7 @@ _COMMANDS: Final = {
         "Maintain tables: compaction, expiry, cleaning and healing on demand.",
     ),
     "expire": ("lakelog.cli.maintenance.table:expire", "Expire old snapshots of a table."),
+    "view": ("lakelog.cli.services.view:view", "Refresh materialized views, and keep them fresh."),
     "dashboard": (
         "lakelog.cli.services.dashboard:dashboard",
         "Serve a web dashboard for a warehouse, with a terminal.",

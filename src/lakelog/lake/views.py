@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.options.boundary import Public
 from lakelog.options.option import parse_duration
 from lakelog.sql.parse import Session
 from lakelog.sql.views.create import create_view, drop_view, refresh_view, views_of
 from lakelog.sql.views.refresh import Refresh
-from lakelog.sql.views.runner import ViewRunner
+from lakelog.sql.views.runner import Failed, ViewRunner, by_dependency
 
 
 @with_checked_arguments
@@ -66,13 +66,26 @@ class Views(Public):
         assert isinstance(shown, pa.Table)
         return str(shown.column(0)[0])
 
-    def run(self, names: Sequence[str] | None = None, stop: threading.Event | None = None) -> Iterator[Refresh]:
+    def ordered(self, names: Sequence[str] | None = None) -> Sequence[str]:
+        """The names of views (None: all), each after the views that it reads. Raises NotFound."""
+        session = self._session
+        views = dict(views_of(session, session.current_catalog))
+        chosen = None if names is None else [session.identifier(name) for name in names]
+        missing = [name for name in chosen or () if name not in views]
+        if missing:
+            raise NotFound(f"there is no materialized view {missing[0]}; there are: {', '.join(self.list()) or 'none'}")
+        return [str(name) for name in by_dependency(views) if chosen is None or name in chosen]
+
+    def run(
+        self, names: Sequence[str] | None = None, stop: threading.Event | None = None, failed: Failed | None = None
+    ) -> Iterator[Refresh]:
         """Keeps views fresh until ``stop`` is set; yields each refresh that had something to do.
 
         ``names`` selects views; without, all views of the catalog, also those created later. A view that fails is
-        tried again after a pause, which is logged. Several processes may run the same views.
+        tried again after a pause; ``failed`` is called with its name and the error. Several processes may run the same
+        views.
         """
-        return ViewRunner(self._session, names).run(stop or threading.Event())
+        return ViewRunner(self._session, names).run(stop or threading.Event(), failed)
 
 
 def _every_ms(refresh: str) -> int | None:

@@ -39,7 +39,7 @@ def _key(query: ViewQuery, tree: exp.Expr) -> list[int]:
     if isinstance(tree, exp.SetOperation):
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             raise UnsupportedFeature(
-                "UNION ALL in a materialized view: nothing tells its equal rows apart. Use UNION, or group the rows"
+                "UNION ALL in a materialized view: its equal rows have no key. Use UNION, or group the rows"
             )
         return list(range(len(tree.selects)))
     if not isinstance(tree, exp.Select):

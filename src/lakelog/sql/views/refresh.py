@@ -27,8 +27,7 @@ from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import COPY_AGAIN
-from lakelog.table.model.waiting_epochs import is_undone, waiting_epochs
+from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
@@ -80,7 +79,7 @@ class ViewRefresher:
         """Brings the view to the newest snapshots of its sources.
 
         With ``rebuild`` it computes all rows, whatever has become of the sources. Raises InvalidRequest for a source
-        that is another table than before or has other columns, NotFound for one that is gone, Fenced if other
+        that is another table than before or has other columns, NotFound for one that was dropped, Fenced if other
         processes refresh the view all the time, and the errors of reads and writes.
         """
         for attempt in range(1, _ATTEMPTS + 1):
@@ -123,10 +122,7 @@ class ViewRefresher:
         if self._writer is None:
             self._writer = PositionedWriter(view, definition.writer)
         target = ViewPosition({name: source.position for name, source in sources.items()})
-        if is_undone(view, definition.writer):
-            self._writer.commit(COPY_AGAIN)
-        text = self._writer.position
-        known = None if rebuild or text == COPY_AGAIN else ViewPosition.parse(text)
+        known = None if rebuild else ViewPosition.parse(self._writer.position)
         if known is not None:
             _check_tables(view, known, sources)
         if known is not None and known.sources == target.sources:
@@ -166,11 +162,11 @@ class ViewRefresher:
         for source in plan.sources:
             try:
                 table = self._session.tables.open(source.identifier)
-            except NotFound as gone:
+            except NotFound as missing:
                 raise NotFound(
-                    f"source {source.name} of view {view.name} is gone: create it again and run ALTER MATERIALIZED "
+                    f"source {source.name} of view {view.name} was dropped: create it again and run ALTER MATERIALIZED "
                     f"VIEW {view.name} REBUILD, or drop the view"
-                ) from gone
+                ) from missing
             if waiting_epochs(table).waiting:
                 seal_staged(table)
             out[source.name] = _Source(merged_on_read(table), table.store.latest_snapshot())
@@ -242,14 +238,14 @@ def _check_tables(view: DynamicTable, known: ViewPosition, sources: Mapping[str,
 
 
 def _snapshots(known: ViewPosition, sources: Mapping[str, _Source]) -> dict[str, Snapshot | None] | None:
-    """The snapshots of a position; None if one of them is gone, or a source was restored from an older copy."""
+    """The snapshots of a position; None if one of them has expired, or a source was restored from an older copy."""
     out: dict[str, Snapshot | None] = {}
     for name, source in sources.items():
         at = known.sources.get(name)
         is_there, snapshot = (False, None) if at is None else at.find(source.table)
         newest = 0 if source.newest is None else source.newest.id
         if not is_there or (snapshot is not None and snapshot.id > newest):
-            _LOG.info("source %s: its snapshot is gone, all rows are computed", name, extra=fields(table=name))
+            _LOG.info("source %s: its snapshot has expired, all rows are computed", name, extra=fields(table=name))
             return None
         out[name] = snapshot
     return out

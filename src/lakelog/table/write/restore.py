@@ -41,6 +41,7 @@ def roll_back(
     """
     if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
         raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
+    table.check_rows_writable()
     table = table.with_newest_schema()
     _check_log(table, "rolled back", files_only)
     seal_decided(table)
@@ -66,6 +67,7 @@ def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> 
     Main gets the schemas that only the branch has. Raises as ``roll_back``, InvalidRequest for a branch without
     snapshots, and UnsupportedFeature if main and the branch were altered differently.
     """
+    table.check_rows_writable()
     branches = table.store.branches
     target = open_branch(table, branch).store.latest_snapshot()
     if target is None:
