@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import Fenced, InvalidRequest, NotFound, Unavailable
+from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -37,6 +38,8 @@ from lakelog.table.write.positioned_writer import PositionedWriter, waiting_posi
 
 _LOG: Final = logging.getLogger("lakelog.views")
 _ATTEMPTS: Final = 5
+_NOTE_S: Final = 10.0
+"""Seconds after which the sources get a note of the position again."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class ViewRefresher:
         self._writer: PositionedWriter | None = None
         self._state: LocalState | None = None
         self._position = ""
+        self._noted_s = float("-inf")
 
     def refresh(self, rebuild: bool = False) -> Refresh:
         """Brings the view to the newest snapshots of its sources.
@@ -219,6 +223,9 @@ class ViewRefresher:
 
     def _keep_snapshots(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> None:
         """Notes in the sources which snapshots the next refresh reads, so that expiry keeps them."""
+        if monotonic_s() < self._noted_s + _NOTE_S:
+            return  # the older note keeps these snapshots, too
+        self._noted_s = monotonic_s()
         for name, source in sources.items():
             if source.newest is not None:
                 try:

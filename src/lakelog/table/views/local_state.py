@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
@@ -132,14 +131,17 @@ class LocalState:
         self._scratch.close()
 
     def _take(self, at: int, batches: Rows) -> None:
-        """Keeps the changed rows of a source by side."""
-        for side in (REMOVED, ADDED):
-            self._execute(f"DELETE FROM {changed_table(at, side)}")
-        for batch in batches:
-            is_old = pc.is_in(batch.column(ROW_KIND_COLUMN), pa.array(["-U", "-D"]))
-            rows = batch.select(self._sources[at].names)
-            self._insert(changed_table(at, REMOVED), [rows.filter(is_old)], self._sources[at])
-            self._insert(changed_table(at, ADDED), [rows.filter(pc.invert(is_old))], self._sources[at])
+        """Keeps the changed rows of a source by side, without those that both sides have."""
+        columns = ", ".join(quoted(name) for name in self._sources[at].names)
+        given = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
+        self._create("given_changes", given, temporary=True)
+        self._insert("given_changes", batches, given)
+        rows = f"SELECT {columns} FROM given_changes WHERE {ROW_KIND_COLUMN}"
+        old, new = f"{rows} IN ('-U', '-D')", f"{rows} NOT IN ('-U', '-D')"
+        for side, own, others in ((REMOVED, old, new), (ADDED, new, old)):
+            table = changed_table(at, side)
+            self._execute(f"DELETE FROM {table}")
+            self._execute(f"INSERT INTO {table} {own} EXCEPT ALL {others}")
 
     def _collect_keys(self, queries: Sequence[str]) -> None:
         """Creates the table of the touched keys of the view, with the rows of some queries."""
@@ -155,10 +157,9 @@ class LocalState:
         if key:
             same = " AND ".join(f"{table}.{quoted(k)} = {removed}.{quoted(k)}" for k in key)
             self._execute(f"DELETE FROM {table} USING {removed} WHERE {same}")
-            self._execute(add)
-        else:  # a row may be added and removed again between the two states
-            self._execute(add)
+        else:
             self._remove_once(table, removed, self._sources[at].names)
+        self._execute(add)
 
     def _remove_once(self, table: str, removed: str, columns: Sequence[str]) -> None:
         """Removes each row as often as it was removed from a source without a key."""
