@@ -68,6 +68,8 @@ SHAPES: Final[Sequence[str]] = (
     "select a.id, a.g, x.s from db.a join x on x.a_id = a.id",
     "select x.g, count(*) as c from (select g, n from db.a where n > 1) x group by x.g",
     "select g as k from db.a union select k from db.e",
+    "select id, g, n from db.a union all select id, 'b' as g, v from db.b union all "
+    "select a_id, 'c' as g, count(*) as n from db.b group by a_id",
     "select g as k, n as v from db.a intersect select k, v from db.e",
     "select id from db.a except select a_id from db.b",
     "select id, case when n > 3 then 'big' when n is null then 'none' else 'small' end as size from db.a",

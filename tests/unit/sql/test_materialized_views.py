@@ -59,6 +59,14 @@ def test_groups_come_change_and_go(lake: Lake) -> None:
     assert sorted(rows(lake, "db.states", ROW_KEY)) == [('["new"]',), ("[null]",)]
 
 
+def test_the_equal_rows_of_a_union_all_are_two(lake: Lake) -> None:
+    lake.views.create("db.both", "select id, v from db.orders where v > 15 union all select id, v from db.orders")
+    assert rows(lake, "db.both", "id", "v") == [(1, 10), (2, 20), (2, 20), (3, 30), (3, 30)]
+    write(lake, [2], ["new"], [1])
+    lake.views.refresh("db.both")
+    assert rows(lake, "db.both", "id", "v") == [(1, 10), (2, 1), (3, 30), (3, 30)]
+
+
 def test_a_refresh_writes_only_what_differs(lake: Lake) -> None:
     lake.sql("create materialized view db.states as select state, count(*) as n from db.orders group by state")
     write(lake, [1], ["new"], [11])  # changes no row of the view
@@ -109,7 +117,8 @@ REFUSED = (
     ("select id, rand() as r from db.orders", "rand"),
     ("select id, current_timestamp() as t from db.orders", "current_timestamp"),
     ("select id from db.orders limit 2", "LIMIT"),
-    ("select id from db.orders union all select id from db.orders", "UNION ALL"),
+    ("select id from (select id from db.orders union all select id from db.orders) x", "UNION ALL"),
+    ("select k, v from db.events union all select state, v from db.orders", "has no primary key"),
     ("select id from db.orders version as of 1", "follows its sources"),
     ("select id from db.orders /*+ OPTIONS('read.mode'='log') */", "hints"),
     ("select snapshot_id from db.orders$snapshots", "no table of this lake"),

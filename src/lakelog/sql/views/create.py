@@ -40,7 +40,8 @@ def create_view(
     definition = ViewDefinition(new_uuid(), query, session.current_catalog, session.database, zone, (), (), every_ms)
     plan = plan_view(session, definition)
     sources = tuple(source.name for source in plan.sources)
-    definition = replace(definition, sources=sources, key=plan.local.key)
+    key = plan.local.table_key if plan.local.of_branch else plan.local.key
+    definition = replace(definition, sources=sources, key=key)
     table_options = session.tables.canonical_options({LOG_ENABLED.key: "true", **options}, "table")
     schema = new_schema(
         fields=[(name, kind, None) for name, kind in plan.columns],

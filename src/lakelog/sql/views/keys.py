@@ -20,14 +20,20 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class RowKey:
-    """Positions of the output columns that identify a row, and whether one of them may be NULL."""
+    """Positions of the output columns that identify a row, and whether one of them may be NULL.
+
+    With ``of_branch`` they identify a row of one branch of a UNION ALL.
+    """
 
     positions: tuple[int, ...]
     is_nullable: bool
+    of_branch: bool = False
 
 
 def row_key_of(query: ViewQuery) -> RowKey:
     """The key of the rows of a view. Raises UnsupportedFeature, which says what to add to the query."""
+    if branches := branches_of(query.tree):
+        return RowKey(tuple(sorted({at for branch in branches for at in _key(query, branch)})), True, of_branch=True)
     positions = _key(query, query.tree)
     nullable = any(not _is_not_null(query, query.tree, at) for at in positions)
     return RowKey(tuple(positions), nullable or not positions)
@@ -39,7 +45,8 @@ def _key(query: ViewQuery, tree: exp.Expr) -> list[int]:
     if isinstance(tree, exp.SetOperation):
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             raise UnsupportedFeature(
-                "UNION ALL in a materialized view: its equal rows have no key. Use UNION, or group the rows"
+                "UNION ALL below another operation of a materialized view: its equal rows have no key. Use UNION, or "
+                "group its rows"
             )
         return list(range(len(tree.selects)))
     if not isinstance(tree, exp.Select):
@@ -54,6 +61,16 @@ def _key(query: ViewQuery, tree: exp.Expr) -> list[int]:
     if is_aggregate(tree):
         return []
     return _relation_key(query, tree)
+
+
+def branches_of(tree: exp.Expr) -> list[exp.Select]:
+    """The branches of a query that is nothing but a UNION ALL of SELECTs; none for another one."""
+    tree = _unwrapped(tree)
+    if isinstance(tree, exp.Union) and not tree.args.get("distinct") and not tree.args.get("order"):
+        sides = [_unwrapped(side) for side in (tree.this, tree.expression)]
+        found = [[side] if isinstance(side, exp.Select) else branches_of(side) for side in sides]
+        return [*found[0], *found[1]] if all(found) else []
+    return []
 
 
 def is_aggregate(select: exp.Select) -> bool:

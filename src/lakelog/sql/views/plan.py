@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from sqlglot import exp
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.options.scan import SCAN_SNAPSHOT
@@ -16,11 +17,11 @@ from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.views.changes import restricted_query, touched_queries, touches_keys
-from lakelog.sql.views.keys import row_key_of, source_field
+from lakelog.sql.views.keys import branches_of, row_key_of, source_field
 from lakelog.sql.views.local_sql import NeedsSpark, local_query
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
-from lakelog.table.views.local_plan import LocalPlan, LocalSource, Touched
+from lakelog.table.views.local_plan import BRANCH, LocalPlan, LocalSource, Touched
 from lakelog.table.views.local_state import EmptySources
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -72,11 +73,13 @@ def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
         arrow_schema([s.schema.field(name) for name in used]) for s, used in zip(query.sources, query.used, strict=True)
     )
     names = tuple(query.columns[at] for at in key.positions)
-    local = LocalPlan(sources, query.columns, names, key.is_nullable, definition.zone)
+    local = LocalPlan(sources, query.columns, names, key.is_nullable, key.of_branch, definition.zone)
     needs_spark, recomputes = "", touches_keys(query, key.positions)
     try:
         local, kinds = _computed_here(query, local, schemas, key.positions, recomputes)
     except NeedsSpark as why:
+        if key.of_branch:
+            raise UnsupportedFeature(f"UNION ALL in a materialized view, with {why}: make a view of each part") from why
         needs_spark, recomputes = str(why), "Spark computes the view"
         kinds = [kind for _, kind in here.engine.columns_of(plan_query(here, _text(definition.query)))]
     _check_key(names, dict(zip(query.columns, kinds, strict=True)))
@@ -105,10 +108,15 @@ def _computed_here(
     query: ViewQuery, local: LocalPlan, schemas: tuple[pa.Schema, ...], key: tuple[int, ...], recomputes: str
 ) -> tuple[LocalPlan, list[DataType]]:
     """The statements for DuckDB, and the types of the columns. Raises NeedsSpark."""
-    text = local_query(query, query.tree)
+    tree = query.tree
+    if local.of_branch:
+        tree = tree.copy()
+        for number, branch in enumerate(branches_of(tree)):
+            branch.select(exp.alias_(exp.Literal.number(number), BRANCH), copy=False)
+    text = local_query(query, tree)
     try:
         result = EmptySources(schemas, local.zone).schema_of(text)
-        kinds = [_kind(query, at, field.type) for at, field in enumerate(result)]
+        kinds = [_kind(query, at, result.field(at).type) for at in range(len(query.columns))]
     except UnsupportedFeature as refused:
         raise NeedsSpark(str(refused)) from refused
     local = replace(local, query=text)

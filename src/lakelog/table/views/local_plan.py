@@ -12,6 +12,10 @@ ADDED: Final = "added"
 """The two sides of the changes of a source: rows before, and rows after."""
 
 
+BRANCH: Final = "lakelog_branch"
+"""Column of ``query`` beside those of the view: the number of the branch of a UNION ALL."""
+
+
 def source_table(at: int) -> str:
     """The table of the rows of a source, by its number."""
     return f"source_{at}"
@@ -51,13 +55,15 @@ class LocalPlan:
     ``query`` returns all rows of the view, None if only Spark can compute them. ``restricted`` returns those whose key
     is in the table ``touched``, whose columns are ``key``; None if changes lead to a new computation of all rows.
     ``columns`` are those of the view without ``ROW_KEY``. ``key`` are the columns that identify a row of the view; with
-    ``has_row_key`` their values are in ``ROW_KEY``, which is the primary key of the table.
+    ``has_row_key`` their values are in ``ROW_KEY``, which is the primary key of the table, and with ``of_branch`` the
+    value of ``BRANCH`` is before them.
     """
 
     sources: tuple[LocalSource, ...]
     columns: tuple[str, ...]
     key: tuple[str, ...]
     has_row_key: bool
+    of_branch: bool
     zone: str
     query: str | None = None
     restricted: str | None = None

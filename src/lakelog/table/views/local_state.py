@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.table.views.local_plan import ADDED, REMOVED, LocalPlan, changed_table, source_table
+from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, changed_table, source_table
 
 _BATCH_ROWS: Final = 65_536
 _SETTINGS: Final = {
@@ -176,7 +176,8 @@ class LocalState:
         """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
-        key = f", {row_key(plan.key, self._kinds)}" if plan.has_row_key else ""
+        parts = (BRANCH, *plan.key) if plan.of_branch else plan.key
+        key = f", {row_key(parts, {**self._kinds, BRANCH: 'INTEGER'})}" if plan.has_row_key else ""
         self._execute(f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS SELECT * FROM {_VIEW} LIMIT 0")
         self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation}")
         self._check_keys()
