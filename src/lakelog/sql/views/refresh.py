@@ -28,6 +28,7 @@ from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.published_links import fingerprint_of
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import merged_on_read
@@ -90,7 +91,7 @@ class ViewRefresher:
             try:
                 return self._refreshed(rebuild)
             except Fenced:
-                self.close()
+                self._drop_writer()
                 if attempt == _ATTEMPTS:
                     raise
             except BaseException:
@@ -106,17 +107,22 @@ class ViewRefresher:
 
     def close(self) -> None:
         """Removes the local state."""
-        if self._writer is not None:
-            self._writer.close()
+        self._drop_writer()
         if self._state is not None:
             self._state.close()
-        self._plan = self._writer = self._state = None
+        self._plan = self._state = None
+
+    def _drop_writer(self) -> None:
+        """Forgets the position of the view; the next refresh reads it again. The local state stays."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
 
     def _refreshed(self, rebuild: bool) -> Refresh:
         view = self._session.tables.open(self._identifier)
         definition = ViewDefinition.need(view.schema, view.name)
         if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
-            self.close()  # another process has refreshed the view
+            self._drop_writer()  # another process has refreshed the view
         plan = self._plan or self._checked_plan(view, definition)
         sources = self._sources(view, plan)
         if plan.schema_ids != {name: source.table.schema.id for name, source in sources.items()}:
@@ -138,7 +144,8 @@ class ViewRefresher:
             if plan.needs_spark:
                 batches = step.enter_context(state.computed(self._by_spark(definition, sources)))
             else:
-                changes = {} if before is None else _changes(plan, sources, before)
+                newest = {name: source.newest for name, source in sources.items()}
+                changes = {} if before is None else _changes(plan, sources, before, newest)
                 batches = step.enter_context(state.changed(changes, is_whole))
             rows = self._write(view, batches)
             self._writer.commit(target.text)
@@ -186,7 +193,7 @@ class ViewRefresher:
     ) -> LocalState:
         """The local state at the position of the view; without ``before``, with the newest rows of the sources."""
         assert self._writer is not None
-        if self._state is not None and self._position == self._writer.position and before is not None:
+        if self._state is not None and before is not None and self._caught_up(plan, sources, before):
             return self._state
         if self._state is not None:
             self._state.close()
@@ -201,6 +208,24 @@ class ViewRefresher:
             raise Fenced(f"another process refreshes view {view.name}")
         self._position = self._writer.position
         return self._state
+
+    def _caught_up(self, plan: ViewPlan, sources: Mapping[str, _Source], before: Mapping[str, Snapshot | None]) -> bool:
+        """Brings the local state to the position of the view, if another process has refreshed it; False if it cannot.
+
+        The rows that the other process has written are those that the same changes make here.
+        """
+        assert self._writer is not None and self._state is not None
+        if self._position == self._writer.position:
+            return True
+        known = None if plan.needs_spark else ViewPosition.parse(self._position)
+        older = None if known is None else _snapshots(known, sources)
+        if older is None:
+            return False
+        with self._state.changed(_changes(plan, sources, older, before), everything=False) as batches:
+            for _ in batches:
+                pass
+        self._position = self._writer.position
+        return True
 
     def _by_spark(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> Iterator[pa.RecordBatch]:
         ids = {name: 0 if source.newest is None else source.newest.id for name, source in sources.items()}
@@ -264,12 +289,15 @@ def _rows(table: DynamicTable, snapshot: Snapshot | None, columns: tuple[str, ..
 
 
 def _changes(
-    plan: ViewPlan, sources: Mapping[str, _Source], before: Mapping[str, Snapshot | None]
+    plan: ViewPlan,
+    sources: Mapping[str, _Source],
+    before: Mapping[str, Snapshot | None],
+    after: Mapping[str, Snapshot | None],
 ) -> dict[int, Iterator[pa.RecordBatch]]:
-    """The changes of the sources that have any, by their number in the plan."""
+    """The changes of the sources that have any between two positions, by their number in the plan."""
     out: dict[int, Iterator[pa.RecordBatch]] = {}
     for at, local in enumerate(plan.local.sources):
-        source, old = sources[local.name], before[local.name]
-        if (0 if old is None else old.id) != (0 if source.newest is None else source.newest.id):
-            out[at] = (batch for _, batch in state_changes(source.table, old, source.newest))
+        old, new = before[local.name], after[local.name]
+        if fingerprint_of(old) != fingerprint_of(new):
+            out[at] = (batch for _, batch in state_changes(sources[local.name].table, old, new))
     return out
