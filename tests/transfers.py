@@ -1,9 +1,9 @@
-"""Transfers between accounts of four tables of PostgreSQL; whoever reads one moment of all of them finds the same sum."""
+"""Transfers between accounts of four tables of PostgreSQL: at each moment the sum of all accounts is the same."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -75,9 +75,6 @@ class Transfers:
             self._add(connection, table, 1, closed[0])
 
 
-Reading = Callable[[Lake], int]
-
-
 def _sum(lake: Lake, options: Mapping[str, str]) -> int:
     rows = (lake.table(f"db.{name}").scan(columns=["balance"], options=options).to_arrow() for name in ACCOUNTS)
     return sum(balance for found in rows for balance in found.column("balance").to_pylist())
@@ -95,9 +92,7 @@ def sum_of_union(lake: Lake) -> int:
 
 def sum_of_sql(lake: Lake) -> int:
     """The same by one statement."""
-    each = " UNION ALL ".join(
-        f"SELECT balance FROM db.{name} /*+ OPTIONS('read.cut'='newest') */" for name in ACCOUNTS
-    )
+    each = " UNION ALL ".join(f"SELECT balance FROM db.{name} /*+ OPTIONS('read.cut'='newest') */" for name in ACCOUNTS)
     found = lake.sql(f"SELECT CAST(sum(balance) AS BIGINT) AS total FROM ({each})")
     rows = found.collect() if hasattr(found, "collect") else found.to_pylist()
     return int(rows[0]["total"])
