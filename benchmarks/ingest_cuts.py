@@ -66,7 +66,7 @@ class Reads(threading.Thread):
         self.stopped, self.name = threading.Event(), name
         self.reads, self.wrong, self.errors = 0, 0, list[str]()
         self.ages, self.cuts = list[float](), set[str]()
-        self._lake = lake
+        self._lake, self._first = lake, lake.cut(*TABLES).name
 
     def run(self) -> None:
         while not self.stopped.wait(0.05):
@@ -77,8 +77,9 @@ class Reads(threading.Thread):
             except Exception as why:
                 self.errors.append(repr(why)[:300])
                 continue
-            self.ages.append(time.time() - cut.time.timestamp())
             self.cuts.add(cut.name)
+            if cut.name != self._first:  # that one is as old as the start of Spark
+                self.ages.append(time.time() - cut.time.timestamp())
 
 
 def start_child(warehouse: str, database: SourceDatabase, options: list[str], out: Path) -> subprocess.Popen[bytes]:
