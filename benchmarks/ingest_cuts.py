@@ -66,14 +66,14 @@ class Reads(threading.Thread):
         self.stopped, self.name = threading.Event(), name
         self.reads, self.wrong, self.errors = 0, 0, list[str]()
         self.ages, self.cuts = list[float](), set[str]()
-        self._lake, self._first = lake, lake.cut(*TABLES).name
+        self._lake, self._first = lake, lake.cut(TABLES).name
 
     def run(self) -> None:
         while not self.stopped.wait(0.05):
             try:
                 self.wrong += READS[self.name](self._lake) != TOTAL
                 self.reads += 1
-                cut = self._lake.cut(*TABLES)
+                cut = self._lake.cut(TABLES)
             except Exception as why:
                 self.errors.append(repr(why)[:300])
                 continue

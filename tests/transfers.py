@@ -82,12 +82,12 @@ def _sum(lake: Lake, options: Mapping[str, str]) -> int:
 
 def sum_of_files(lake: Lake) -> int:
     """The sum of all accounts of the newest cut, from the files."""
-    return _sum(lake, lake.cut(*(f"db.{name}" for name in ACCOUNTS)).options)
+    return _sum(lake, lake.cut([f"db.{name}" for name in ACCOUNTS]).options)
 
 
 def sum_of_union(lake: Lake) -> int:
     """The same by a read of both stores."""
-    return _sum(lake, {**lake.cut(*(f"db.{name}" for name in ACCOUNTS)).options, "read.mode": "union"})
+    return _sum(lake, {**lake.cut([f"db.{name}" for name in ACCOUNTS]).options, "read.mode": "union"})
 
 
 def sum_of_sql(lake: Lake) -> int:

@@ -38,7 +38,7 @@ def test_a_run_ends_with_a_cut_of_all_that_it_has_read(database, lake, options) 
     for _ in range(3):
         transferred(database, load, 50)
         ingested(lake, database, *ACCOUNTS, options=options)
-        cut = lake.cut(*TABLES)
+        cut = lake.cut(TABLES)
         newest = {name: lake.table(name).latest_snapshot() for name in TABLES}
         assert cut.tables == {name: found.id for name, found in newest.items() if found is not None}
         assert {name: read(lake) for name, read in READS.items()} == dict.fromkeys(READS, TOTAL)
@@ -48,10 +48,10 @@ def test_an_empty_table_and_one_without_a_key_are_in_the_cut(database, lake) -> 
     database.run("create table a (id int primary key)", "create table b (v int)", "insert into a values (1)")
     database.run("alter table b replica identity full")
     ingested(lake, database, "a", "b")
-    empty = lake.cut("db.a", "db.b")
+    empty = lake.cut(["db.a", "db.b"])
     database.run("begin; insert into a values (2); insert into b values (2); commit")
     ingested(lake, database, "a", "b")
-    full = lake.cut("db.a", "db.b")
+    full = lake.cut(["db.a", "db.b"])
     counts = [[lake.table(f"db.{name}").scan(options=cut.options).count() for name in "ab"] for cut in (empty, full)]
     assert counts == [[1, 0], [2, 1]]
 
@@ -66,7 +66,7 @@ def test_a_transaction_in_several_commits_is_whole_in_each_cut(database, lake) -
         connection.execute("insert into a values (2, 2)")
         connection.execute("insert into b values (1), (2)")
     ingested(lake, database, "a", "b")
-    options = lake.cut("db.a", "db.b").options
+    options = lake.cut(["db.a", "db.b"]).options
     assert [lake.table(name).scan(options=options).count() for name in ("db.a", "db.b")] == [2, 2]
 
 
@@ -74,11 +74,11 @@ def test_a_table_that_is_copied_again_joins_the_next_cut(database, lake) -> None
     make_accounts(database)
     load = Transfers(2)
     ingested(lake, database, *ACCOUNTS)
-    before = lake.cut(*TABLES)
+    before = lake.cut(TABLES)
     database.run("alter table cash add column kind text default 'x'")
     transferred(database, load, 30)
     ingested(lake, database, *ACCOUNTS)
-    assert lake.cut(*TABLES).name != before.name
+    assert lake.cut(TABLES).name != before.name
     assert sum_of_files(lake) == TOTAL
     ingested(lake, database, *ACCOUNTS, copy_again=True)
     assert sum_of_files(lake) == TOTAL
@@ -88,12 +88,12 @@ def test_a_table_that_another_run_has_left_behind_delays_the_cut(database, lake)
     """A run of some of the tables makes cuts of these only."""
     make_accounts(database)
     ingested(lake, database, *ACCOUNTS)
-    before = lake.cut(*TABLES)
+    before = lake.cut(TABLES)
     transferred(database, Transfers(3), 20)
     ingested(lake, database, *ACCOUNTS[:2])
-    assert lake.cut(*TABLES).name == before.name
+    assert lake.cut(TABLES).name == before.name
     assert sum_of_files(lake) == TOTAL
-    assert lake.cut(*TABLES[:2]).name != before.name
+    assert lake.cut(TABLES[:2]).name != before.name
 
 
 def test_a_rolled_back_table_has_the_former_cut(database, lake) -> None:
@@ -112,7 +112,7 @@ def test_nothing_of_the_cuts_is_left_after_the_slot(database, lake) -> None:
     assert [c.name.startswith("cut-") for c in lake.table(TABLES[0]).logical.store.consumers.list()] == [True]
     assert lake.ingest(database.url, ACCOUNTS, "db").drop_slot()
     with pytest.raises(NotFound, match="has no cut"):
-        lake.cut(*TABLES)
+        lake.cut(TABLES)
     assert lake.table(TABLES[0]).logical.store.consumers.list() == []
 
 
@@ -137,7 +137,7 @@ class Reader:
         with connect(warehouse=str(self._warehouse)) as lake:
             while not self._stopped.is_set():
                 try:
-                    cut = lake.cut(*TABLES)
+                    cut = lake.cut(TABLES)
                     found = {name: read(lake) for name, read in READS.items()}
                 except NotFound as why:
                     if self.cuts:
@@ -189,5 +189,5 @@ def test_kills_never_change_the_sum(database, lake, tmp_path, options) -> None:
         with database.connect() as connection:
             wanted = connection.execute(f"select sum(balance) from {name}").fetchone()
         assert wanted is not None
-        table = lake.table(f"db.{name}").scan(columns=["balance"], options=lake.cut(*TABLES).options).to_arrow()
+        table = lake.table(f"db.{name}").scan(columns=["balance"], options=lake.cut(TABLES).options).to_arrow()
         assert sum(table.column("balance").to_pylist()) == wanted[0]

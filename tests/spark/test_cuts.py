@@ -53,7 +53,7 @@ def test_the_tables_of_a_statement_are_read_at_one_cut(tables) -> None:
     assert rows(tables, f"SELECT count(*) FROM db.a {NEWEST} WHERE v = 2") == [(1,)]
     tables.sql(f"CREATE TABLE db.both USING lakelog AS {JOIN}")
     assert rows(tables, "SELECT * FROM db.both") == [(2, 2)]
-    frame = tables.spark.read.format("lakelog").options(**tables.cut(*NAMES).options).load("db.a")
+    frame = tables.spark.read.format("lakelog").options(**tables.cut(NAMES).options).load("db.a")
     assert [row.v for row in frame.collect()] == [2]
 
 
@@ -112,7 +112,7 @@ def test_every_statement_finds_the_sum_of_the_transfers(lake, postgres_server) -
     try:
         while len(seen) < 8:
             sums.append(sum_of_sql(lake))
-            seen.add(lake.cut(*(f"db.{name}" for name in ACCOUNTS)).name)
+            seen.add(lake.cut([f"db.{name}" for name in ACCOUNTS]).name)
     finally:
         stopped.set()
         for thread in threads:

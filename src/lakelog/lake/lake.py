@@ -98,7 +98,7 @@ class Lake(LakeDefinitions):
             LakeStatements(self._session, self._engine),
         )
 
-    def cut(self, *names: str) -> LakeCut:
+    def cut(self, names: Sequence[str]) -> LakeCut:
         """The newest cut that all these tables have: their rows at one moment, each transaction whole or not at all.
 
         Tables that one ``lakelog ingest`` fills have cuts. The result names the cut for any read
@@ -106,7 +106,7 @@ class Lake(LakeDefinitions):
         or none in common; InvalidRequest without a name.
         """
         if not names:
-            raise InvalidRequest("Lake.cut() needs the names of the tables that are read together")
+            raise InvalidRequest("Lake.cut(names=[]): name the tables that are read together")
         return LakeCut(newest_cut([self._open(name).store for name in names]))
 
     def health(self, name: str, with_log: bool = True) -> TableHealth:
