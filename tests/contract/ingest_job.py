@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from lakelog import connect
+from lakelog.filestore.gc.consumers import Consumers
 from lakelog.service.ingest.replication import ReplicationStream
 from lakelog.service.ingest.source import Source
 from lakelog.service.ingest.target import Target
+from lakelog.table.cuts.records import CutRecords
 from lakelog.table.write.positioned_writer import PositionedWriter
 
 POINTS: tuple[tuple[type, str], ...] = (
@@ -21,6 +23,9 @@ POINTS: tuple[tuple[type, str], ...] = (
     (ReplicationStream, "confirm"),
     (Source, "create_slot"),
     (Source, "publish"),
+    (Target, "sealed"),
+    (CutRecords, "create"),
+    (Consumers, "record"),
     (Target, "mark"),
     (Target, "copy"),
     (Target, "_follow_columns"),

@@ -14,6 +14,7 @@ from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.cut import LakeCut
 from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
 from lakelog.lake.output.result import Result, arrow_of, with_methods
@@ -25,6 +26,7 @@ from lakelog.options.secrets import without_password
 from lakelog.options.table import Missing, with_missing
 from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
+from lakelog.table.cuts.reading import newest_cut
 from lakelog.table.health.health import TableHealth, unreadable_health
 from lakelog.table.lookup.stats import lookup_stats
 from lakelog.table.maintenance.compaction_task import Executor
@@ -101,6 +103,17 @@ class Lake(LakeDefinitions):
     def views(self) -> Views:
         """The materialized views of this lake."""
         return Views(self._session)
+
+    def cut(self, names: Sequence[str]) -> LakeCut:
+        """The newest cut that all these tables have: their rows at one moment, each transaction whole or not at all.
+
+        Tables that one ``lakelog ingest`` fills have cuts. The result names the cut for any read
+        (``scan(options=cut.options)``, ``'read.cut'`` in SQL). Raises NotFound naming the tables if they have no cut,
+        or none in common; InvalidRequest without a name.
+        """
+        if not names:
+            raise InvalidRequest("Lake.cut(names=[]): name the tables that are read together")
+        return LakeCut(newest_cut([self._open(name).store for name in names]))
 
     def health(self, name: str, with_log: bool = True) -> TableHealth:
         """The health of a table, readable or not. Raises NotFound if the table does not exist."""

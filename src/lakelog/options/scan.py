@@ -65,6 +65,14 @@ SCAN_WATERMARK: Final = Option(
 SCAN_VERSION: Final = Option(
     "scan.version", str, None, "Version to read, as in VERSION AS OF: a tag, 'watermark-<ms>' or a snapshot id.", _READ
 )
+READ_CUT: Final = Option(
+    "read.cut",
+    str,
+    None,
+    "Cut to read: the state at a moment that several tables share (RFC 24). newest is the newest cut that all tables "
+    "of a statement with this value have. Else the name of a cut. Tables that one lakelog ingest fills have cuts.",
+    ("read",),
+)
 INCREMENTAL_BETWEEN: Final = Option(
     "incremental-between",
     str,

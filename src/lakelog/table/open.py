@@ -11,7 +11,7 @@ from typing import Final
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
-from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import file_io_for
@@ -20,6 +20,7 @@ from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CAT
 from lakelog.options.option import Options
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
+    READ_CUT,
     SCAN_SNAPSHOT,
     SCAN_TAG,
     SCAN_TIMESTAMP_MILLIS,
@@ -150,12 +151,15 @@ def scan_of(table: DynamicTable) -> TableScan:
 
 
 def _plain_scan(table: DynamicTable) -> TableScan:
-    if table.hints.get(MERGE_ON_READ.key) is not None and table.options.need(MERGE_ON_READ):
+    is_merged = table.hints.get(MERGE_ON_READ.key) is not None and table.options.need(MERGE_ON_READ)
+    if is_merged or READ_CUT.key in table.options:  # a cut has rows that no compaction has merged yet
         table = table.all_rows
     if table.view is not None:
         return SYSTEM_TABLES.create(table.view, table)
     changes = changes_of_options(table)
     if changes is not None:
+        if READ_CUT.key in table.options:
+            raise InvalidOption(f"'{READ_CUT.key}' is one moment, and the other options select changes: remove one")
         return changes
     snapshot = travel_to(table.store, table.options)
     # a branch has no log, and a log of changes nothing that the files lack

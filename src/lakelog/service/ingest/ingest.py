@@ -6,7 +6,7 @@ A run:
 2. Create missing tables, the publication and the slot. The slot holds all later changes.
 3. Copy the tables without a position from one snapshot. Each is one commit, with the LSN of the snapshot.
 4. Read the changes of the slot. Each table discards the transactions that it has, and commits the rest with the LSN
-   after them.
+   after them. At some of these commits it makes a snapshot of each table, and records them as a cut.
 5. Confirm to the slot what all tables have committed.
 
 A run that is killed between any two steps leaves nothing that the next one does not continue. If the server goes away,
@@ -30,6 +30,7 @@ from lakelog.lake import Lake
 from lakelog.options.metrics import INGEST_LAG
 from lakelog.options.names import visible
 from lakelog.service.ingest.connection import Server
+from lakelog.service.ingest.cuts import Cuts, forget_ingested_cuts
 from lakelog.service.ingest.pgoutput import Begin, Commit, Message, Other, Relation, Truncate
 from lakelog.service.ingest.position import Position
 from lakelog.service.ingest.replication import ReplicationStream
@@ -133,6 +134,7 @@ class Ingest:
             publication = "" if self.publication else self.slot_name
             dropped = Source(server, connection).drop(self.slot_name, publication)
         forget_reports(self.lake, self.into, self.slot_name)
+        forget_ingested_cuts(self.lake, self.into, self.slot_name)
         return dropped
 
     @property
@@ -167,6 +169,7 @@ class _Run:
         self._lake, self._server, self._plan, self._stop = plan.lake, server, plan, stop
         self._slot, self._publication = plan.slot_name, plan.publication or plan.slot_name
         self._resources = ExitStack()
+        self._cuts = Cuts(self._slot, plan.interval_s, self._stay)
         self._targets: dict[int, Target] = {}
         self._relations: dict[int, Relation] = {}
         self._stream: ReplicationStream | None = None
@@ -304,11 +307,14 @@ class _Run:
             is_clean = not self._is_open and not any(t.is_dirty for t in self._targets.values())
             if is_clean:
                 self._reached = max(self._reached, stream.received)
+                self._cuts.make(self._targets, self._reached)
                 self._confirm(stream)
             if self._is_stopped or (end is not None and is_clean and self._reached >= end):
                 for target in self._targets.values():
                     target.seal()
                     target.check_undone()
+                if not self._is_open:
+                    self._cuts.make(self._targets, self._reached, is_last=True)
                 self._confirm(stream, is_last=True)
                 yield self._progress()
                 return
@@ -361,6 +367,7 @@ class _Run:
             if target.commit(Position(self._reached)):
                 self._lag_s = max(0.0, (now_ms() - self._time_us / 1000) / 1000)
                 METER.observe(INGEST_LAG, self._lag_s, table=target.name)
+        self._cuts.make(self._targets, self._reached)
         self._since_s, self._rows = float("inf"), 0
 
     @property

@@ -11,9 +11,10 @@ import pyarrow as pa
 from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.io.metrics import METER
 from lakelog.lake import Lake, Table
-from lakelog.options.log import EMIT_MODE
+from lakelog.options.log import COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.metrics import ROWS_INGESTED
 from lakelog.options.table import MISSING_AS_NULL
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, SchemaChange
 from lakelog.paimon.types.arrow import arrow_type, type_from_arrow
@@ -24,6 +25,7 @@ from lakelog.service.ingest.rows import Key, MissingValue, RowBuffer
 from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
 from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import IngestStats
+from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.waiting_epochs import is_undone
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
@@ -213,9 +215,28 @@ class Target:
         report = IngestReport(self._table.logical.io, self._table.logical.path)
         report.write(replace(stats, source=self.source.full_name, position=position))
 
+    @property
+    def logical(self) -> DynamicTable:
+        """The table as the lower layers use it."""
+        return self._table.logical
+
+    @property
+    def epoch(self) -> int:
+        """The number of the next epoch, which grows with each commit."""
+        return self._writer.epoch
+
+    @property
+    def snapshot_interval_s(self) -> float:
+        """Time between two snapshots of the table, in seconds."""
+        return float(self._table.logical.options.need(COMMIT_INTERVAL).total_seconds())
+
     def seal(self) -> None:
         """Makes a snapshot of what is committed."""
         self._writer.seal()
+
+    def sealed(self) -> Snapshot | None:
+        """A snapshot of exactly what is committed, None if there is none; see ``PositionedWriter.sealed``."""
+        return self._writer.sealed()
 
     def close(self) -> None:
         """Discards what is not committed."""

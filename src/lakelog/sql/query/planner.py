@@ -13,7 +13,7 @@ from sqlglot import exp
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
 from lakelog.options.option import Options
-from lakelog.options.scan import SCAN_METADATA_COLUMNS, SCAN_OPTIONS
+from lakelog.options.scan import READ_CUT, SCAN_METADATA_COLUMNS, SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.column_pruning import ColumnUse
@@ -31,6 +31,8 @@ from lakelog.sql.syntax.lexer import Kind, quoted_name
 from lakelog.sql.syntax.source_text import Edit, SourceText, edited
 from lakelog.sql.syntax.table_changes import TimeTravel, read_time_travel
 from lakelog.sql.syntax.token_stream import Name
+from lakelog.table.cuts.cut import NEWEST
+from lakelog.table.cuts.reading import newest_cut
 from lakelog.table.read.time_travel import with_times_in
 
 
@@ -63,6 +65,7 @@ def plan_query(
     query = QueryText.read(source)
     reads = _find_reads(session, query, strict and query.tree is not None)
     _check_hints(query, reads)
+    reads = _at_one_cut(session, query, reads, persistent)
     needed = _needed_columns(query, reads)
     metadata = metadata_use(query, [read for read in reads if read.lookup is None and "$" not in read.table.table])
     sources: list[Source] = []
@@ -209,6 +212,37 @@ def _read_of(
     if any(option.key in options for option in SCAN_OPTIONS.options):
         schema = session.tables.load_schema(identifier, options) or schema
     return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
+
+
+def _at_one_cut(
+    session: SessionContext, query: QueryText, reads: list[_TableRead], persistent: bool
+) -> list[_TableRead]:
+    """The reads, those of the newest cut by its name: all tables of the statement have it.
+
+    Raises InvalidOption, NotFound if the tables have no cut in common.
+    """
+    asking = [read for read in reads if read.options.get(READ_CUT.key, "").strip().lower() == NEWEST]
+    for read in (read for read in reads if READ_CUT.key in read.options):
+        if Options(read.options).get_typed(READ_MODE) == "log":
+            raise query.source.error(
+                read.reference.name.start, f"'{READ_CUT.key}' reads files: remove '{READ_MODE.key}' = 'log'"
+            )
+    if not asking:
+        return reads
+    if persistent:
+        raise query.source.error(
+            asking[0].reference.name.start,
+            f"a view would keep the cut that is the newest now: write the name of a cut, or '{READ_CUT.key}' in the "
+            "queries of the view's tables",
+        )
+    cut = newest_cut([session.tables.open(read.table).store for read in asking])
+    at_cut = {id(read): {**read.options, READ_CUT.key: cut.name} for read in asking}
+    return [
+        replace(read, options=options, schema=session.tables.load_schema(read.table, options) or read.schema)
+        if (options := at_cut.get(id(read))) is not None
+        else read
+        for read in reads
+    ]
 
 
 def _newest_id(session: SessionContext, identifier: Identifier) -> int:

@@ -18,6 +18,7 @@ from lakelog.options.notebook import NotebookView
 from lakelog.options.scan import (
     CONSUMER_ID,
     CONSUMER_IGNORE_PROGRESS,
+    READ_CUT,
     SCAN_MODE,
     SCAN_SNAPSHOT,
     SCAN_TIMESTAMP,
@@ -187,6 +188,8 @@ class FileStream(TableScan):
     def _mode(self) -> str:
         options = self.table.options
         mode = options.need(SCAN_MODE)
+        if READ_CUT.key in options:
+            raise InvalidOption(f"'{READ_CUT.key}' is one moment, and a stream has no end: remove it")
         if mode == "incremental":
             raise InvalidOption("'scan.mode' = 'incremental' is a batch read: use spark.read or Table.scan")
         if mode != "default":

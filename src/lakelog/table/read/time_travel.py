@@ -15,6 +15,7 @@ from lakelog.filestore.store import FileStore
 from lakelog.options.option import Option, Options
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN_TIMESTAMP,
+    READ_CUT,
     SCAN_MODE,
     SCAN_SNAPSHOT,
     SCAN_TAG,
@@ -25,6 +26,7 @@ from lakelog.options.scan import (
 )
 from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.schema.option_changes import options_as_of
+from lakelog.table.cuts.reading import snapshot_in_cut
 from lakelog.table.model.dynamic_table import DynamicTable
 
 SESSION_ZONE: Final = "spark.sql.session.timeZone"
@@ -36,13 +38,14 @@ _POINTS: Final[tuple[Option[Any], ...]] = (
     SCAN_TAG,
     SCAN_WATERMARK,
     SCAN_VERSION,
+    READ_CUT,
 )
 
 
 def travel_to(store: FileStore, options: Options) -> Snapshot | None:
     """The snapshot that the options select; None if they select none, which means the newest state.
 
-    Raises NotFound if there is no such snapshot or tag, InvalidOption for two points in time at once.
+    Raises NotFound if there is no such snapshot, tag or cut, InvalidOption for two points in time at once.
     """
     given = [option.key for option in _POINTS if options.get_typed(option) is not None]
     if len(given) > 1:
@@ -59,6 +62,8 @@ def travel_to(store: FileStore, options: Options) -> Snapshot | None:
         return snapshot_at_watermark(store, watermark)
     if (version := options.get_typed(SCAN_VERSION)) is not None:
         return _version(store, version)
+    if (cut := options.get_typed(READ_CUT)) is not None:
+        return snapshot_in_cut(store, cut)
     if options.need(SCAN_MODE) == "compacted-full":
         return newest_compaction(store)
     return None

@@ -11,9 +11,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakelog.errors import Fenced
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.seal_thread import sealer_for, stop_sealing
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.staging.task_writer import TaskWriter
@@ -52,6 +55,11 @@ class PositionedWriter:
     def position(self) -> str:
         """The position in the source that is committed, "" before the first commit."""
         return self._position
+
+    @property
+    def epoch(self) -> int:
+        """The number of the open epoch."""
+        return self._epoch
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows, optionally with ``_row_kind``. Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
@@ -102,6 +110,28 @@ class PositionedWriter:
         self.seal()
         stop_sealing(self._table, self._writer)
         self.close()
+
+    def sealed(self) -> Snapshot | None:
+        """Seals, and returns a snapshot with exactly the committed epochs of this writer; for a cut.
+
+        None if there is no such snapshot: another process has committed meanwhile, a rollback has taken rows out, or
+        the rows are in the log only. Raises Unavailable, CommitConflict.
+        """
+        if not self._table.emits_files:
+            return None
+        self.seal()
+        found = self._exact()
+        if found is None:
+            seal_staged(self._table)  # epochs of an earlier process, which ``seal`` leaves to the next commit
+            found = self._exact()
+        return found
+
+    def _exact(self) -> Snapshot | None:
+        snapshot, state = newest_state(self._table.store)
+        known = state.writers.get(self._writer)
+        if known is None or known.undone or (known.epoch, known.position) != (self._epoch - 1, self._position):
+            return None
+        return snapshot
 
     def close(self) -> None:
         """Discards the open epoch. The next epoch takes its rows in the log back."""
