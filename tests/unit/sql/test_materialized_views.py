@@ -84,6 +84,20 @@ def test_a_row_is_in_the_view_as_soon_as_it_is_decided(lake: Lake) -> None:
     assert rows(lake, "db.copy") == [(1,)]
 
 
+def test_a_view_and_its_sources_are_read_as_of_one_moment(lake: Lake) -> None:
+    lake.views.create("db.total", "select sum(v) as s from db.orders")
+    for value in range(3):
+        write(lake, [1], ["new"], [value])
+        if value < 2:
+            lake.views.refresh("db.total")
+    cut = lake.cut(["db.total", "db.orders"])
+    (total,) = lake.table("db.total").scan(["s"], options=cut.options).to_arrow()["s"].to_pylist()
+    assert total == sum(lake.table("db.orders").scan(["v"], options=cut.options).to_arrow()["v"].to_pylist()) == 51
+    assert sum(lake.table("db.orders").scan(["v"]).to_arrow()["v"].to_pylist()) == 52
+    lake.views.drop("db.total")
+    assert not lake.table("db.orders").logical.store.consumers.list()
+
+
 def test_views_of_views_are_refreshed_in_their_order(lake: Lake) -> None:
     lake.sql("create materialized view db.z as select id, state, v from db.orders where v > 5")
     lake.sql("create materialized view db.a as select state, sum(v) as s from db.z group by state")

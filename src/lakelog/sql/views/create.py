@@ -17,6 +17,7 @@ from lakelog.paimon.schema.schema import new_schema
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.views.plan import plan_view
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
+from lakelog.table.cuts.writer import forget_cuts
 from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.open import identifier_of
 from lakelog.table.views.definition import ViewDefinition
@@ -100,7 +101,9 @@ def drop_view(session: SessionContext, identifier: Identifier, if_exists: bool) 
 def _forget_view(session: SessionContext, source: Identifier, definition: ViewDefinition) -> None:
     """Removes the note in a source that keeps snapshots for a view."""
     if session.tables.load_schema(source) is not None:
-        consumers = session.tables.open(source).store.consumers
+        table = session.tables.open(source)
+        forget_cuts(table, definition.writer)
+        consumers = table.store.consumers
         if consumers.position(definition.writer) is not None:
             consumers.delete(definition.writer)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import Fenced, InvalidRequest, NotFound, Unavailable
+from lakelog.errors import CommitUnknown, Fenced, InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -26,6 +26,7 @@ from lakelog.paimon.types.types import type_text
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
 from lakelog.table.commit.seal import seal_staged
+from lakelog.table.cuts.writer import CutTable, record_cut
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import fingerprint_of
@@ -78,6 +79,7 @@ class ViewRefresher:
         self._writer: PositionedWriter | None = None
         self._state: LocalState | None = None
         self._position = ""
+        self._at: Mapping[str, _Source] = {}
         self._noted_s = float("-inf")
 
     def refresh(self, rebuild: bool = False) -> Refresh:
@@ -100,10 +102,24 @@ class ViewRefresher:
         raise AssertionError
 
     def end(self) -> None:
-        """Makes a snapshot of the view's rows, and removes the local state."""
+        """Makes a snapshot of the view's rows, records it with those of its sources, and removes the local state."""
         if self._writer is not None:
+            self._record_cut()
             self._writer.end()
         self.close()
+
+    def _record_cut(self) -> None:
+        """Records the snapshots of the view and its sources as a cut, so that readers can have both (RFC 24)."""
+        assert self._writer is not None
+        known = ViewPosition.parse(self._writer.position)
+        if known is None or known.sources != {name: source.position for name, source in self._at.items()}:
+            return
+        view = self._session.tables.open(self._identifier)
+        snapshot, pairs = self._writer.sealed(), [(s.table, s.newest) for s in self._at.values()]
+        members = [CutTable(table, newest) for table, newest in [(view, snapshot), *pairs] if newest is not None]
+        if len(members) == len(pairs) + 1:
+            with contextlib.suppress(NotFound, CommitUnknown):  # the next cut has another number
+                record_cut(ViewDefinition.need(view.schema, view.name).writer, members, self._writer.position)
 
     def close(self) -> None:
         """Removes the local state."""
@@ -135,6 +151,7 @@ class ViewRefresher:
         known = None if rebuild else ViewPosition.parse(self._writer.position)
         if known is not None:
             _check_tables(view, known, sources)
+        self._at = sources
         if known is not None and known.sources == target.sources:
             return Refresh(view.name, 0, False, is_current=True)
         before = None if known is None else _snapshots(known, sources)
@@ -251,6 +268,7 @@ class ViewRefresher:
         if monotonic_s() < self._noted_s + _NOTE_S:
             return  # the older note keeps these snapshots, too
         self._noted_s = monotonic_s()
+        self._record_cut()
         for name, source in sources.items():
             if source.newest is not None:
                 try:
