@@ -38,6 +38,7 @@ from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_wr
 from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
+from lakelog.spark.session.data_source import check_streams
 from lakelog.spark.session.session import any_session, is_spread, register
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import clustered
@@ -138,7 +139,7 @@ class SparkEngine:
         return prune(plan, {view: scan for view, scan in found.items() if isinstance(scan, Scan)})
 
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
-        return all(self._open(source).reads_log for source in plan.sources)
+        return all(self._open(source).streams_log for source in plan.sources)
 
     def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The only path of user text to Spark."""
@@ -336,6 +337,7 @@ class SparkEngine:
         """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
         named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
         if table.reads_log:
+            check_streams(table)
             self._check(table)
             schema = LogScan(table, named).schema
         else:
@@ -405,7 +407,7 @@ class SparkEngine:
         For a ``small`` table they are the rows that were read before.
         """
         table = self._open(source)
-        if table.reads_log:
+        if table.streams_log:
             return self.read_stream(table, source.columns)
         scan = scan_of(table)
         if source.counts:
@@ -426,8 +428,7 @@ class SparkEngine:
         if len(plan.sources) != 1:
             return plan
         source = plan.sources[0]
-        reads_log = self._open(source).reads_log
-        return (with_row_kind(plan, source) if reads_log else None) or plan
+        return (with_row_kind(plan, source) if self._open(source).streams_log else None) or plan
 
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
-from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE, STREAMING
 from lakelog.options.option import Options
 from lakelog.options.scan import SCAN_METADATA_COLUMNS, SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -121,8 +121,8 @@ def _with_metadata(
 def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_TableRead, SignedAggregates | None]:
     """A read of a log with all kinds of changes, and the aggregates over it; completes the changes of an upsert log."""
     options = Options({**read.schema.options, **read.options})
-    is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
-    if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
+    is_stream = options.need(READ_MODE) == "log" and options.need(STREAMING) and "$" not in read.table.table
+    if not is_stream or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
     aggregates = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
     needs_old = deletes and not keeps_rows_of_keys(read.reference, read.schema.primary_keys)
