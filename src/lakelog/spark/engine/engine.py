@@ -27,6 +27,7 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
+from lakelog.spark.engine.kind_use import unused_kinds
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.streaming_query import default_checkpoint
@@ -35,7 +36,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, quoted, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.data_source import check_streams
@@ -141,10 +142,19 @@ class SparkEngine:
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
         return all(self._open(source).streams_log for source in plan.sources)
 
-    def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def _sql(
+        self, text: str, frames: Mapping[str, DataFrame] | None = None, sources: Sequence[Source] = ()
+    ) -> DataFrame:
         """The only path of user text to Spark."""
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
-        found = spark_sql(self.spark, text, frames)
+        named = dict(frames or {})
+        viewed = self._views.read_by(text)
+        if not is_remote() and any(map(self._has_kinds, (*sources, *viewed))):
+            netted = unused_kinds(self.spark, text, named)
+            named |= {s.view: self._netted(s) for s in sources if s.view in netted}
+            for source in (s for s in viewed if s.view in netted):
+                self._netted(source).createOrReplaceTempView(source.view)
+        found = spark_sql(self.spark, text, named)
         self._views.made(text)
         if ROW_KIND_COLUMN not in text.lower():
             check_retractions(found, self._source)
@@ -158,7 +168,7 @@ class SparkEngine:
             self._check(table)
             frames[lookup.view] = lookup_frame(self._sql(lookup.text, frames), table, lookup)
         if not plan.persistent:
-            return self._sql(plan.text, frames)
+            return self._sql(plan.text, frames, found.sources)
         for view, frame in frames.items():
             frame.createOrReplaceTempView(view)
         made = self._sql(plan.text)
@@ -416,13 +426,28 @@ class SparkEngine:
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        if is_live:
-            return python_frame(self.spark, scan.select(wanted), source.filter)
+        if is_live or self._has_kinds(source):
+            return python_frame(self.spark, scan.select(wanted), source.filter, relation=source.view)
         if small is not None:
             return self._planned.of_splits(small.scan.select(wanted), small.splits)
         if source.limit is not None and isinstance(scan, Scan):
             return self._planned.first_rows(scan.select(wanted), source.limit)
         return self.scan(table, scan.select(wanted), source.filter)
+
+    def _has_kinds(self, source: Source) -> bool:
+        """True if a source is a range of a log with its row kinds, which the query may not need."""
+        if source.columns is not None and ROW_KIND_COLUMN not in source.columns:
+            return False
+        table = self._open(source)
+        return table.view is None and table.reads_log and not table.streams_log
+
+    def _netted(self, source: Source) -> DataFrame:
+        """The rows that the changes of a source add up to, each of kind +I."""
+        scan = scan_of(self._open(source))
+        names = source.columns or scan.row_schema.field_names
+        kept = [name for name in names if name != ROW_KIND_COLUMN] or [scan.row_schema.field_names[0]]
+        rows = python_frame(self.spark, scan.select(kept), source.filter)
+        return rows.withColumn(ROW_KIND_COLUMN, sf.lit("+I")).select(*(quoted(name) for name in names))
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:

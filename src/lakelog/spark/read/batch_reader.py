@@ -29,6 +29,8 @@ from lakelog.table.open import scan_of
 
 SPLITS_OPTION: Final = "splits"
 """Option with already planned splits; set by the driver, not by users."""
+RELATION_OPTION: Final = "relation"
+"""Option with the name of a frame in Spark's plan; set by the driver, not by users."""
 _CLASSES: Final = {(c.__module__, c.__qualname__): c for c in (Split, DataFileMeta, SimpleStats, DeletionVectorRef)}
 
 

@@ -16,7 +16,7 @@ from lakelog.io import scheme_of
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.options.log import STREAMING
 from lakelog.options.storage import is_storage_option
-from lakelog.spark.read.batch_reader import SPLITS_OPTION, LakelogReader
+from lakelog.spark.read.batch_reader import RELATION_OPTION, SPLITS_OPTION, LakelogReader
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
@@ -31,7 +31,16 @@ from lakelog.table.open import identifier_of, open_by_name, open_by_path, scan_o
 from lakelog.table.read.time_travel import with_times_in, zone_of
 from lakelog.table.tail.normalizer import normalizes
 
-_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION, SCHEMA_OPTION)
+_OWN = (
+    "path",
+    WAREHOUSE,
+    CATALOG_OPTION,
+    "checkpointlocation",
+    "queryname",
+    SPLITS_OPTION,
+    SCHEMA_OPTION,
+    RELATION_OPTION,
+)
 
 
 def _is_below(path: str, warehouse: str) -> bool:
@@ -45,7 +54,7 @@ def _comparable(path: str) -> str:
 
 def check_streams(table: DynamicTable) -> None:
     """Raises InvalidRequest if the options of a streaming read of the log want a batch."""
-    if table.hints.get(STREAMING.key, "true").lower() == "false":
+    if STREAMING.key in table.hints and not table.streams_log:
         raise InvalidRequest(
             f"'{STREAMING.key}'='false' of table {table.name} is a batch read: use spark.read or lake.sql, not a stream"
         )
@@ -143,7 +152,7 @@ class LakelogDataSource(OwnErrors, DataSource):
     def _batch(self) -> DynamicTable:
         """The table of a batch read; raises InvalidRequest if the options want a stream."""
         table = self.opened("read")
-        if table.reads_log and table.hints.get(STREAMING.key, "false").lower() == "true":
+        if table.reads_log and STREAMING.key in table.hints and table.streams_log:
             raise InvalidRequest(
                 f"'{STREAMING.key}'='true' of table {table.name} needs spark.readStream: spark.read is a batch read"
             )
