@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
 
@@ -23,5 +23,5 @@ class Multiset(MergeEngine):
         lowest = np.minimum.reduceat(sums, piece.starts) - before
         left = sums[piece.newest] - before - np.minimum(lowest, 0)
         added = np.cumsum(adds)
-        rank = added - np.repeat((added - adds)[piece.starts], piece.sizes)
+        rank: Indices = added - np.repeat((added - adds)[piece.starts], piece.sizes)
         return piece.rows_at(np.flatnonzero(adds & (rank <= np.repeat(left, piece.sizes))))

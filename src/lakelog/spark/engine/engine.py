@@ -30,6 +30,7 @@ from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpoi
 from lakelog.spark.engine.kind_use import unused_kinds
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.engine.retraction_check import check_retractions
+from lakelog.spark.engine.stream_changes import with_changes
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
@@ -325,6 +326,7 @@ class SparkEngine:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
         self._check(table)
         check_retractions(frame, self._source)
+        frame = with_changes(frame, table, self._source, self.read_stream)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
@@ -450,7 +452,7 @@ class SparkEngine:
         return rows.withColumn(ROW_KIND_COLUMN, sf.lit("+I")).select(*(quoted(name) for name in names))
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
-        if len(plan.sources) != 1:
+        if not is_remote() or len(plan.sources) != 1:  # with_changes does it for any plan of a classic session
             return plan
         source = plan.sources[0]
         return (with_row_kind(plan, source) if self._open(source).streams_log else None) or plan

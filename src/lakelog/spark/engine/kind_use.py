@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.engine.plan_nodes import items
 from lakelog.spark.read.batch_reader import RELATION_OPTION
 from lakelog.spark.session.attach import spark_sql
 
@@ -16,21 +17,17 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 def unused_kinds(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> set[str]:
     """The reads (``RELATION_OPTION``) in a text of Spark whose row kind no operator needs, however deep in views."""
-    state = spark._jsparkSession.sessionState()
+    state: Any = spark._jsparkSession.sessionState()
+    jvm: Any = spark._jvm
     if text.lstrip().upper().startswith(_QUERIES):
         plan = spark_sql(spark, text, frames)._jdf.queryExecution().analyzed()
     else:  # a command would run
-        skipped = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+        skipped = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
         plan = state.executePlan(state.sqlParser().parsePlan(text), skipped).analyzed()
     seen, used = set[str](), set[str]()
     for root in _roots(plan):
         used |= set(_live(state.optimizer().execute(root), seen, used).values())
     return seen - used
-
-
-def items(found: Any) -> list[Any]:
-    """The elements of a sequence of Scala."""
-    return [found.apply(i) for i in range(found.size())]
 
 
 def _roots(plan: Any) -> Iterator[Any]:

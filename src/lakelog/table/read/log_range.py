@@ -96,7 +96,7 @@ class LogRangeScan(TableScan):
                 if self.table.options.need(EXPIRED_OFFSETS) != _LATEST_FULL:
                     raise
                 position = latest_full(self.table)
-                starts = position.offsets
+                starts = dict(position.offsets)
             ends = scan.reader.end_offsets()
         parts = [LogPart(b, start, ends[b], position.switch) for b, start in starts.items() if start < ends[b]]
         return [*self._first_rows(position), *parts]

@@ -1,0 +1,281 @@
+"""Carries row kinds through the plan of a stream into a table, and plans the normalizer of an upsert log.
+
+An update is an old and a new row. Both pass the operators of a query, each on its own: a filter may drop one of them, a
+projection may give them two keys. So the sink needs the kind of each row, and the old row of each update, unless the
+query keeps the key of the source: then the new row replaces the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.utils import is_remote
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.read.changes import producer_of
+from lakelog.merge.table_rules import engine_class
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.engine.plan_nodes import ChangingReads, items, looks_at_kinds, nodes
+from lakelog.spark.session.data_source import LakelogDataSource
+from lakelog.sql.runtime.query_plan import LOOKUP_FOUND
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_ALIASES: Final = ("SubqueryAlias", "View")
+_ROW_BY_ROW: Final = (
+    "Filter", "Generate", "Repartition", "RepartitionByExpression", "EventTimeWatermark", "UnresolvedHint",
+    "ResolvedHint", "Sample", "Sort",
+)  # fmt: skip
+_FOLDING: Final = ("Aggregate", "Window", "Distinct", "Deduplicate", "DeduplicateWithinWatermark")
+"""Operators that make other rows of the changes; ``check_retractions`` refuses those that do it wrongly."""
+_LEFT_JOINS: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
+_RIGHT_JOINS: Final = ("Inner", "Cross", "RightOuter")
+_MAPS: Final = ("MapInArrow", "PythonMapInArrow", "MapInPandas")
+"""Functions of Python, whose rows keep the kind if it is one of their columns; lookup joins are such, too."""
+
+
+def with_changes(
+    frame: DataFrame,
+    target: DynamicTable,
+    source: type[LakelogDataSource],
+    read: Callable[[DynamicTable, tuple[str, ...]], DataFrame],
+) -> DataFrame:
+    """The frame with ``_row_kind``, and with the old rows of updates, if it reads changes and ``target`` needs them.
+
+    Called for each streaming write of a frame, whatever views and methods it passed. ``source`` opens tables, ``read``
+    makes a streaming frame of some columns of one. On Spark Connect the client has no plan, so the frame stays as it
+    is. Raises UnsupportedFeature for changes that ``target`` cannot take, and for operators in which they lose their
+    kind.
+    """
+    if is_remote() or not frame.isStreaming:
+        return frame
+    plan, reads = frame._jdf.queryExecution().analyzed(), ChangingReads(source)
+    changing = [table for node in nodes(plan) if (table := reads.table_of(node)) is not None]
+    handled = any(looks_at_kinds(node) for node in nodes(plan))
+    if not changing:
+        return frame
+    if not target.schema.is_keyed:
+        if handled:
+            return frame
+        _check_append(target, changing)
+    rewrite = _Rewrite(frame, reads, read, target, _keeps_key(plan, target, reads))
+    made = rewrite.swapped(plan) if handled or _folds(plan) else rewrite.carried(plan)
+    if made is plan:
+        return frame
+    spark = frame.sparkSession
+    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made), spark)
+
+
+def _check_append(target: DynamicTable, changing: Sequence[DynamicTable]) -> None:
+    for table in changing:
+        if table.schema.is_keyed and not engine_class(table.options).oldest_wins:
+            raise UnsupportedFeature(
+                f"table {target.name} has no primary key, so it only takes inserts, and the changes of table "
+                f"{table.name} update and delete rows: create {target.name} with a primary key, read inserts only "
+                f"('{CHANGELOG_MODES.key}'='append-only'), or store the kind in a column (SELECT …, {ROW_KIND_COLUMN} "
+                "AS kind)"
+            )
+
+
+def _folds(plan: Any) -> bool:
+    return any(node.nodeName() in _FOLDING for node in nodes(plan))
+
+
+def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> bool:
+    """True if the plan only projects the rows of one table, and the key of ``target`` depends on its key alone."""
+    by_name = {a.name().lower(): a for a in items(plan.output())}
+    if any(key.lower() not in by_name for key in target.schema.primary_keys):
+        return True  # the write names the missing column
+    needed = {by_name[key.lower()].exprId().id() for key in target.schema.primary_keys}
+    while (name := plan.nodeName()) in ("Project", *_ALIASES):
+        if name == "Project":
+            made = {item.exprId().id(): item for item in items(plan.projectList())}
+            chosen = [made[at] for at in needed]
+            needed = {a.exprId().id() for item in chosen for a in items(item.references().toSeq())}
+        plan = plan.children().apply(0)
+    table = reads.table_of(plan)
+    used = {a.name() for a in items(plan.output()) if a.exprId().id() in needed}
+    return table is not None and used == set(table.schema.primary_keys)
+
+
+@dataclass
+class _Rewrite:
+    frame: DataFrame
+    reads: ChangingReads
+    read: Callable[[DynamicTable, tuple[str, ...]], DataFrame]
+    target: DynamicTable
+    keeps_key: bool
+    ctes: dict[int, Any] = field(default_factory=dict)
+
+    def carried(self, plan: Any) -> Any:
+        """The plan with the row kind as a column of its result."""
+        made, kind = self._carry(plan)
+        if kind is None or any(a.name() == ROW_KIND_COLUMN for a in items(plan.output())):
+            return made
+        kept = [a for a in items(made.output()) if a.exprId().id() != kind.exprId().id()]
+        return self._project([*kept, kind], made)
+
+    def swapped(self, plan: Any) -> Any:
+        """The plan with the old rows of updates, and the same columns."""
+        if self.reads.table_of(plan) is not None:
+            return self._relation(plan, adds_kind=False)[0]
+        if plan.nodeName() == "WithCTE":
+            self.ctes |= {d.id(): d.child() for d in items(plan.cteDefs())}
+            return self.swapped(plan.plan())
+        if plan.nodeName() == "CTERelationRef":
+            return self._inlined(plan, self.swapped(self.ctes[plan.cteId()]), None)[0]
+        children = items(plan.children())
+        made = [self.swapped(child) for child in children]
+        return plan if all(a is b for a, b in zip(made, children, strict=True)) else self._with(plan, made)
+
+    def _carry(self, node: Any) -> tuple[Any, Any]:
+        """An operator that keeps the row kind, and the attribute of it; None if it has no changes."""
+        name = node.nodeName()
+        if self.reads.table_of(node) is not None:
+            return self._relation(node, adds_kind=True)
+        if name in _ALIASES:
+            return self._carry(node.children().apply(0))  # names are resolved
+        if name == "WithCTE":
+            self.ctes |= {d.id(): d.child() for d in items(node.cteDefs())}
+            return self._carry(node.plan())
+        if name == "CTERelationRef":
+            return self._inlined(node, *self._carry(self.ctes[node.cteId()]), node_of=self.ctes[node.cteId()])
+        children = items(node.children())
+        if not any(self.reads.table_of(below) for below in nodes(node, self.ctes)):
+            return node, None
+        if name == "Union":
+            return self._union(node, [self._carry(child) for child in children])
+        if name in ("Join", "LateralJoin"):
+            return self._join(node, [self._carry(child) for child in children])
+        if name == "Project":
+            return self._projected(node, *self._carry(children[0]))
+        if name in _ROW_BY_ROW:
+            child, kind = self._carry(children[0])
+            made = self._with(node, [child])
+            return made, kind if kind is not None else _named_kind(made.output())
+        found = _named_kind(node.output())
+        is_lookup = any(a.name() == LOOKUP_FOUND for a in items(node.output()))
+        if name not in _MAPS or (found is None and not is_lookup):
+            how = f"also select {ROW_KIND_COLUMN} before it" if name in _MAPS else "leave it out"
+            raise self._refused(name, how)
+        return self.swapped(node), found
+
+    def _relation(self, node: Any, adds_kind: bool) -> tuple[Any, Any]:
+        """A read with the row kind and, if the sink needs them, with the old rows."""
+        table = self.reads.table_of(node)
+        assert table is not None
+        kind, wanted = _named_kind(node.output()), self._with_old_rows(table, must=adds_kind)
+        if wanted is table and (kind is not None or not adds_kind):
+            return node, kind
+        names = tuple(a.name() for a in items(node.output()) if a.name() != ROW_KIND_COLUMN)
+        fresh = self.read(wanted, names)._jdf.queryExecution().analyzed()
+        new = {a.name(): a for a in items(fresh.output())}
+        same = [self._alias(new[a.name()], a) for a in items(node.output())]
+        if kind is None and adds_kind:
+            kind = new[ROW_KIND_COLUMN]
+            same.append(kind)
+        return self._project(same, fresh), kind
+
+    def _with_old_rows(self, table: DynamicTable, must: bool) -> DynamicTable:
+        """The read of a table whose changes have old rows. Raises UnsupportedFeature if it cannot have them."""
+        if self.keeps_key or not table.schema.is_keyed or not self.target.schema.is_keyed:
+            return table
+        if table.reads_log:
+            is_asked = NORMALIZE.key in table.options or table.changelog_mode != "upsert"
+            return table if is_asked else table.with_hints({NORMALIZE.key: "true"})
+        if must and producer_of(table.schema) == "none" and not engine_class(table.options).oldest_wins:
+            raise UnsupportedFeature(
+                f"the files of table {table.name} have no old rows, and a query that filters, joins or changes keys "
+                f"needs them: read its log ('{READ_MODE.key}'='log'), or set 'changelog-producer' = 'lookup'"
+            )
+        return table
+
+    def _projected(self, node: Any, child: Any, kind: Any) -> tuple[Any, Any]:
+        given = items(node.projectList())
+        if kind is None:
+            return self._with(node, [child]), None
+        at = kind.exprId().id()
+        for item in given:
+            if item.exprId().id() == at:
+                return self._with(node, [child]), kind
+            if item.name() == ROW_KIND_COLUMN and [a.exprId().id() for a in items(item.references().toSeq())] == [at]:
+                return self._with(node, [child]), item.toAttribute()
+        return self._project([*given, kind], child), kind
+
+    def _join(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+        kinds = [kind for _, kind in made]
+        how, children = str(node.joinType().toString()), [child for child, _ in made]
+        if kinds == [None]:  # a lookup join, which unpacks its rows
+            joined = self._with(node, children)
+            return joined, _named_kind(joined.output())
+        if len(made) > 1 and all(kind is not None for kind in kinds):
+            raise self._refused(
+                "a join of two streams of changes",
+                "join with the current rows of one of them ('read.mode'='union' or 'file'), or look it up (FOR "
+                "SYSTEM_TIME AS OF)",
+            )
+        is_left = kinds[0] is not None
+        if how not in (_LEFT_JOINS if is_left else _RIGHT_JOINS):
+            raise self._refused(f"a {how} join", "make the changes the side of the join that keeps its rows")
+        return self._with(node, children), kinds[0] if is_left else kinds[1]
+
+    def _union(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+        """The union with the kind as last column of each side; rows of a side without changes are inserts."""
+        own = _named_kind(node.output())
+        if own is not None:
+            return self._with(node, [child for child, _ in made]), own
+        sides = []
+        for (child, kind), old in zip(made, items(node.children()), strict=True):
+            columns = items(old.output())
+            sides.append(self._project([*columns, self._insert() if kind is None else kind], child))
+        union = self._with(node, sides)
+        return union, items(union.output())[-1]
+
+    def _inlined(self, reference: Any, child: Any, kind: Any, node_of: Any = None) -> tuple[Any, Any]:
+        """A common table expression in place of a reference to it."""
+        old = items((child if node_of is None else node_of).output())
+        pairs = zip(old, items(reference.output()), strict=True)
+        same = [self._alias(mine, named) for mine, named in pairs]
+        if kind is None:
+            return self._project(same, child), None
+        passed = next((s for s, o in zip(same, old, strict=True) if o.exprId().id() == kind.exprId().id()), None)
+        if passed is not None:
+            return self._project(same, child), passed.toAttribute()
+        return self._project([*same, kind], child), kind
+
+    def _refused(self, what: str, how: str) -> UnsupportedFeature:
+        return UnsupportedFeature(
+            f"{what} in a stream into table {self.target.name} loses the kinds of the changes (-U, -D), so rows that "
+            f"are updated or deleted would stay there: {how}; or read the range of the log as a batch "
+            "('streaming'='false')"
+        )
+
+    @property
+    def _jvm(self) -> Any:
+        return self.frame.sparkSession._jvm
+
+    def _seq(self, values: Sequence[Any]) -> Any:
+        return self._jvm.PythonUtils.toSeq(list(values))
+
+    def _with(self, node: Any, children: Sequence[Any]) -> Any:
+        return node.withNewChildren(self._seq(children))
+
+    def _project(self, columns: Sequence[Any], child: Any) -> Any:
+        return self._jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
+
+    def _alias(self, value: Any, named: Any) -> Any:
+        """A value under the name and the id of an attribute."""
+        alias = self._jvm.org.apache.spark.sql.catalyst.expressions.Alias
+        nothing = self._seq(())
+        return alias(value, named.name(), named.exprId(), nothing, self._jvm.scala.Option.empty(), nothing)
+
+    def _insert(self) -> Any:
+        row = self.frame.sparkSession.sql(f"SELECT '+I' AS {ROW_KIND_COLUMN}")._jdf.queryExecution().analyzed()
+        return row.projectList().apply(0)
+
+
+def _named_kind(output: Any) -> Any:
+    return next((a for a in items(output) if a.name() == ROW_KIND_COLUMN), None)
