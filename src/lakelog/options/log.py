@@ -199,8 +199,8 @@ READ_MODE: Final = Option(
     "read.mode",
     str,
     "file",
-    "Store that a read uses: file (batch), log (a stream, or with streaming = false a batch), or union (batch: files plus the log records that are not "
-    "in files yet).",
+    "Store that a read uses: file (batch), log (a stream; a batch with streaming = false), or union (batch: files plus "
+    "the log records that are not in files yet).",
     scope=("table", "read"),
     choices=("file", "log", "union"),
     aliases=("arctic.read.mode", "mixed-format.read.mode", "streaming-read-mode"),

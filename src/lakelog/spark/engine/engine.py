@@ -29,6 +29,7 @@ from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
 from lakelog.spark.engine.kind_use import unused_kinds
 from lakelog.spark.engine.open_tables import OpensTables
+from lakelog.spark.engine.plan_nodes import reads_changes
 from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.stream_changes import with_changes
 from lakelog.spark.engine.streaming_query import default_checkpoint
@@ -452,10 +453,20 @@ class SparkEngine:
         return rows.withColumn(ROW_KIND_COLUMN, sf.lit("+I")).select(*(quoted(name) for name in names))
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
-        if not is_remote() or len(plan.sources) != 1:  # with_changes does it for any plan of a classic session
+        """On Spark Connect, the plan with the row kinds in its text; ``with_changes`` does it for classic frames.
+
+        Raises UnsupportedFeature if the text would lose them.
+        """
+        if not is_remote() or ROW_KIND_COLUMN in plan.text.lower():
             return plan
-        source = plan.sources[0]
-        return (with_row_kind(plan, source) if self._open(source).streams_log else None) or plan
+        changes = [s for s in plan.sources if (table := self._open(s)).streams_log and reads_changes(table)]
+        found = with_row_kind(plan, changes[0]) if changes and len(plan.sources) == 1 else None
+        if changes and found is None and all(s.columns is not None for s in changes):
+            raise UnsupportedFeature(
+                f"a stream of the changes of table {changes[0].table} on Spark Connect is written by SELECT … FROM … "
+                f"WHERE of one table, or by a query that selects {ROW_KIND_COLUMN}: use a session that is not remote"
+            )
+        return found or plan
 
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):

@@ -1,4 +1,4 @@
-"""The operators of Spark's plans, and the reads of changes among them. Not on Spark Connect, whose client has no plan."""
+"""The operators of Spark's plans, and the reads of changes among them; Spark Connect has no plan on the client."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from typing import Any, Final
 from lakelog.options.log import CHANGELOG_MODES
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.session.data_source import LakelogDataSource
+from lakelog.sql.runtime.query_plan import LOOKUP_LEFT
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_PASSED: Final = re.compile(rf"{ROW_KIND_COLUMN}#\d+|cast\({ROW_KIND_COLUMN}#\d+ as string\) AS {ROW_KIND_COLUMN}#\d+")
+_KIND: Final = rf"{ROW_KIND_COLUMN}#\d+"
+_PASSED: Final = re.compile(rf"{_KIND}|cast\({_KIND} as string\) AS {_KIND}|struct\(.*\) AS {LOOKUP_LEFT}\d+#\d+")
+"""A projection that passes the row kind on: by itself, in a view, or in a row that is looked up."""
+MAPS: Final = ("MapInArrow", "PythonMapInArrow", "MapInPandas")
+"""Functions of Python, whose rows keep the kind if it is one of their columns; lookup joins are such, too."""
 _NAMED: Final = f"{ROW_KIND_COLUMN}#"
 
 
@@ -35,7 +40,7 @@ def nodes(plan: Any, ctes: Mapping[int, Any] = MappingProxyType({})) -> Iterator
 
 def looks_at_kinds(node: Any) -> bool:
     """Whether an expression of an operator uses the row kind; a projection may only pass it on."""
-    if node.nodeName().startswith("StreamingRelation"):
+    if node.nodeName().startswith("StreamingRelation") or node.nodeName() in MAPS:
         return False
     texts = [expression.toString() for expression in items(node.expressions())]
     return any(_NAMED in text and not _PASSED.fullmatch(text) for text in texts)
@@ -60,6 +65,9 @@ class ChangingReads:
 
     def _opened(self, options: dict[str, str]) -> DynamicTable | None:
         table = self.source(options).opened("read")
-        if not table.reads_log:
-            return table if table.schema.is_keyed else None
-        return None if table.options.need(CHANGELOG_MODES) == "append-only" else table
+        return table if reads_changes(table) else None
+
+
+def reads_changes(table: DynamicTable) -> bool:
+    """Whether a streaming read of a table may have retractions."""
+    return table.options.need(CHANGELOG_MODES) != "append-only" if table.reads_log else table.schema.is_keyed

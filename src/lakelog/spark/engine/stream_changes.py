@@ -19,7 +19,7 @@ from lakelog.filestore.read.changes import producer_of
 from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.engine.plan_nodes import ChangingReads, items, looks_at_kinds, nodes
+from lakelog.spark.engine.plan_nodes import MAPS, ChangingReads, items, looks_at_kinds, nodes
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -33,8 +33,6 @@ _FOLDING: Final = ("Aggregate", "Window", "Distinct", "Deduplicate", "Deduplicat
 """Operators that make other rows of the changes; ``check_retractions`` refuses those that do it wrongly."""
 _LEFT_JOINS: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
 _RIGHT_JOINS: Final = ("Inner", "Cross", "RightOuter")
-_MAPS: Final = ("MapInArrow", "PythonMapInArrow", "MapInPandas")
-"""Functions of Python, whose rows keep the kind if it is one of their columns; lookup joins are such, too."""
 
 
 def with_changes(
@@ -65,8 +63,8 @@ def with_changes(
     made = rewrite.swapped(plan) if handled or _folds(plan) else rewrite.carried(plan)
     if made is plan:
         return frame
-    spark = frame.sparkSession
-    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made), spark)
+    spark, jvm = frame.sparkSession, rewrite.jvm
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made), spark)
 
 
 def _check_append(target: DynamicTable, changing: Sequence[DynamicTable]) -> None:
@@ -158,9 +156,10 @@ class _Rewrite:
             return made, kind if kind is not None else _named_kind(made.output())
         found = _named_kind(node.output())
         is_lookup = any(a.name() == LOOKUP_FOUND for a in items(node.output()))
-        if name not in _MAPS or (found is None and not is_lookup):
-            how = f"also select {ROW_KIND_COLUMN} before it" if name in _MAPS else "leave it out"
-            raise self._refused(name, how)
+        if name not in MAPS or (found is None and not is_lookup):
+            if name in MAPS:
+                raise self._refused("a lookup join or function of a frame", f"select {ROW_KIND_COLUMN} before it, too")
+            raise self._refused("LIMIT" if name.endswith("Limit") else name, "leave it out")
         return self.swapped(node), found
 
     def _relation(self, node: Any, adds_kind: bool) -> tuple[Any, Any]:
@@ -254,23 +253,23 @@ class _Rewrite:
         )
 
     @property
-    def _jvm(self) -> Any:
+    def jvm(self) -> Any:
         return self.frame.sparkSession._jvm
 
     def _seq(self, values: Sequence[Any]) -> Any:
-        return self._jvm.PythonUtils.toSeq(list(values))
+        return self.jvm.PythonUtils.toSeq(list(values))
 
     def _with(self, node: Any, children: Sequence[Any]) -> Any:
         return node.withNewChildren(self._seq(children))
 
     def _project(self, columns: Sequence[Any], child: Any) -> Any:
-        return self._jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
+        return self.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
 
     def _alias(self, value: Any, named: Any) -> Any:
         """A value under the name and the id of an attribute."""
-        alias = self._jvm.org.apache.spark.sql.catalyst.expressions.Alias
+        alias = self.jvm.org.apache.spark.sql.catalyst.expressions.Alias
         nothing = self._seq(())
-        return alias(value, named.name(), named.exprId(), nothing, self._jvm.scala.Option.empty(), nothing)
+        return alias(value, named.name(), named.exprId(), nothing, self.jvm.scala.Option.empty(), nothing)
 
     def _insert(self) -> Any:
         row = self.frame.sparkSession.sql(f"SELECT '+I' AS {ROW_KIND_COLUMN}")._jdf.queryExecution().analyzed()

@@ -170,8 +170,8 @@ def log_range_scan(table: DynamicTable, snapshot: Snapshot | None = None) -> Log
     """The batch read of a table's log. Raises InvalidRequest for a table without a log, and with time travel."""
     if snapshot is not None:
         raise InvalidRequest(
-            f"'{READ_MODE.key}'='log' of table {table.name} has no snapshots: set its start by '{STARTUP_MODE.key}', or "
-            f"read the files ('{READ_MODE.key}'='file')"
+            f"'{READ_MODE.key}'='log' of table {table.name} has no snapshots: set its start by '{STARTUP_MODE.key}', "
+            f"or read the files ('{READ_MODE.key}'='file')"
         )
     LogScan(table).location  # noqa: B018 - raises for a table without a log
     return LogRangeScan(table)
