@@ -34,26 +34,74 @@ ABOVE = "select id, v from {} where v > 5"
 JOINED = "select t.id, d.name, t.v from db.t as t join db.d as d on t.k = d.k where t.v > 5"
 SHAPES: dict[str, tuple[str, Write, str]] = {
     "a filter": (ID, ABOVE.format(LOG), ABOVE.format("db.t")),
-    "a key that changes": ("k string, v int, primary key (k)", f"select k, v from {LOG} where id = 3", "select k, v from db.t where id = 3"),
-    "a key from another column": ("n int, id int, primary key (n)", f"select v * 100 + id, id from {LOG}", "select v * 100 + id, id from db.t"),
-    "a longer key": ("id int, k string, v int, primary key (id, k)", f"select id, k, v from {LOG}", "select id, k, v from db.t"),
-    "a lookup join": (NAMED, f"select t.id, d.name, t.v from {LOG} t join db.d for system_time as of proctime() d on t.k = d.k where t.v > 5", JOINED),
-    "a join with a table": (NAMED, f"select t.id, d.name, t.v from {LOG} as t join db.d as d on t.k = d.k where t.v > 5", JOINED),
-    "a semi join": (ID, f"select id, v from {LOG} as t left semi join db.d as d on t.k = d.k where v > 5", ABOVE.format("db.t")),
+    "a key that changes": (
+        "k string, v int, primary key (k)",
+        f"select k, v from {LOG} where id = 3",
+        "select k, v from db.t where id = 3",
+    ),
+    "a key from another column": (
+        "n int, id int, primary key (n)",
+        f"select v * 100 + id, id from {LOG}",
+        "select v * 100 + id, id from db.t",
+    ),
+    "a longer key": (
+        "id int, k string, v int, primary key (id, k)",
+        f"select id, k, v from {LOG}",
+        "select id, k, v from db.t",
+    ),
+    "a lookup join": (
+        NAMED,
+        f"select t.id, d.name, t.v from {LOG} t join db.d for system_time as of proctime() d on t.k = d.k where v > 5",
+        JOINED,
+    ),
+    "a join with a table": (
+        NAMED,
+        f"select t.id, d.name, t.v from {LOG} as t join db.d as d on t.k = d.k where t.v > 5",
+        JOINED,
+    ),
+    "a semi join": (
+        ID,
+        f"select id, v from {LOG} as t left semi join db.d as d on t.k = d.k where v > 5",
+        ABOVE.format("db.t"),
+    ),
     "IN a table": (ID, f"select id, v from {LOG} where k in (select k from db.d) and v > 5", ABOVE.format("db.t")),
-    "a union of two logs": (ID, f"{ABOVE.format(LOG)} union all {ABOVE.format(f'db.u {HINT}')}", f"{ABOVE.format('db.t')} union all {ABOVE.format('db.u')}"),
-    "a union with inserts": ("id int, v int, primary key (id)", f"select id, v from {LOG} union all select id, v from db.w {HINT}", "select id, v from db.t union all select id, v from db.w"),
+    "a union of two logs": (
+        ID,
+        f"{ABOVE.format(LOG)} union all {ABOVE.format(f'db.u {HINT}')}",
+        f"{ABOVE.format('db.t')} union all {ABOVE.format('db.u')}",
+    ),
+    "a union with inserts": (
+        "id int, v int, primary key (id)",
+        f"select id, v from {LOG} union all select id, v from db.w {HINT}",
+        "select id, v from db.t union all select id, v from db.w",
+    ),
     "a common table expression": (ID, f"with x as (select id, v from {LOG}) {ABOVE.format('x')}", ABOVE.format("db.t")),
     "a subquery": (ID, f"select id, v from (select id, v from {LOG} where v > 5) as x", ABOVE.format("db.t")),
     "a view": (ID, ABOVE.format("changes"), ABOVE.format("db.t")),
     "a view without kinds": (ID, ABOVE.format("plain"), ABOVE.format("db.t")),
-    "exploded rows": ("id int, e int, primary key (id, e)", f"select id, e from {LOG} lateral view explode(array(v, v + 1)) as e", "select id, e from db.t lateral view explode(array(v, v + 1)) as e"),
-    "a filtered query": (ID, write(lambda lake: lake.sql(f"select id, v from {LOG}").filter("v > 5")), ABOVE.format("db.t")),
+    "exploded rows": (
+        "id int, e int, primary key (id, e)",
+        f"select id, e from {LOG} lateral view explode(array(v, v + 1)) as e",
+        "select id, e from db.t lateral view explode(array(v, v + 1)) as e",
+    ),
+    "a filtered query": (
+        ID,
+        write(lambda lake: lake.sql(f"select id, v from {LOG}").filter("v > 5")),
+        ABOVE.format("db.t"),
+    ),
     "a filtered stream": (ID, write(lambda lake: log(lake).filter("v > 5").select("id", "v")), ABOVE.format("db.t")),
     "a projected stream": (ID, write(lambda lake: log(lake).select("id", "v")), "select id, v from db.t"),
-    "a frame that is looked up": (NAMED, write(lambda lake: lake.lookup_join(log(lake), "db.d", "k").filter("v > 5").select("id", "name", "v")), JOINED),
-    "a sum of a frame": ("k string, n bigint, primary key (k)", write(lambda lake: summed(log(lake))), "select k, sum(v) from db.t group by k"),
-}  # fmt: skip
+    "a frame that is looked up": (
+        NAMED,
+        write(lambda lake: lake.lookup_join(log(lake), "db.d", "k").filter("v > 5").select("id", "name", "v")),
+        JOINED,
+    ),
+    "a sum of a frame": (
+        "k string, n bigint, primary key (k)",
+        write(lambda lake: summed(log(lake))),
+        "select k, sum(v) from db.t group by k",
+    ),
+}
 
 
 def summed(changes):
@@ -70,7 +118,7 @@ def made(lake: Lake) -> Lake:
     lake.sql(f"create table db.t (id int, k string, v int, primary key (id)) {log_of})")
     lake.sql(f"create table db.u (id int, k string, v int, primary key (id)) {log_of})")
     lake.sql(f"create table db.w (id int, v int) {log_of}, 'bucket-key' = 'id')")
-    lake.sql("create table db.d (k string, name string, primary key (k)) using lakelog")
+    lake.sql("create table db.d (k string, name string, primary key (k)) using lakelog tblproperties ('bucket' = '4')")
     lake.sql("insert into db.d values ('a', 'A'), ('b', 'B'), ('c', 'C')")
     lake.sql("insert into db.t values (1, 'a', 10), (2, 'b', 20), (3, 'a', 30)")
     lake.sql("insert into db.u values (11, 'a', 10)")
@@ -121,16 +169,84 @@ def test_a_projection_that_keeps_the_key_needs_no_state(made) -> None:
     assert table.io.list(f"{table.path}/lakelog/normalize") == []
 
 
+def changed_often(lake: Lake, seed: int) -> None:
+    """Many changes of few keys, in several commits."""
+    drawn = random.Random(seed)
+    for _ in range(6):
+        numbers = [drawn.randrange(8) for _ in range(12)]
+        columns = {
+            "id": pa.array(numbers, pa.int32()),
+            "k": [drawn.choice("abc") for _ in numbers],
+            "v": pa.array([drawn.randrange(12) for _ in numbers], pa.int32()),
+            "_row_kind": [drawn.choice(["+I", "+I", "-D"]) for _ in numbers],
+        }
+        lake.write(pa.table(columns), "db.t")
+
+
+@pytest.mark.parametrize("shape", ["a join with a table", "a lookup join"])
+def test_many_changes_of_a_key_in_one_micro_batch_keep_their_order_in_a_join(made, spark, depth, shape) -> None:
+    columns, given, want = SHAPES[shape]
+    threshold = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        for seed in depth.seeds(10):
+            changed_often(made, seed)
+            made.sql(f"create or replace table db.s ({columns}) using lakelog")
+            query = start(made, given)
+            query.processAllAvailable()
+            query.stop()
+            assert rows_of(made, "select * from db.s") == rows_of(made, want)
+    finally:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+
+
+def test_a_key_that_goes_from_one_row_to_another_stays(made) -> None:
+    """Both rows change in one micro-batch, in tasks of their own: a delete, and an update that takes its key."""
+    made.sql("create table db.s (k string, id int, primary key (k)) using lakelog tblproperties ('bucket' = '2')")
+    text = f"insert into db.s select k, id from {LOG} where id >= 100"
+    pairs = range(100, 140, 2)
+    made.sql("insert into db.t values " + ", ".join(f"({n}, 'x{n}', 1), ({n + 1}, 'y{n}', 1)" for n in pairs))
+    query = made.sql(text)
+    query.processAllAvailable()
+    query.stop()
+    made.sql("delete from db.t where id >= 100 and id % 2 = 0")
+    made.sql("update db.t set k = concat('x', id - 1) where id >= 100")
+    query = made.sql(text)
+    query.processAllAvailable()
+    query.stop()
+    assert rows_of(made, "select k, id from db.s") == sorted((f"x{n}", n + 1) for n in pairs)
+
+
 REFUSED: dict[str, tuple[str, Write, str]] = {
     "a sink without a key": ("id int, v int", f"select id, v from {LOG}", "has no primary key.*append-only"),
-    "a frame into a sink without a key": ("id int, v int", write(lambda lake: log(lake).select("id", "v")), "append-only"),
+    "a frame into a sink without a key": (
+        "id int, v int",
+        write(lambda lake: log(lake).select("id", "v")),
+        "append-only",
+    ),
     "LIMIT": (ID, f"select id, v from {LOG} limit 5", "LIMIT in a stream .*'streaming'='false'"),
-    "two logs": (ID, f"select a.id, b.v from {LOG} as a join db.u {HINT} as b on a.id = b.id", "a join of two streams of changes"),
-    "an outer side": ("k string, id int, primary key (k)", f"select d.k, t.id from db.d as d left join {LOG} as t on d.k = t.k", "a LeftOuter join"),
-    "a lookup without kinds": (NAMED, write(lambda lake: lake.lookup_join(log(lake).drop("_row_kind"), "db.d", "k").select("id", "name", "v")), "select _row_kind before it"),
-    "files without old rows": (ID, write(lambda lake: lake.read_stream("db.t").filter("v > 5").select("id", "v")), "the files of table .* have no old rows"),
+    "two logs": (
+        ID,
+        f"select a.id, b.v from {LOG} as a join db.u {HINT} as b on a.id = b.id",
+        "a join of two streams of changes",
+    ),
+    "an outer side": (
+        "k string, id int, primary key (k)",
+        f"select d.k, t.id from db.d as d left join {LOG} as t on d.k = t.k",
+        "a LeftOuter join",
+    ),
+    "a lookup without kinds": (
+        NAMED,
+        write(lambda lake: lake.lookup_join(log(lake).drop("_row_kind"), "db.d", "k").select("id", "name", "v")),
+        "select _row_kind before it",
+    ),
+    "files without old rows": (
+        ID,
+        write(lambda lake: lake.read_stream("db.t").filter("v > 5").select("id", "v")),
+        "the files of table .* have no old rows",
+    ),
     "a subquery": (ID, f"select id, v from db.u where id in (select id from {LOG})", "'streaming'='false'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("shape", REFUSED)

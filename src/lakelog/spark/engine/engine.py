@@ -21,6 +21,7 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.lookup import LOOKUP_SHUFFLE
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -165,8 +166,10 @@ class SparkEngine:
     def _run_query(self, plan: QueryPlan, is_live: bool) -> DataFrame:
         found = PrunedSources(plan.sources, {}) if is_live else self._pruned(plan)
         frames = {s.view: self._frame(s, is_live, found.small.get(s.view)) for s in found.sources}
+        # a shuffle would change the order of a key's changes
+        kept = {LOOKUP_SHUFFLE.key: "none"} if any(map(self._streams_changes, plan.sources)) else {}
         for lookup in plan.lookups:
-            table = self._tables.open(lookup.table, lookup.options)
+            table = self._tables.open(lookup.table, {**kept, **lookup.options})
             self._check(table)
             frames[lookup.view] = lookup_frame(self._sql(lookup.text, frames), table, lookup)
         if not plan.persistent:
@@ -444,6 +447,11 @@ class SparkEngine:
         table = self._open(source)
         return table.view is None and table.reads_log and not table.streams_log
 
+    def _streams_changes(self, source: Source) -> bool:
+        """True if a source is a stream of a log that may have retractions of keyed rows."""
+        table = self._open(source)
+        return table.streams_log and reads_changes(table)
+
     def _netted(self, source: Source) -> DataFrame:
         """The rows that the changes of a source add up to, each of kind +I."""
         scan = scan_of(self._open(source))
@@ -459,7 +467,7 @@ class SparkEngine:
         """
         if not is_remote() or ROW_KIND_COLUMN in plan.text.lower():
             return plan
-        changes = [s for s in plan.sources if (table := self._open(s)).streams_log and reads_changes(table)]
+        changes = [source for source in plan.sources if self._streams_changes(source)]
         found = with_row_kind(plan, changes[0]) if changes and len(plan.sources) == 1 else None
         if changes and found is None and all(s.columns is not None for s in changes):
             raise UnsupportedFeature(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 
 from lakelog.errors import UnsupportedFeature
@@ -59,12 +60,15 @@ def with_changes(
         if handled:
             return frame
         _check_append(target, changing)
-    rewrite = _Rewrite(frame, reads, read, target, _keeps_key(plan, target, reads))
-    made = rewrite.swapped(plan) if handled or _folds(plan) else rewrite.carried(plan)
-    if made is plan:
-        return frame
-    spark, jvm = frame.sparkSession, rewrite.jvm
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made), spark)
+    rewrite = _Rewrite(frame, reads, read, target, *_keeps_key(plan, target, reads))
+    if handled or _folds(plan):
+        return rewrite.frame_of(rewrite.swapped(plan))
+    made = rewrite.frame_of(rewrite.carried(plan))
+    if rewrite.keeps_key or not target.schema.is_keyed:
+        return made
+    # another row of the source may get this key, perhaps in another task: a retraction removes only its own values
+    kind = sf.col(ROW_KIND_COLUMN)
+    return made.withColumn(ROW_KIND_COLUMN, sf.when(kind == "-D", "-U").otherwise(kind))
 
 
 def _check_append(target: DynamicTable, changing: Sequence[DynamicTable]) -> None:
@@ -82,21 +86,27 @@ def _folds(plan: Any) -> bool:
     return any(node.nodeName() in _FOLDING for node in nodes(plan))
 
 
-def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> bool:
-    """True if the plan only projects the rows of one table, and the key of ``target`` depends on its key alone."""
+def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> tuple[bool, bool]:
+    """Whether the key of ``target`` depends on the key of one read of changes alone, and the plan only projects rows."""
     by_name = {a.name().lower(): a for a in items(plan.output())}
     if any(key.lower() not in by_name for key in target.schema.primary_keys):
-        return True  # the write names the missing column
+        return True, True  # the write names the missing column
     needed = {by_name[key.lower()].exprId().id() for key in target.schema.primary_keys}
-    while (name := plan.nodeName()) in ("Project", *_ALIASES):
-        if name == "Project":
-            made = {item.exprId().id(): item for item in items(plan.projectList())}
-            chosen = [made[at] for at in needed]
-            needed = {a.exprId().id() for item in chosen for a in items(item.references().toSeq())}
-        plan = plan.children().apply(0)
-    table = reads.table_of(plan)
-    used = {a.name() for a in items(plan.output()) if a.exprId().id() in needed}
-    return table is not None and used == set(table.schema.primary_keys)
+    only_projects = True
+    for node in nodes(plan):
+        if node.nodeName() == "Project":
+            made = {item.exprId().id(): item for item in items(node.projectList())}
+            used = (made[at].references() if at in made else None for at in needed)
+            kept = {at for at in needed if at not in made}
+            needed = kept.union(*({a.exprId().id() for a in items(r.toSeq())} for r in used if r is not None))
+        elif (table := reads.table_of(node)) is not None:
+            own = {a.exprId().id(): a.name() for a in items(node.output())}
+            return {own.get(at) for at in needed} == set(table.schema.primary_keys), only_projects
+        elif node.nodeName() in MAPS:
+            return True, False  # the key cannot be followed
+        else:
+            only_projects &= node.nodeName() in _ALIASES
+    return False, False
 
 
 @dataclass
@@ -106,12 +116,18 @@ class _Rewrite:
     read: Callable[[DynamicTable, tuple[str, ...]], DataFrame]
     target: DynamicTable
     keeps_key: bool
+    only_projects: bool
     ctes: dict[int, Any] = field(default_factory=dict)
+
+    def frame_of(self, plan: Any) -> DataFrame:
+        """The rows of a plan."""
+        spark = self.frame.sparkSession
+        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
     def carried(self, plan: Any) -> Any:
         """The plan with the row kind as a column of its result."""
         made, kind = self._carry(plan)
-        if kind is None or any(a.name() == ROW_KIND_COLUMN for a in items(plan.output())):
+        if kind is None or _named_kind(plan.output()) is not None:
             return made
         kept = [a for a in items(made.output()) if a.exprId().id() != kind.exprId().id()]
         return self._project([*kept, kind], made)
@@ -180,7 +196,7 @@ class _Rewrite:
 
     def _with_old_rows(self, table: DynamicTable, must: bool) -> DynamicTable:
         """The read of a table whose changes have old rows. Raises UnsupportedFeature if it cannot have them."""
-        if self.keeps_key or not table.schema.is_keyed or not self.target.schema.is_keyed:
+        if (self.keeps_key and self.only_projects) or not table.schema.is_keyed or not self.target.schema.is_keyed:
             return table
         if table.reads_log:
             is_asked = NORMALIZE.key in table.options or table.changelog_mode != "upsert"
@@ -219,7 +235,12 @@ class _Rewrite:
         is_left = kinds[0] is not None
         if how not in (_LEFT_JOINS if is_left else _RIGHT_JOINS):
             raise self._refused(f"a {how} join", "make the changes the side of the join that keeps its rows")
+        if len(made) > 1:  # a shuffle would change the order of a key's changes
+            children = [c if kind is not None else self._broadcast(c) for c, kind in made]
         return self._with(node, children), kinds[0] if is_left else kinds[1]
+
+    def _broadcast(self, plan: Any) -> Any:
+        return plan if plan.isStreaming() else sf.broadcast(self.frame_of(plan))._jdf.queryExecution().analyzed()
 
     def _union(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         """The union with the kind as last column of each side; rows of a side without changes are inserts."""
