@@ -224,11 +224,26 @@ REFUSED: dict[str, tuple[str, Write, str]] = {
         write(lambda lake: log(lake).select("id", "v")),
         "append-only",
     ),
+    "a log with inserts": (
+        ID,
+        f"select t.id, w.v from {LOG} as t join db.w {HINT} as w on t.id = w.id",
+        "a join of two streams",
+    ),
+    "a lookup from a view without kinds": (
+        NAMED,
+        "select p.id, d.name, p.v from plain as p join db.d for system_time as of proctime() as d on d.k = cast(p.id as string)",
+        "select _row_kind before it",
+    ),
+    "rows in another order": (
+        ID,
+        write(lambda lake: log(lake).select("id", "v").repartition(3)),
+        "Repartition in a stream",
+    ),
     "LIMIT": (ID, f"select id, v from {LOG} limit 5", "LIMIT in a stream .*'streaming'='false'"),
     "two logs": (
         ID,
         f"select a.id, b.v from {LOG} as a join db.u {HINT} as b on a.id = b.id",
-        "a join of two streams of changes",
+        "a join of two streams",
     ),
     "an outer side": (
         "k string, id int, primary key (k)",

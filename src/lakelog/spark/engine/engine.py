@@ -28,9 +28,9 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
-from lakelog.spark.engine.kind_use import unused_kinds
+from lakelog.spark.engine.kind_use import has_kinds, netted_rows, unused_kinds
 from lakelog.spark.engine.open_tables import OpensTables
-from lakelog.spark.engine.plan_nodes import reads_changes
+from lakelog.spark.engine.plan_nodes import streams_changes
 from lakelog.spark.engine.retraction_check import check_retractions
 from lakelog.spark.engine.stream_changes import with_changes
 from lakelog.spark.engine.streaming_query import default_checkpoint
@@ -39,7 +39,7 @@ from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.types import checks_casts, columns_of, quoted, spark_schema, stream_options_of
+from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
 from lakelog.spark.session.data_source import check_streams
@@ -152,11 +152,11 @@ class SparkEngine:
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
         named = dict(frames or {})
         viewed = self._views.read_by(text)
-        if not is_remote() and any(map(self._has_kinds, (*sources, *viewed))):
+        if not is_remote() and any(has_kinds(self._open(s), s) for s in (*sources, *viewed)):
             netted = unused_kinds(self.spark, text, named)
-            named |= {s.view: self._netted(s) for s in sources if s.view in netted}
+            named |= {s.view: netted_rows(self.spark, self._open(s), s) for s in sources if s.view in netted}
             for source in (s for s in viewed if s.view in netted):
-                self._netted(source).createOrReplaceTempView(source.view)
+                netted_rows(self.spark, self._open(source), source).createOrReplaceTempView(source.view)
         found = spark_sql(self.spark, text, named)
         self._views.made(text)
         if ROW_KIND_COLUMN not in text.lower():
@@ -167,7 +167,7 @@ class SparkEngine:
         found = PrunedSources(plan.sources, {}) if is_live else self._pruned(plan)
         frames = {s.view: self._frame(s, is_live, found.small.get(s.view)) for s in found.sources}
         # a shuffle would change the order of a key's changes
-        kept = {LOOKUP_SHUFFLE.key: "none"} if any(map(self._streams_changes, plan.sources)) else {}
+        kept = {LOOKUP_SHUFFLE.key: "none"} if any(streams_changes(self._open(s)) for s in plan.sources) else {}
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, {**kept, **lookup.options})
             self._check(table)
@@ -432,33 +432,13 @@ class SparkEngine:
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        if is_live or self._has_kinds(source):
+        if is_live or has_kinds(table, source):
             return python_frame(self.spark, scan.select(wanted), source.filter, relation=source.view)
         if small is not None:
             return self._planned.of_splits(small.scan.select(wanted), small.splits)
         if source.limit is not None and isinstance(scan, Scan):
             return self._planned.first_rows(scan.select(wanted), source.limit)
         return self.scan(table, scan.select(wanted), source.filter)
-
-    def _has_kinds(self, source: Source) -> bool:
-        """True if a source is a range of a log with its row kinds, which the query may not need."""
-        if source.columns is not None and ROW_KIND_COLUMN not in source.columns:
-            return False
-        table = self._open(source)
-        return table.view is None and table.reads_log and not table.streams_log
-
-    def _streams_changes(self, source: Source) -> bool:
-        """True if a source is a stream of a log that may have retractions of keyed rows."""
-        table = self._open(source)
-        return table.streams_log and reads_changes(table)
-
-    def _netted(self, source: Source) -> DataFrame:
-        """The rows that the changes of a source add up to, each of kind +I."""
-        scan = scan_of(self._open(source))
-        names = source.columns or scan.row_schema.field_names
-        kept = [name for name in names if name != ROW_KIND_COLUMN] or [scan.row_schema.field_names[0]]
-        rows = python_frame(self.spark, scan.select(kept), source.filter)
-        return rows.withColumn(ROW_KIND_COLUMN, sf.lit("+I")).select(*(quoted(name) for name in names))
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         """On Spark Connect, the plan with the row kinds in its text; ``with_changes`` does it for classic frames.
@@ -467,7 +447,7 @@ class SparkEngine:
         """
         if not is_remote() or ROW_KIND_COLUMN in plan.text.lower():
             return plan
-        changes = [source for source in plan.sources if self._streams_changes(source)]
+        changes = [source for source in plan.sources if streams_changes(self._open(source))]
         found = with_row_kind(plan, changes[0]) if changes and len(plan.sources) == 1 else None
         if changes and found is None and all(s.columns is not None for s in changes):
             raise UnsupportedFeature(

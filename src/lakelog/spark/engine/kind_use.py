@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.engine.plan_nodes import items
+from lakelog.spark.native.native_scan import python_frame
 from lakelog.spark.read.batch_reader import RELATION_OPTION
+from lakelog.spark.runtime.types import quoted
 from lakelog.spark.session.attach import spark_sql
+from lakelog.sql.runtime.query_plan import Source
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.open import scan_of
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
@@ -28,6 +34,22 @@ def unused_kinds(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]
     for root in _roots(plan):
         used |= set(_live(state.optimizer().execute(root), seen, used).values())
     return seen - used
+
+
+def has_kinds(table: DynamicTable, source: Source) -> bool:
+    """True if a source is a range of a log with its row kinds, which the query may not need."""
+    if source.columns is not None and ROW_KIND_COLUMN not in source.columns:
+        return False
+    return table.view is None and table.reads_log and not table.streams_log
+
+
+def netted_rows(spark: SparkSession, table: DynamicTable, source: Source) -> DataFrame:
+    """The rows that the changes of a source add up to, each of kind +I."""
+    scan = scan_of(table)
+    names = source.columns or scan.row_schema.field_names
+    kept = [name for name in names if name != ROW_KIND_COLUMN] or [scan.row_schema.field_names[0]]
+    rows = python_frame(spark, scan.select(kept), source.filter)
+    return rows.withColumn(ROW_KIND_COLUMN, sf.lit("+I")).select(*(quoted(name) for name in names))
 
 
 def _roots(plan: Any) -> Iterator[Any]:

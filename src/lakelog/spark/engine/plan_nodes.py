@@ -71,3 +71,8 @@ class ChangingReads:
 def reads_changes(table: DynamicTable) -> bool:
     """Whether a streaming read of a table may have retractions."""
     return table.options.need(CHANGELOG_MODES) != "append-only" if table.reads_log else table.schema.is_keyed
+
+
+def streams_changes(table: DynamicTable) -> bool:
+    """Whether a query of this use of a table is a stream of its log that may have retractions."""
+    return table.streams_log and reads_changes(table)

@@ -8,7 +8,7 @@ query keeps the key of the source: then the new row replaces the old one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -27,8 +27,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _ALIASES: Final = ("SubqueryAlias", "View")
 _ROW_BY_ROW: Final = (
-    "Filter", "Generate", "Repartition", "RepartitionByExpression", "EventTimeWatermark", "UnresolvedHint",
-    "ResolvedHint", "Sample", "Sort",
+    "Filter", "Generate", "RepartitionByExpression", "EventTimeWatermark", "UnresolvedHint", "ResolvedHint",
 )  # fmt: skip
 _FOLDING: Final = ("Aggregate", "Window", "Distinct", "Deduplicate", "DeduplicateWithinWatermark")
 """Operators that make other rows of the changes; ``check_retractions`` refuses those that do it wrongly."""
@@ -51,7 +50,8 @@ def with_changes(
     """
     if is_remote() or not frame.isStreaming:
         return frame
-    plan, reads = frame._jdf.queryExecution().analyzed(), ChangingReads(source)
+    plans, reads = _Plans(frame), ChangingReads(source)
+    plan = plans.inlined(frame._jdf.queryExecution().analyzed(), {})
     changing = [table for node in nodes(plan) if (table := reads.table_of(node)) is not None]
     handled = any(looks_at_kinds(node) for node in nodes(plan))
     if not changing:
@@ -60,10 +60,10 @@ def with_changes(
         if handled:
             return frame
         _check_append(target, changing)
-    rewrite = _Rewrite(frame, reads, read, target, *_keeps_key(plan, target, reads))
-    if handled or _folds(plan):
-        return rewrite.frame_of(rewrite.swapped(plan))
-    made = rewrite.frame_of(rewrite.carried(plan))
+    rewrite = _Rewrite(plans, reads, read, target, *_keeps_key(plan, target, reads))
+    if handled or any(node.nodeName() in _FOLDING for node in nodes(plan)):
+        return plans.frame_of(rewrite.swapped(plan))
+    made = plans.frame_of(rewrite.carried(plan))
     if rewrite.keeps_key or not target.schema.is_keyed:
         return made
     # another row of the source may get this key, perhaps in another task: a retraction removes only its own values
@@ -77,17 +77,13 @@ def _check_append(target: DynamicTable, changing: Sequence[DynamicTable]) -> Non
             raise UnsupportedFeature(
                 f"table {target.name} has no primary key, so it only takes inserts, and the changes of table "
                 f"{table.name} update and delete rows: create {target.name} with a primary key, read inserts only "
-                f"('{CHANGELOG_MODES.key}'='append-only'), or store the kind in a column (SELECT …, {ROW_KIND_COLUMN} "
-                "AS kind)"
+                f"('{CHANGELOG_MODES.key}'='append-only' of a log, or WHERE {ROW_KIND_COLUMN} = '+I'), or store the "
+                f"kind in a column (SELECT …, {ROW_KIND_COLUMN} AS kind)"
             )
 
 
-def _folds(plan: Any) -> bool:
-    return any(node.nodeName() in _FOLDING for node in nodes(plan))
-
-
 def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> tuple[bool, bool]:
-    """Whether the key of ``target`` depends on the key of one read of changes alone, and the plan only projects rows."""
+    """Whether the key of ``target`` depends on that of one read of changes alone, and the plan only projects rows."""
     by_name = {a.name().lower(): a for a in items(plan.output())}
     if any(key.lower() not in by_name for key in target.schema.primary_keys):
         return True, True  # the write names the missing column
@@ -109,41 +105,86 @@ def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> tuple[b
     return False, False
 
 
-@dataclass
-class _Rewrite:
+@dataclass(frozen=True)
+class _Plans:
+    """Makes plans of Spark; ``frame`` is one of its session."""
+
     frame: DataFrame
-    reads: ChangingReads
-    read: Callable[[DynamicTable, tuple[str, ...]], DataFrame]
-    target: DynamicTable
-    keeps_key: bool
-    only_projects: bool
-    ctes: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def jvm(self) -> Any:
+        """Spark's classes."""
+        return self.frame.sparkSession._jvm
 
     def frame_of(self, plan: Any) -> DataFrame:
         """The rows of a plan."""
         spark = self.frame.sparkSession
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
+    def with_children(self, node: Any, children: Sequence[Any]) -> Any:
+        """An operator over other operators."""
+        same = all(a is b for a, b in zip(children, items(node.children()), strict=True))
+        return node if same else node.withNewChildren(self._seq(children))
+
+    def project(self, columns: Sequence[Any], child: Any) -> Any:
+        """A projection to some named expressions."""
+        return self.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
+
+    def alias(self, value: Any, named: Any) -> Any:
+        """A value under the name and the id of an attribute."""
+        alias, nothing = self.jvm.org.apache.spark.sql.catalyst.expressions.Alias, self._seq(())
+        return alias(value, named.name(), named.exprId(), nothing, self.jvm.scala.Option.empty(), nothing)
+
+    def insert(self) -> Any:
+        """The row kind of an insert."""
+        row = self.frame.sparkSession.sql(f"SELECT '+I' AS {ROW_KIND_COLUMN}")._jdf.queryExecution().analyzed()
+        return row.projectList().apply(0)
+
+    def broadcast(self, plan: Any) -> Any:
+        """The side of a join that Spark sends to all tasks."""
+        return plan if plan.isStreaming() else sf.broadcast(self.frame_of(plan))._jdf.queryExecution().analyzed()
+
+    def inlined(self, plan: Any, ctes: dict[int, Any]) -> Any:
+        """The plan with each common table expression in place of the references to it."""
+        if plan.nodeName() == "WithCTE":
+            ctes |= {definition.id(): definition.child() for definition in items(plan.cteDefs())}
+            return self.inlined(plan.plan(), ctes)
+        if plan.nodeName() == "CTERelationRef":
+            child = self.inlined(ctes[plan.cteId()], ctes)
+            pairs = zip(items(child.output()), items(plan.output()), strict=True)
+            return self.project([self.alias(mine, named) for mine, named in pairs], child)
+        return self.with_children(plan, [self.inlined(child, ctes) for child in items(plan.children())])
+
+    def _seq(self, values: Sequence[Any]) -> Any:
+        return self.jvm.PythonUtils.toSeq(list(values))
+
+
+@dataclass
+class _Rewrite:
+    """Rewrites the plan of a stream into ``target``."""
+
+    plans: _Plans
+    reads: ChangingReads
+    read: Callable[[DynamicTable, tuple[str, ...]], DataFrame]
+    target: DynamicTable
+    keeps_key: bool
+    only_projects: bool
+
     def carried(self, plan: Any) -> Any:
         """The plan with the row kind as a column of its result."""
         made, kind = self._carry(plan)
-        if kind is None or _named_kind(plan.output()) is not None:
+        if kind is None:
+            raise self._without_kind()
+        if _named_kind(plan.output()) is not None:
             return made
         kept = [a for a in items(made.output()) if a.exprId().id() != kind.exprId().id()]
-        return self._project([*kept, kind], made)
+        return self.plans.project([*kept, kind], made)
 
     def swapped(self, plan: Any) -> Any:
         """The plan with the old rows of updates, and the same columns."""
         if self.reads.table_of(plan) is not None:
             return self._relation(plan, adds_kind=False)[0]
-        if plan.nodeName() == "WithCTE":
-            self.ctes |= {d.id(): d.child() for d in items(plan.cteDefs())}
-            return self.swapped(plan.plan())
-        if plan.nodeName() == "CTERelationRef":
-            return self._inlined(plan, self.swapped(self.ctes[plan.cteId()]), None)[0]
-        children = items(plan.children())
-        made = [self.swapped(child) for child in children]
-        return plan if all(a is b for a, b in zip(made, children, strict=True)) else self._with(plan, made)
+        return self.plans.with_children(plan, [self.swapped(child) for child in items(plan.children())])
 
     def _carry(self, node: Any) -> tuple[Any, Any]:
         """An operator that keeps the row kind, and the attribute of it; None if it has no changes."""
@@ -152,13 +193,8 @@ class _Rewrite:
             return self._relation(node, adds_kind=True)
         if name in _ALIASES:
             return self._carry(node.children().apply(0))  # names are resolved
-        if name == "WithCTE":
-            self.ctes |= {d.id(): d.child() for d in items(node.cteDefs())}
-            return self._carry(node.plan())
-        if name == "CTERelationRef":
-            return self._inlined(node, *self._carry(self.ctes[node.cteId()]), node_of=self.ctes[node.cteId()])
         children = items(node.children())
-        if not any(self.reads.table_of(below) for below in nodes(node, self.ctes)):
+        if not any(self.reads.table_of(below) for below in nodes(node)):
             return node, None
         if name == "Union":
             return self._union(node, [self._carry(child) for child in children])
@@ -168,14 +204,14 @@ class _Rewrite:
             return self._projected(node, *self._carry(children[0]))
         if name in _ROW_BY_ROW:
             child, kind = self._carry(children[0])
-            made = self._with(node, [child])
+            made = self.plans.with_children(node, [child])
             return made, kind if kind is not None else _named_kind(made.output())
         found = _named_kind(node.output())
         is_lookup = any(a.name() == LOOKUP_FOUND for a in items(node.output()))
-        if name not in MAPS or (found is None and not is_lookup):
-            if name in MAPS:
-                raise self._refused("a lookup join or function of a frame", f"select {ROW_KIND_COLUMN} before it, too")
+        if name not in MAPS:
             raise self._refused("LIMIT" if name.endswith("Limit") else name, "leave it out")
+        if found is None and not is_lookup:
+            raise self._without_kind()
         return self.swapped(node), found
 
     def _relation(self, node: Any, adds_kind: bool) -> tuple[Any, Any]:
@@ -188,11 +224,11 @@ class _Rewrite:
         names = tuple(a.name() for a in items(node.output()) if a.name() != ROW_KIND_COLUMN)
         fresh = self.read(wanted, names)._jdf.queryExecution().analyzed()
         new = {a.name(): a for a in items(fresh.output())}
-        same = [self._alias(new[a.name()], a) for a in items(node.output())]
+        same = [self.plans.alias(new[a.name()], a) for a in items(node.output())]
         if kind is None and adds_kind:
             kind = new[ROW_KIND_COLUMN]
             same.append(kind)
-        return self._project(same, fresh), kind
+        return self.plans.project(same, fresh), kind
 
     def _with_old_rows(self, table: DynamicTable, must: bool) -> DynamicTable:
         """The read of a table whose changes have old rows. Raises UnsupportedFeature if it cannot have them."""
@@ -211,24 +247,24 @@ class _Rewrite:
     def _projected(self, node: Any, child: Any, kind: Any) -> tuple[Any, Any]:
         given = items(node.projectList())
         if kind is None:
-            return self._with(node, [child]), None
+            return self.plans.with_children(node, [child]), None
         at = kind.exprId().id()
         for item in given:
             if item.exprId().id() == at:
-                return self._with(node, [child]), kind
+                return self.plans.with_children(node, [child]), kind
             if item.name() == ROW_KIND_COLUMN and [a.exprId().id() for a in items(item.references().toSeq())] == [at]:
-                return self._with(node, [child]), item.toAttribute()
-        return self._project([*given, kind], child), kind
+                return self.plans.with_children(node, [child]), item.toAttribute()
+        return self.plans.project([*given, kind], child), kind
 
     def _join(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         kinds = [kind for _, kind in made]
         how, children = str(node.joinType().toString()), [child for child, _ in made]
         if kinds == [None]:  # a lookup join, which unpacks its rows
-            joined = self._with(node, children)
+            joined = self.plans.with_children(node, children)
             return joined, _named_kind(joined.output())
-        if len(made) > 1 and all(kind is not None for kind in kinds):
+        if len(made) > 1 and all(child.isStreaming() for child in children):
             raise self._refused(
-                "a join of two streams of changes",
+                "a join of two streams",
                 "join with the current rows of one of them ('read.mode'='union' or 'file'), or look it up (FOR "
                 "SYSTEM_TIME AS OF)",
             )
@@ -236,35 +272,23 @@ class _Rewrite:
         if how not in (_LEFT_JOINS if is_left else _RIGHT_JOINS):
             raise self._refused(f"a {how} join", "make the changes the side of the join that keeps its rows")
         if len(made) > 1:  # a shuffle would change the order of a key's changes
-            children = [c if kind is not None else self._broadcast(c) for c, kind in made]
-        return self._with(node, children), kinds[0] if is_left else kinds[1]
-
-    def _broadcast(self, plan: Any) -> Any:
-        return plan if plan.isStreaming() else sf.broadcast(self.frame_of(plan))._jdf.queryExecution().analyzed()
+            children = [child if kind is not None else self.plans.broadcast(child) for child, kind in made]
+        return self.plans.with_children(node, children), kinds[0] if is_left else kinds[1]
 
     def _union(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         """The union with the kind as last column of each side; rows of a side without changes are inserts."""
         own = _named_kind(node.output())
         if own is not None:
-            return self._with(node, [child for child, _ in made]), own
+            return self.plans.with_children(node, [child for child, _ in made]), own
         sides = []
         for (child, kind), old in zip(made, items(node.children()), strict=True):
             columns = items(old.output())
-            sides.append(self._project([*columns, self._insert() if kind is None else kind], child))
-        union = self._with(node, sides)
+            sides.append(self.plans.project([*columns, self.plans.insert() if kind is None else kind], child))
+        union = self.plans.with_children(node, sides)
         return union, items(union.output())[-1]
 
-    def _inlined(self, reference: Any, child: Any, kind: Any, node_of: Any = None) -> tuple[Any, Any]:
-        """A common table expression in place of a reference to it."""
-        old = items((child if node_of is None else node_of).output())
-        pairs = zip(old, items(reference.output()), strict=True)
-        same = [self._alias(mine, named) for mine, named in pairs]
-        if kind is None:
-            return self._project(same, child), None
-        passed = next((s for s, o in zip(same, old, strict=True) if o.exprId().id() == kind.exprId().id()), None)
-        if passed is not None:
-            return self._project(same, child), passed.toAttribute()
-        return self._project([*same, kind], child), kind
+    def _without_kind(self) -> UnsupportedFeature:
+        return self._refused("a lookup join or a function of a frame", f"select {ROW_KIND_COLUMN} before it, too")
 
     def _refused(self, what: str, how: str) -> UnsupportedFeature:
         return UnsupportedFeature(
@@ -272,29 +296,6 @@ class _Rewrite:
             f"are updated or deleted would stay there: {how}; or read the range of the log as a batch "
             "('streaming'='false')"
         )
-
-    @property
-    def jvm(self) -> Any:
-        return self.frame.sparkSession._jvm
-
-    def _seq(self, values: Sequence[Any]) -> Any:
-        return self.jvm.PythonUtils.toSeq(list(values))
-
-    def _with(self, node: Any, children: Sequence[Any]) -> Any:
-        return node.withNewChildren(self._seq(children))
-
-    def _project(self, columns: Sequence[Any], child: Any) -> Any:
-        return self.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(self._seq(columns), child)
-
-    def _alias(self, value: Any, named: Any) -> Any:
-        """A value under the name and the id of an attribute."""
-        alias = self.jvm.org.apache.spark.sql.catalyst.expressions.Alias
-        nothing = self._seq(())
-        return alias(value, named.name(), named.exprId(), nothing, self.jvm.scala.Option.empty(), nothing)
-
-    def _insert(self) -> Any:
-        row = self.frame.sparkSession.sql(f"SELECT '+I' AS {ROW_KIND_COLUMN}")._jdf.queryExecution().analyzed()
-        return row.projectList().apply(0)
 
 
 def _named_kind(output: Any) -> Any:
