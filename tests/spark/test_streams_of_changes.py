@@ -231,7 +231,7 @@ REFUSED: dict[str, tuple[str, Write, str]] = {
     ),
     "a lookup from a view without kinds": (
         NAMED,
-        "select p.id, d.name, p.v from plain as p join db.d for system_time as of proctime() as d on d.k = cast(p.id as string)",
+        "select id, name, v from plain as p join db.d for system_time as of proctime() d on d.k = cast(id as string)",
         "select _row_kind before it",
     ),
     "rows in another order": (

@@ -91,9 +91,9 @@ def _keeps_key(plan: Any, target: DynamicTable, reads: ChangingReads) -> tuple[b
     only_projects = True
     for node in nodes(plan):
         if node.nodeName() == "Project":
-            made = {item.exprId().id(): item for item in items(node.projectList())}
-            used = (made[at].references() if at in made else None for at in needed)
-            kept = {at for at in needed if at not in made}
+            outputs = {item.exprId().id(): item for item in items(node.projectList())}
+            used = (outputs[at].references() if at in outputs else None for at in needed)
+            kept = {at for at in needed if at not in outputs}
             needed = kept.union(*({a.exprId().id() for a in items(r.toSeq())} for r in used if r is not None))
         elif (table := reads.table_of(node)) is not None:
             own = {a.exprId().id(): a.name() for a in items(node.output())}
@@ -206,13 +206,13 @@ class _Rewrite:
             child, kind = self._carry(children[0])
             made = self.plans.with_children(node, [child])
             return made, kind if kind is not None else _named_kind(made.output())
-        found = _named_kind(node.output())
+        kind = _named_kind(node.output())
         is_lookup = any(a.name() == LOOKUP_FOUND for a in items(node.output()))
         if name not in MAPS:
             raise self._refused("LIMIT" if name.endswith("Limit") else name, "leave it out")
-        if found is None and not is_lookup:
+        if kind is None and not is_lookup:
             raise self._without_kind()
-        return self.swapped(node), found
+        return self.swapped(node), kind
 
     def _relation(self, node: Any, adds_kind: bool) -> tuple[Any, Any]:
         """A read with the row kind and, if the sink needs them, with the old rows."""
@@ -245,16 +245,16 @@ class _Rewrite:
         return table
 
     def _projected(self, node: Any, child: Any, kind: Any) -> tuple[Any, Any]:
-        given = items(node.projectList())
+        columns = items(node.projectList())
         if kind is None:
             return self.plans.with_children(node, [child]), None
         at = kind.exprId().id()
-        for item in given:
+        for item in columns:
             if item.exprId().id() == at:
                 return self.plans.with_children(node, [child]), kind
             if item.name() == ROW_KIND_COLUMN and [a.exprId().id() for a in items(item.references().toSeq())] == [at]:
                 return self.plans.with_children(node, [child]), item.toAttribute()
-        return self.plans.project([*given, kind], child), kind
+        return self.plans.project([*columns, kind], child), kind
 
     def _join(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         kinds = [kind for _, kind in made]
@@ -265,7 +265,7 @@ class _Rewrite:
         if len(made) > 1 and all(child.isStreaming() for child in children):
             raise self._refused(
                 "a join of two streams",
-                "join with the current rows of one of them ('read.mode'='union' or 'file'), or look it up (FOR "
+                "join with the current rows of one of them ('read.mode'='union' or 'file'), or by a lookup (FOR "
                 "SYSTEM_TIME AS OF)",
             )
         is_left = kinds[0] is not None
@@ -288,7 +288,7 @@ class _Rewrite:
         return union, items(union.output())[-1]
 
     def _without_kind(self) -> UnsupportedFeature:
-        return self._refused("a lookup join or a function of a frame", f"select {ROW_KIND_COLUMN} before it, too")
+        return self._refused("a lookup join or a function of a frame", f"select {ROW_KIND_COLUMN} before it")
 
     def _refused(self, what: str, how: str) -> UnsupportedFeature:
         return UnsupportedFeature(

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.write.memtable import Memtable
+from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
-from lakelog.merge.engines.deduplicate import Deduplicate
 from lakelog.merge.multiset import Multiset
 from lakelog.options.log import CHANGELOG_MODES, EXPIRED_OFFSETS, READ_MODE, STARTUP_MODE
 from lakelog.options.table import WRITE_BUFFER_SIZE
@@ -128,7 +128,7 @@ class LogRangeScan(TableScan):
         engine: MergeEngine
         if schema.is_keyed:
             # the order of the log says which row is the newest, and its deletes count
-            keys, engine = schema.primary_keys, Deduplicate(replace(schema, options={}))
+            keys, engine = schema.primary_keys, merge_engine("deduplicate", replace(schema, options={}))
             batches: Iterable[pa.RecordBatch] = self._changes(part, _with(columns, keys))
         else:
             keys, engine = _HASHES, Multiset(schema)
