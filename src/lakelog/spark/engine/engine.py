@@ -152,7 +152,7 @@ class SparkEngine:
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
         named = dict(frames or {})
         viewed = self._views.read_by(text)
-        if not is_remote() and any(has_kinds(self._open(s), s) for s in (*sources, *viewed)):
+        if not is_remote() and any(map(self._has_kinds, (*sources, *viewed))):
             netted = unused_kinds(self.spark, text, named)
             named |= {s.view: netted_rows(self.spark, self._open(s), s) for s in sources if s.view in netted}
             for source in (s for s in viewed if s.view in netted):
@@ -439,6 +439,12 @@ class SparkEngine:
         if source.limit is not None and isinstance(scan, Scan):
             return self._planned.first_rows(scan.select(wanted), source.limit)
         return self.scan(table, scan.select(wanted), source.filter)
+
+    def _has_kinds(self, source: Source) -> bool:
+        try:
+            return has_kinds(self._open(source), source)
+        except NotFound:  # of a view whose table was dropped, and which the text may not name
+            return False
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         """On Spark Connect, the plan with the row kinds in its text; ``with_changes`` does it for classic frames.
