@@ -105,6 +105,16 @@ def fold(world: World, rng: random.Random) -> Iterator[Reading]:
         yield Reading("committed latest-full", both, wanted)
 
 
+@reading()
+def netted(world: World, rng: random.Random) -> Iterator[Reading]:
+    """The log as a batch: what all of its changes add up to, and those since the newest snapshot."""
+    if world.table.has_log:
+        for start in ("earliest", "latest-full"):
+            options = {"read.mode": "log", "streaming": "false", "scan.startup.mode": start}
+            code = f"rows(t.scan(columns=t.definition.field_names, options={options}))"
+            yield Reading(f"netted {start}", code, world.everything())
+
+
 @reading("Table.tail")
 def resumed(world: World, rng: random.Random) -> Iterator[Reading]:
     """A reader that has been there for long, and reads on from its position."""

@@ -51,7 +51,6 @@ INERT: Final[tuple[Option[Any], ...]] = (
     _without_effect("log.system.auto-register", "CREATE TABLE creates the topic, DROP TABLE PURGE deletes it."),
     _without_effect("log.system.auto-register-timeout", "CREATE TABLE waits for the topic."),
     _without_effect("commit.user-prefix", "a commit user is the identity of its writer, also in the log."),
-    _without_effect("streaming", "read.mode decides: a read of the log is a stream, one of files is not."),
     _without_effect("monitor-interval", "the trigger of the query decides how often new files are read."),
     _without_effect("source.parallelism", "a read has one task per partition of the log, or per split of files."),
     _without_effect("sink.parallelism", "a write has as many tasks as its query, unless write.shuffle changes them."),

@@ -199,11 +199,20 @@ READ_MODE: Final = Option(
     "read.mode",
     str,
     "file",
-    "Store that a read uses: file (batch), log (stream), or union (batch: files plus the log records that are not "
-    "in files yet).",
+    "Store that a read uses: file (batch), log (a stream; a batch with streaming = false), or union (batch: files plus "
+    "the log records that are not in files yet).",
     scope=("table", "read"),
     choices=("file", "log", "union"),
     aliases=("arctic.read.mode", "mixed-format.read.mode", "streaming-read-mode"),
+)
+STREAMING: Final = Option(
+    "streaming",
+    bool,
+    True,
+    "Whether a query of the log (read.mode = log) is a stream. false reads the range from the start position to the "
+    "end of the log as a batch, as spark.read does; without scan.startup.mode it starts with latest-full. A read of "
+    "files is never a stream.",
+    scope=("table", "read", "write"),
 )
 STARTUP_MODE: Final = Option(
     "scan.startup.mode",

@@ -32,6 +32,7 @@ from lakelog.table.read.base import TableScan
 from lakelog.table.read.changes_scan import changes_of_options
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.located_scan import located_scan
+from lakelog.table.read.log_range import log_range_scan
 from lakelog.table.read.time_travel import as_of, millis_of, travel_to
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
@@ -162,6 +163,8 @@ def _plain_scan(table: DynamicTable) -> TableScan:
             raise InvalidOption(f"'{READ_CUT.key}' is one moment, and the other options select changes: remove one")
         return changes
     snapshot = travel_to(table.store, table.options)
+    if table.reads_log and not table.streams_log:
+        return log_range_scan(table, snapshot)
     # a branch has no log, and a log of changes nothing that the files lack
     if snapshot is None and table.reads_union and table.branch == MAIN_BRANCH and not table.publishes:
         return union_scan(table)

@@ -22,14 +22,18 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.lookup import LOOKUP_SHUFFLE
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.options.table import MISSING_AS_NULL
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
 from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, named_views
+from lakelog.spark.engine.kind_use import has_kinds, netted_rows, unused_kinds
 from lakelog.spark.engine.open_tables import OpensTables
+from lakelog.spark.engine.plan_nodes import streams_changes
 from lakelog.spark.engine.retraction_check import check_retractions
+from lakelog.spark.engine.stream_changes import with_changes
 from lakelog.spark.engine.streaming_query import default_checkpoint
 from lakelog.spark.lookup.join import On, join_frame, lookup_frame
 from lakelog.spark.native.explain import with_reports
@@ -40,6 +44,7 @@ from lakelog.spark.runtime.arrow_rows import arrow_rows
 from lakelog.spark.runtime.types import checks_casts, columns_of, spark_schema, stream_options_of
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.attached_names import AttachedLake, attach_names, detach_names, spark_only
+from lakelog.spark.session.data_source import check_streams
 from lakelog.spark.session.session import any_session, is_spread, register
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import clustered
@@ -144,12 +149,21 @@ class SparkEngine:
         return prune(plan, {view: scan for view, scan in found.items() if isinstance(scan, Scan)})
 
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
-        return all(self._open(source).reads_log for source in plan.sources)
+        return all(self._open(source).streams_log for source in plan.sources)
 
-    def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def _sql(
+        self, text: str, frames: Mapping[str, DataFrame] | None = None, sources: Sequence[Source] = ()
+    ) -> DataFrame:
         """The only path of user text to Spark."""
         self._views.renew(self.spark, text, lambda source: self._frame(source, is_live=True))
-        found = spark_sql(self.spark, text, frames)
+        named = dict(frames or {})
+        viewed = self._views.read_by(text)
+        if not is_remote() and any(map(self._has_kinds, (*sources, *viewed))):
+            netted = unused_kinds(self.spark, text, named)
+            named |= {s.view: netted_rows(self.spark, self._open(s), s) for s in sources if s.view in netted}
+            for source in (s for s in viewed if s.view in netted):
+                netted_rows(self.spark, self._open(source), source).createOrReplaceTempView(source.view)
+        found = spark_sql(self.spark, text, named)
         self._views.made(text)
         if ROW_KIND_COLUMN not in text.lower():
             check_retractions(found, self._source)
@@ -158,12 +172,14 @@ class SparkEngine:
     def _run_query(self, plan: QueryPlan, is_live: bool) -> DataFrame:
         found = PrunedSources(plan.sources, {}) if is_live else self._pruned(plan)
         frames = {s.view: self._frame(s, is_live, found.small.get(s.view)) for s in found.sources}
+        # a shuffle would change the order of a key's changes
+        kept = {LOOKUP_SHUFFLE.key: "none"} if any(streams_changes(self._open(s)) for s in plan.sources) else {}
         for lookup in plan.lookups:
-            table = self._tables.open(lookup.table, lookup.options)
+            table = self._tables.open(lookup.table, {**kept, **lookup.options})
             self._check(table)
             frames[lookup.view] = lookup_frame(self._sql(lookup.text, frames), table, lookup)
         if not plan.persistent:
-            return self._sql(plan.text, frames)
+            return self._sql(plan.text, frames, found.sources)
         for view, frame in frames.items():
             frame.createOrReplaceTempView(view)
         made = self._sql(plan.text)
@@ -320,6 +336,7 @@ class SparkEngine:
         """Starts the streaming write of a frame into a table: appends its rows, or updates those of an aggregation."""
         self._check(table)
         check_retractions(frame, self._source)
+        frame = with_changes(frame, table, self._source, self.read_stream)
         self._streamed[table.path] = table
         directory = checkpoint or default_checkpoint(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**stream_options_of(table))
@@ -342,6 +359,7 @@ class SparkEngine:
         """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
         named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
         if table.reads_log:
+            check_streams(table)
             self._check(table)
             schema = LogScan(table, named).schema
         else:
@@ -411,7 +429,7 @@ class SparkEngine:
         For a ``small`` table they are the rows that were read before.
         """
         table = self._open(source)
-        if table.reads_log:
+        if table.streams_log:
             return self.read_stream(table, source.columns)
         scan = scan_of(table)
         if source.counts:
@@ -420,20 +438,35 @@ class SparkEngine:
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        if is_live:
-            return python_frame(self.spark, scan.select(wanted), source.filter)
+        if is_live or has_kinds(table, source):
+            return python_frame(self.spark, scan.select(wanted), source.filter, relation=source.view)
         if small is not None:
             return self._planned.of_splits(small.scan.select(wanted), small.splits)
         if source.limit is not None and isinstance(scan, Scan):
             return self._planned.first_rows(scan.select(wanted), source.limit)
         return self.scan(table, scan.select(wanted), source.filter)
 
+    def _has_kinds(self, source: Source) -> bool:
+        try:
+            return has_kinds(self._open(source), source)
+        except NotFound:  # of a view whose table was dropped, and which the text may not name
+            return False
+
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
-        if len(plan.sources) != 1:
+        """On Spark Connect, the plan with the row kinds in its text; ``with_changes`` does it for classic frames.
+
+        Raises UnsupportedFeature if the text would lose them.
+        """
+        if not is_remote() or ROW_KIND_COLUMN in plan.text.lower():
             return plan
-        source = plan.sources[0]
-        reads_log = self._open(source).reads_log
-        return (with_row_kind(plan, source) if reads_log else None) or plan
+        changes = [source for source in plan.sources if streams_changes(self._open(source))]
+        found = with_row_kind(plan, changes[0]) if changes and len(plan.sources) == 1 else None
+        if changes and found is None and all(s.columns is not None for s in changes):
+            raise UnsupportedFeature(
+                f"a stream of the changes of table {changes[0].table} on Spark Connect is written by SELECT … FROM … "
+                f"WHERE of one table, or by a query that selects {ROW_KIND_COLUMN}: use a session that is not remote"
+            )
+        return found or plan
 
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):

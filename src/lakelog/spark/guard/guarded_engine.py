@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +15,7 @@ from lakelog.spark.engine.engine import SparkEngine
 from lakelog.spark.engine.open_tables import OpensTables
 from lakelog.spark.guard.plan_guard import PlanGuard, each
 from lakelog.spark.guard.plan_rules import FUNCTIONS
+from lakelog.sql.runtime.query_plan import Source
 from lakelog.sql.runtime.statement import Privilege
 
 GUARDED_SETTINGS: Final[Mapping[str, str]] = {
@@ -49,9 +50,11 @@ class GuardedEngine(SparkEngine):
         self._guard = PlanGuard(self.spark, role, files)
         self.jobs = Jobs(self.spark)
 
-    def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def _sql(
+        self, text: str, frames: Mapping[str, DataFrame] | None = None, sources: Sequence[Source] = ()
+    ) -> DataFrame:
         self._guard.check(text)
-        return super()._sql(text, frames)
+        return super()._sql(text, frames, sources)
 
 
 def _drop_functions(spark: SparkSession) -> None:

@@ -31,7 +31,7 @@ from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.native.cached_tables import CachedTables, counted, counted_splits
 from lakelog.spark.native.explain import report
 from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
-from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
+from lakelog.spark.read.batch_reader import RELATION_OPTION, SPLITS_OPTION, splits_text
 from lakelog.spark.runtime.types import (
     arrow_for_spark,
     conform,
@@ -76,17 +76,24 @@ _READ_OPTIONS: Final = {
 
 
 def python_frame(
-    spark: SparkSession, scan: TableScan, condition: str | None = None, splits: Sequence[Split] | None = None
+    spark: SparkSession,
+    scan: TableScan,
+    condition: str | None = None,
+    splits: Sequence[Split] | None = None,
+    relation: str | None = None,
 ) -> DataFrame:
     """A frame that Python workers read: the newest state on each run, or the splits of a plan.
 
-    ``condition`` is the scan's filter as text; rows that do not match are dropped.
+    ``condition`` is the scan's filter as text; rows that do not match are dropped. ``relation`` names the frame in
+    Spark's plan.
     """
     given = options_of(scan.table)
     if condition is not None:
         given[SCAN_FILTER.key] = condition
     if splits is not None:
         given[SPLITS_OPTION] = splits_text(splits)
+    if relation is not None:
+        given[RELATION_OPTION] = relation
     schema = scan_schema(scan.schema, scan.row_schema)
     return spark.read.format("lakelog").options(**given).schema(schema).load(scan.table.address)
 

@@ -29,6 +29,8 @@ from lakelog.table.open import scan_of
 
 SPLITS_OPTION: Final = "splits"
 """Option with already planned splits; set by the driver, not by users."""
+RELATION_OPTION: Final = "relation"
+"""Option with the name of a frame in Spark's plan; set by the driver, not by users."""
 _CLASSES: Final = {(c.__module__, c.__qualname__): c for c in (Split, DataFileMeta, SimpleStats, DeletionVectorRef)}
 
 
@@ -71,11 +73,6 @@ class LakelogReader(OwnErrors, DataSourceReader):
     """Plans on the driver, unless the options contain splits, and reads splits on executors."""
 
     def __init__(self, table: DynamicTable, schema: StructType, splits: str | None = None) -> None:
-        if table.reads_log:
-            raise InvalidRequest(
-                f"'read.mode'='log' of table {table.name} is a stream: use spark.readStream, or lake.sql, not "
-                f"spark.read"
-            )
         text = table.options.get_typed(SCAN_FILTER)
         scan = scan_of(table)
         predicate = None if text is None else parse_filter(text, scan.row_schema)

@@ -11,11 +11,12 @@ from pyspark.sql.types import StructType
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
-from lakelog.errors import InvalidOption, LakelogError
+from lakelog.errors import InvalidOption, InvalidRequest, LakelogError
 from lakelog.io import scheme_of
 from lakelog.io.storage.local import LocalFileIO
+from lakelog.options.log import STREAMING
 from lakelog.options.storage import is_storage_option
-from lakelog.spark.read.batch_reader import SPLITS_OPTION, LakelogReader
+from lakelog.spark.read.batch_reader import RELATION_OPTION, SPLITS_OPTION, LakelogReader
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
@@ -30,7 +31,16 @@ from lakelog.table.open import identifier_of, open_by_name, open_by_path, scan_o
 from lakelog.table.read.time_travel import with_times_in, zone_of
 from lakelog.table.tail.normalizer import normalizes
 
-_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION, SCHEMA_OPTION)
+_OWN = (
+    "path",
+    WAREHOUSE,
+    CATALOG_OPTION,
+    "checkpointlocation",
+    "queryname",
+    SPLITS_OPTION,
+    SCHEMA_OPTION,
+    RELATION_OPTION,
+)
 
 
 def _is_below(path: str, warehouse: str) -> bool:
@@ -40,6 +50,14 @@ def _is_below(path: str, warehouse: str) -> bool:
 def _comparable(path: str) -> str:
     """A normalised path; a local one may be relative, and it may have a scheme."""
     return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
+
+
+def check_streams(table: DynamicTable) -> None:
+    """Raises InvalidRequest if the options of a streaming read of the log want a batch."""
+    if STREAMING.key in table.hints and not table.streams_log:
+        raise InvalidRequest(
+            f"'{STREAMING.key}'='false' of table {table.name} is a batch read: use spark.read or lake.sql, not a stream"
+        )
 
 
 class FailedStreamReader(OwnErrors, DataSourceStreamReader):
@@ -131,15 +149,25 @@ class LakelogDataSource(OwnErrors, DataSource):
             return spark_schema(LogScan(table).schema)
         return spark_schema(scan_of(table).schema)
 
+    def _batch(self) -> DynamicTable:
+        """The table of a batch read; raises InvalidRequest if the options want a stream."""
+        table = self.opened("read")
+        if table.reads_log and STREAMING.key in table.hints and table.streams_log:
+            raise InvalidRequest(
+                f"'{STREAMING.key}'='true' of table {table.name} needs spark.readStream: spark.read is a batch read"
+            )
+        return table.with_hints({STREAMING.key: "false"}) if table.reads_log else table
+
     def reader(self, schema: StructType) -> DataSourceReader:
         splits = next((v for k, v in self.options.items() if k.lower() == SPLITS_OPTION), None)
-        return LakelogReader(self.opened("read"), schema, splits)
+        return LakelogReader(self._batch(), schema, splits)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         try:
             table = self.opened("read")
             if not table.reads_log:
                 return LakelogFileStreamReader(table, schema)
+            check_streams(table)
             return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
         except LakelogError as failure:
             return FailedStreamReader(failure)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
-from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE, STREAMING
 from lakelog.options.option import Options
 from lakelog.options.scan import READ_CUT, SCAN_METADATA_COLUMNS, SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
@@ -71,6 +71,7 @@ def plan_query(
     sources: list[Source] = []
     edits: list[Edit] = []
     lookups, signed = [], list[SignedAggregates]()
+    lookup_reads = any(read.lookup is not None for read in reads)
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
             lookups.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
@@ -79,7 +80,9 @@ def plan_query(
         read, found = _with_signs(query, read, deletes)
         if found is not None:
             signed.append(found)
-            columns = None if columns is None else (*columns, ROW_KIND_COLUMN)
+        looks_up = found is None and lookup_reads and _streams(read) and ROW_KIND_COLUMN not in (columns or ())
+        if columns is not None and (found is not None or looks_up):
+            columns = (*columns, ROW_KIND_COLUMN)
         view = session.new_view()
         node = read.reference.node
         condition = None if node is None else pushed_predicate(node, read.schema)
@@ -124,14 +127,19 @@ def _with_metadata(
 def _with_signs(query: QueryText, read: _TableRead, deletes: bool) -> tuple[_TableRead, SignedAggregates | None]:
     """A read of a log with all kinds of changes, and the aggregates over it; completes the changes of an upsert log."""
     options = Options({**read.schema.options, **read.options})
-    is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
-    if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
+    if not _streams(read) or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
         return read, None
     aggregates = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed, deletes)
     needs_old = deletes and not keeps_rows_of_keys(read.reference, read.schema.primary_keys)
     if read.schema.is_keyed and (aggregates is not None or needs_old):
         read = replace(read, options={NORMALIZE.key: "true", **read.options})
     return read, aggregates
+
+
+def _streams(read: _TableRead) -> bool:
+    """True if a read is a stream of a log."""
+    options = Options({**read.schema.options, **read.options})
+    return options.need(READ_MODE) == "log" and options.need(STREAMING) and "$" not in read.table.table
 
 
 def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:

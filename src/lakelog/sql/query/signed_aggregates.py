@@ -152,7 +152,7 @@ def signed_aggregates(
         raise query.source.error(
             reference.name.start,
             f"{asked} asks for the rows of table {table}, and its changes are a stream: read its current rows "
-            "('read.mode'='union' or 'file'), or write a join",
+            "('read.mode'='union' or 'file') or its log as a batch ('streaming'='false'), or write a join",
         )
     if query.tree is None or node is None or _names_kinds(query):
         return None
@@ -175,7 +175,8 @@ def retractions_refused(what: str, table: str) -> str:
     """The message for an aggregate that cannot be signed."""
     return (
         f"{what} over the changes of table {table} would count retractions (-U, -D) as rows: read its current rows "
-        f"('read.mode'='union' or 'file'), or handle retractions with {ROW_KIND_COLUMN}, as in sum(case when {_ADDED} "
+        "('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with "
+        f"{ROW_KIND_COLUMN}, as in sum(case when {_ADDED} "
         "then v else -v end)"
     )
 

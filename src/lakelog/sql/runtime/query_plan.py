@@ -13,6 +13,8 @@ from lakelog.errors import LakelogError, UnsupportedStatement
 
 LOOKUP_KEY: Final = "_lakelog_key_"
 """Name prefix of the lookup key columns, numbered from 0."""
+LOOKUP_LEFT: Final = "_lakelog_left_"
+"""Name prefix of the struct columns with the rows of the other relations, numbered from 0."""
 LOOKUP_FOUND: Final = "_lakelog_found"
 COUNTED: Final = "_lakelog_rows"
 FILE: Final = "_lakelog_file"

@@ -21,18 +21,17 @@ from lakelog.filestore.metadata.levels import has_deletes
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff, rescaled_partitions
 from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
-from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import needs_lookup
-from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
 from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
-from lakelog.paimon.rows.row_kind import INSERT, with_kind
+from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.partitions import by_log_partition
+from lakelog.table.log.row_hashes import row_hashes
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _MOST_KEYS: Final = 100_000
@@ -257,17 +256,8 @@ def _is_surplus(rows: pl.DataFrame, net: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _hashes(table: DynamicTable, splits: Iterable[Split]) -> pl.DataFrame:
-    parts = [_hash_of(table, batch) for split in splits for _, batch in _marked(table, split, "+I")]
+    parts = [row_hashes(table.schema, batch) for split in splits for _, batch in _marked(table, split, "+I")]
     return pl.concat(parts) if parts else pl.DataFrame(schema={"a": pl.UInt64, "b": pl.UInt64})
-
-
-def _hash_of(table: DynamicTable, rows: pa.RecordBatch) -> pl.DataFrame:
-    """128 bits of each row, in columns ``a`` and ``b``: two hashes of its value in the log."""
-    plain = rows.select(table.schema.field_names)
-    kinds = np.full(rows.num_rows, INSERT, dtype=np.int8)
-    records, _ = log_format(Options({}).need(DATA_FORMAT)).encode(plain, kinds, "all", (), b"")
-    values = pl.Series("value", pl.from_arrow(records.values))
-    return pl.DataFrame({"a": values.hash(1), "b": values.hash(2)})
 
 
 def _marked(table: DynamicTable, split: Split, kind: str) -> StateChanges:

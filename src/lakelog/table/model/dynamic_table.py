@@ -24,6 +24,7 @@ from lakelog.options.log import (
     EMIT_MODE,
     LOG_ENABLED,
     READ_MODE,
+    STREAMING,
     WRITER_TIMEOUT,
 )
 from lakelog.options.option import Options
@@ -229,6 +230,11 @@ class DynamicTable:
     def reads_log(self) -> bool:
         """True if this use reads the log (``read.mode``)."""
         return self.options.need(READ_MODE) == "log"
+
+    @property
+    def streams_log(self) -> bool:
+        """True if a query of this use is a stream of the log (``streaming``)."""
+        return self.reads_log and self.options.need(STREAMING)
 
     @property
     def reads_union(self) -> bool:

@@ -20,11 +20,10 @@ from lakelog.sql.query.lookup.condition import LookupCondition, Span, read_condi
 from lakelog.sql.query.lookup.for_system_time import LookupTime, check_time
 from lakelog.sql.query.references import QueryText, Reference
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
+from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, LOOKUP_LEFT, Lookup
 from lakelog.sql.syntax.lexer import Token, quoted_name
 from lakelog.sql.syntax.source_text import Edit, edited
 
-_LEFT: Final = "_lakelog_left_"
 _SIDE: Final = "_lakelog_side"
 _ENDS: Final = (
     "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL", "WHERE", "GROUP", "HAVING",
@@ -96,7 +95,7 @@ class LookupJoins:
 
     def _lookup_text(self, join: _Join, left: str) -> str:
         """The text that replaces the relations before a join and the joined one."""
-        sides = [f"{_LEFT}{at}" for at in range(len(join.before))]
+        sides = [f"{LOOKUP_LEFT}{at}" for at in range(len(join.before))]
         structs = [f"struct({quoted_name(name)}.*) AS {side}" for name, side in zip(join.before, sides, strict=True)]
         keys = [self._text(span.start, span.end) for _, span in join.condition.keys]
         chosen = ", ".join([*structs, *(f"({key}) AS {LOOKUP_KEY}{at}" for at, key in enumerate(keys))])
