@@ -62,9 +62,9 @@ class Views(Public):
     def explain(self, name: str) -> str:
         """Where the rows of a view are computed, and what a change of a source costs."""
         quoted = ".".join(f"`{part}`" for part in self._session.parts_of(self._session.identifier(name)))
-        shown = self._session.run(f"EXPLAIN MATERIALIZED VIEW {quoted}")[0]
-        assert isinstance(shown, pa.Table)
-        return str(shown.column(0)[0])
+        rows = self._session.run(f"EXPLAIN MATERIALIZED VIEW {quoted}")[0]
+        assert isinstance(rows, pa.Table)
+        return str(rows.column(0)[0])
 
     def ordered(self, names: Sequence[str] | None = None) -> Sequence[str]:
         """The names of views (None: all), each after the views that it reads. Raises NotFound."""

@@ -64,17 +64,17 @@ class Cuts:
 
     def _members(self, targets: Mapping[int, Target]) -> dict[str, tuple[int, Snapshot]] | None:
         """Table → its newest epoch and a snapshot of it; None if a table has no such snapshot."""
-        found: dict[str, tuple[int, Snapshot]] = {}
+        members: dict[str, tuple[int, Snapshot]] = {}
         for target in targets.values():
             if not self._has_changed(target):
-                found[target.name] = self._made[target.name]
+                members[target.name] = self._made[target.name]
                 continue
             snapshot = target.sealed()
             self._stays()
             if snapshot is None:
                 return None
-            found[target.name] = target.epoch, snapshot
-        return found
+            members[target.name] = target.epoch, snapshot
+        return members
 
     def _record(
         self, targets: Mapping[int, Target], members: Mapping[str, tuple[int, Snapshot]], here: Position

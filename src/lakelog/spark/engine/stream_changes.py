@@ -63,12 +63,12 @@ def with_changes(
     rewrite = _Rewrite(plans, reads, read, target, *_keeps_key(plan, target, reads))
     if handled or any(node.nodeName() in _FOLDING for node in nodes(plan)):
         return plans.frame_of(rewrite.swapped(plan))
-    made = plans.frame_of(rewrite.carried(plan))
+    frame = plans.frame_of(rewrite.carried(plan))
     if rewrite.keeps_key or not target.schema.is_keyed:
-        return made
+        return frame
     # another row of the source may get this key, perhaps in another task: a retraction removes only its own values
     kind = sf.col(ROW_KIND_COLUMN)
-    return made.withColumn(ROW_KIND_COLUMN, sf.when(kind == "-D", "-U").otherwise(kind))
+    return frame.withColumn(ROW_KIND_COLUMN, sf.when(kind == "-D", "-U").otherwise(kind))
 
 
 def _check_append(target: DynamicTable, changing: Sequence[DynamicTable]) -> None:
@@ -172,13 +172,13 @@ class _Rewrite:
 
     def carried(self, plan: Any) -> Any:
         """The plan with the row kind as a column of its result."""
-        made, kind = self._carry(plan)
+        plan_after, kind = self._carry(plan)
         if kind is None:
             raise self._without_kind()
         if _named_kind(plan.output()) is not None:
-            return made
-        kept = [a for a in items(made.output()) if a.exprId().id() != kind.exprId().id()]
-        return self.plans.project([*kept, kind], made)
+            return plan_after
+        kept = [a for a in items(plan_after.output()) if a.exprId().id() != kind.exprId().id()]
+        return self.plans.project([*kept, kind], plan_after)
 
     def swapped(self, plan: Any) -> Any:
         """The plan with the old rows of updates, and the same columns."""
@@ -204,8 +204,8 @@ class _Rewrite:
             return self._projected(node, *self._carry(children[0]))
         if name in _ROW_BY_ROW:
             child, kind = self._carry(children[0])
-            made = self.plans.with_children(node, [child])
-            return made, kind if kind is not None else _named_kind(made.output())
+            plan_after = self.plans.with_children(node, [child])
+            return plan_after, kind if kind is not None else _named_kind(plan_after.output())
         kind = _named_kind(node.output())
         is_lookup = any(a.name() == LOOKUP_FOUND for a in items(node.output()))
         if name not in MAPS:
@@ -256,13 +256,13 @@ class _Rewrite:
                 return self.plans.with_children(node, [child]), item.toAttribute()
         return self.plans.project([*columns, kind], child), kind
 
-    def _join(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-        kinds = [kind for _, kind in made]
-        how, children = str(node.joinType().toString()), [child for child, _ in made]
+    def _join(self, node: Any, sides: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+        kinds = [kind for _, kind in sides]
+        how, children = str(node.joinType().toString()), [child for child, _ in sides]
         if kinds == [None]:  # a lookup join, which unpacks its rows
             joined = self.plans.with_children(node, children)
             return joined, _named_kind(joined.output())
-        if len(made) > 1 and all(child.isStreaming() for child in children):
+        if len(sides) > 1 and all(child.isStreaming() for child in children):
             raise self._refused(
                 "a join of two streams",
                 "join with the current rows of one of them ('read.mode'='union' or 'file'), or by a lookup (FOR "
@@ -271,17 +271,17 @@ class _Rewrite:
         is_left = kinds[0] is not None
         if how not in (_LEFT_JOINS if is_left else _RIGHT_JOINS):
             raise self._refused(f"a {how} join", "make the changes the side of the join that keeps its rows")
-        if len(made) > 1:  # a shuffle would change the order of a key's changes
-            children = [child if kind is not None else self.plans.broadcast(child) for child, kind in made]
+        if len(sides) > 1:  # a shuffle would change the order of a key's changes
+            children = [child if kind is not None else self.plans.broadcast(child) for child, kind in sides]
         return self.plans.with_children(node, children), kinds[0] if is_left else kinds[1]
 
-    def _union(self, node: Any, made: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    def _union(self, node: Any, plan_after: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         """The union with the kind as last column of each side; rows of a side without changes are inserts."""
         own = _named_kind(node.output())
         if own is not None:
-            return self.plans.with_children(node, [child for child, _ in made]), own
+            return self.plans.with_children(node, [child for child, _ in plan_after]), own
         sides = []
-        for (child, kind), old in zip(made, items(node.children()), strict=True):
+        for (child, kind), old in zip(plan_after, items(node.children()), strict=True):
             columns = items(old.output())
             sides.append(self.plans.project([*columns, self.plans.insert() if kind is None else kind], child))
         union = self.plans.with_children(node, sides)

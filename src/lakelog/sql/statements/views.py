@@ -89,8 +89,8 @@ class CreateMaterializedView(ParsedStatement, needs=Privilege.WRITE):
             if not self.or_replace:
                 raise AlreadyExists(f"table '{identifier}' exists already")
             drop_view(session, identifier, if_exists=False)
-        done = create_view(session, identifier, self.query, self.every_ms, self.options, self.comment)
-        return counts_row({"rows": done.rows})
+        refresh = create_view(session, identifier, self.query, self.every_ms, self.options, self.comment)
+        return counts_row({"rows": refresh.rows})
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,10 @@ def refresh_view(session: SessionContext, identifier: Identifier, rebuild: bool 
     """Brings a view to the newest rows of its sources, and makes a snapshot of it. Raises as ``ViewRefresher``."""
     refresher = ViewRefresher(session, identifier, tempfile.gettempdir())
     try:
-        done = refresher.refresh(rebuild)
+        refresh = refresher.refresh(rebuild)
         refresher.end()
         expire_best_effort(session.tables.open(identifier))
-        return done
+        return refresh
     finally:
         refresher.close()
 

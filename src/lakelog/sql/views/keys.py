@@ -68,8 +68,8 @@ def branches_of(tree: exp.Expr) -> list[exp.Select]:
     tree = _unwrapped(tree)
     if isinstance(tree, exp.Union) and not tree.args.get("distinct") and not tree.args.get("order"):
         sides = [_unwrapped(side) for side in (tree.this, tree.expression)]
-        found = [[side] if isinstance(side, exp.Select) else branches_of(side) for side in sides]
-        return [*found[0], *found[1]] if all(found) else []
+        branches = [[side] if isinstance(side, exp.Select) else branches_of(side) for side in sides]
+        return [*branches[0], *branches[1]] if all(branches) else []
     return []
 
 

@@ -51,9 +51,9 @@ class ViewPlan:
 
 def view_session(session: SessionContext, definition: ViewDefinition) -> SessionContext:
     """A session in which the names of a view's query mean what they meant when it was created."""
-    own = SessionContext(session.tables, session.engine, session.catalogs.first)
-    own.current_catalog, own.database = definition.catalog, definition.database
-    return own
+    there = SessionContext(session.tables, session.engine, session.catalogs.first)
+    there.current_catalog, there.database = definition.catalog, definition.database
+    return there
 
 
 def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:

@@ -154,18 +154,18 @@ def _spelled(tree: exp.Query) -> dict[str, str]:
 
 def _columns(tree: exp.Query, spelled: Mapping[str, str], sources: tuple[ViewSource, ...]) -> tuple[str, ...]:
     known = {f.name.lower(): f.name for source in sources for f in source.schema.fields}
-    found = list[str]()
+    columns = list[str]()
     for part in tree.selects:
         name = part.alias_or_name
         if not name or name.startswith("_col_"):
             raise InvalidRequest(
-                f"column {len(found) + 1} of the view, {part.sql(dialect='spark')}, needs a name: AS …"
+                f"column {len(columns) + 1} of the view, {part.sql(dialect='spark')}, needs a name: AS …"
             )
-        found.append(spelled.get(name.lower()) or known.get(name.lower()) or name)
-    folded = [name.lower() for name in found]
+        columns.append(spelled.get(name.lower()) or known.get(name.lower()) or name)
+    folded = [name.lower() for name in columns]
     if twice := next((name for name in folded if folded.count(name) > 1), None):
         raise InvalidRequest(f"two columns of the view are called '{twice}': give one of them another name by AS")
-    return tuple(found)
+    return tuple(columns)
 
 
 def _used(tree: exp.Query, number: int, schema: TableSchema) -> tuple[str, ...]:

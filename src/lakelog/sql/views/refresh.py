@@ -111,8 +111,8 @@ class ViewRefresher:
     def _record_cut(self) -> None:
         """Records the snapshots of the view and its sources as a cut, so that readers can have both (RFC 24)."""
         assert self._writer is not None
-        known = ViewPosition.parse(self._writer.position)
-        if known is None or known.sources != {name: source.position for name, source in self._at.items()}:
+        position = ViewPosition.parse(self._writer.position)
+        if position is None or position.sources != {name: source.position for name, source in self._at.items()}:
             return
         view = self._session.tables.open(self._identifier)
         snapshot, pairs = self._writer.sealed(), [(s.table, s.newest) for s in self._at.values()]
@@ -148,13 +148,13 @@ class ViewRefresher:
         if self._writer is None:
             self._writer = PositionedWriter(view, definition.writer)
         target = ViewPosition({name: source.position for name, source in sources.items()})
-        known = None if rebuild else ViewPosition.parse(self._writer.position)
-        if known is not None:
-            _check_tables(view, known, sources)
+        position = None if rebuild else ViewPosition.parse(self._writer.position)
+        if position is not None:
+            _check_tables(view, position, sources)
         self._at = sources
-        if known is not None and known.sources == target.sources:
+        if position is not None and position.sources == target.sources:
             return Refresh(view.name, 0, False, is_current=True)
-        before = None if known is None else _snapshots(known, sources)
+        before = None if position is None else _snapshots(position, sources)
         is_whole = before is None or bool(plan.needs_spark)
         state = self._filled(view, definition, plan, sources, before)
         with contextlib.ExitStack() as step:
@@ -173,10 +173,10 @@ class ViewRefresher:
     def _checked_plan(self, view: DynamicTable, definition: ViewDefinition) -> ViewPlan:
         """The plan for the newest schemas of the sources. Raises InvalidRequest if its columns are not the view's."""
         plan = plan_view(self._session, definition)
-        own = [(f.name, type_text(f.type)) for f in view.schema.fields]
+        columns = [(f.name, type_text(f.type)) for f in view.schema.fields]
         planned = [(name, type_text(kind)) for name, kind in plan.columns]
-        if own != planned:
-            other = next((column for column in planned if column not in own), None)
+        if columns != planned:
+            other = next((column for column in planned if column not in columns), None)
             what = "other columns" if other is None else f"column '{other[0]}' of type {other[1]}"
             raise InvalidRequest(
                 f"the query of view {view.name} now has {what}, because a source was altered: drop the view and "
@@ -234,8 +234,8 @@ class ViewRefresher:
         assert self._writer is not None and self._state is not None
         if self._position == self._writer.position:
             return True
-        known = None if plan.needs_spark else ViewPosition.parse(self._position)
-        older = None if known is None else _snapshots(known, sources)
+        position = None if plan.needs_spark else ViewPosition.parse(self._position)
+        older = None if position is None else _snapshots(position, sources)
         if older is None:
             return False
         with self._state.changed(_changes(plan, sources, older, before), everything=False) as batches:
@@ -254,9 +254,9 @@ class ViewRefresher:
     def _write(self, view: DynamicTable, batches: Iterator[pa.RecordBatch]) -> int:
         """Writes the changes of the view into the open epoch; returns the number of rows."""
         assert self._writer is not None
-        whole, rows = view.emits_log and view.changelog_mode == "all", 0
+        keeps_old, rows = view.emits_log and view.changelog_mode == "all", 0
         for batch in batches:
-            if not whole:  # the new row of a key replaces the old one
+            if not keeps_old:  # the new row of a key replaces the old one
                 batch = batch.filter(pc.not_equal(batch.column(ROW_KIND_COLUMN), "-U"))
             if batch.num_rows:
                 self._writer.write(batch)
@@ -277,9 +277,9 @@ class ViewRefresher:
                     _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
 
 
-def _check_tables(view: DynamicTable, known: ViewPosition, sources: Mapping[str, _Source]) -> None:
+def _check_tables(view: DynamicTable, position: ViewPosition, sources: Mapping[str, _Source]) -> None:
     for name, source in sources.items():
-        at = known.sources.get(name)
+        at = position.sources.get(name)
         if at is not None and at.table != source.table.identity.text:
             raise InvalidRequest(
                 f"source {name} of view {view.name} was dropped and created again: run ALTER MATERIALIZED VIEW "
@@ -287,11 +287,11 @@ def _check_tables(view: DynamicTable, known: ViewPosition, sources: Mapping[str,
             )
 
 
-def _snapshots(known: ViewPosition, sources: Mapping[str, _Source]) -> dict[str, Snapshot | None] | None:
+def _snapshots(position: ViewPosition, sources: Mapping[str, _Source]) -> dict[str, Snapshot | None] | None:
     """The snapshots of a position; None if one of them has expired, or a source was restored from an older copy."""
     out: dict[str, Snapshot | None] = {}
     for name, source in sources.items():
-        at = known.sources.get(name)
+        at = position.sources.get(name)
         is_there, snapshot = (False, None) if at is None else at.find(source.table)
         newest = 0 if source.newest is None else source.newest.id
         if not is_there or (snapshot is not None and snapshot.id > newest):

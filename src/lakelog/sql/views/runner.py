@@ -62,7 +62,7 @@ class ViewRunner:
         """
         try:
             while not stop.is_set():
-                yield from (done for done in self.step(failed) if not done.is_current)
+                yield from (refresh for refresh in self.step(failed) if not refresh.is_current)
                 stop.wait(_POLL_S)
         finally:
             self.close()
@@ -71,30 +71,30 @@ class ViewRunner:
         """Refreshes the views that are due, once."""
         if monotonic_s() > self._listed_s + _LIST_S:
             self._list()
-        for identifier, kept in list(self._kept.items()):
-            if monotonic_s() < kept.due_s:
+        for identifier, entry in list(self._kept.items()):
+            if monotonic_s() < entry.due_s:
                 continue
             try:
-                done = kept.refresher.refresh()
+                refresh = entry.refresher.refresh()
             except LakelogError as why:
-                kept.pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, kept.pause_s * 2))
-                kept.due_s = monotonic_s() + kept.pause_s
+                entry.pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, entry.pause_s * 2))
+                entry.due_s = monotonic_s() + entry.pause_s
                 _LOG.warning("view %s: %s", identifier, why, extra=fields(table=str(identifier)))
                 if failed is not None:
                     failed(str(identifier), why)
                 continue
-            kept.pause_s = 0.0
-            kept.due_s = monotonic_s() + (kept.definition.every_ms or 0) / 1000
-            yield done
+            entry.pause_s = 0.0
+            entry.due_s = monotonic_s() + (entry.definition.every_ms or 0) / 1000
+            yield refresh
 
     def close(self) -> None:
         """Makes snapshots of the views, and removes the local states."""
-        for kept in self._kept.values():
+        for entry in self._kept.values():
             try:
-                kept.refresher.end()
+                entry.refresher.end()
             except LakelogError as why:
                 _LOG.warning("the rows of a view have no snapshot yet: %s", why)
-                kept.refresher.close()
+                entry.refresher.close()
         self._kept = {}
 
     def _list(self) -> None:
@@ -106,36 +106,34 @@ class ViewRunner:
             raise NotFound(
                 f"there is no materialized view {missing[0]}; there are: {', '.join(map(str, views)) or 'none'}"
             )
-        wanted = {
+        due = {
             name: views[name]
             for name in by_dependency(views)
             if (self._chosen is None or name in self._chosen)
             and not views[name].suspended
             and views[name].every_ms is not None
         }
-        for name in [
-            name for name in self._kept if name not in wanted or wanted[name].id != self._kept[name].definition.id
-        ]:
+        for name in [name for name in self._kept if name not in due or due[name].id != self._kept[name].definition.id]:
             self._kept.pop(name).refresher.close()
-        kept = {
+        entries = {
             name: self._kept.get(name) or _Kept(view, ViewRefresher(self._session, name, tempfile.gettempdir()))
-            for name, view in wanted.items()
+            for name, view in due.items()
         }
-        for name, view in wanted.items():
-            kept[name].definition = view
-        self._kept = kept
+        for name, view in due.items():
+            entries[name].definition = view
+        self._kept = entries
 
 
 def by_dependency(views: Mapping[Identifier, ViewDefinition]) -> list[Identifier]:
     """The views in an order in which each one follows those that it reads."""
-    named = {str(name): name for name in views}
+    by_name = {str(name): name for name in views}
     out: list[Identifier] = []
 
     def add(name: Identifier) -> None:
         if name not in out:
             for source in views[name].sources:
-                if source in named:
-                    add(named[source])
+                if source in by_name:
+                    add(by_name[source])
             out.append(name)
 
     for name in views:

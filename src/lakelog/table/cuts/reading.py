@@ -28,19 +28,19 @@ def newest_cut(stores: Sequence[FileStore]) -> Cut:
                 "them are copied"
             )
     groups = set.intersection(*(set(numbers) for numbers in listed))
-    found = [cut for group in sorted(groups) if (cut := _newest_of(group, records, listed)) is not None]
-    if not found:
+    cuts = [cut for group in sorted(groups) if (cut := _newest_of(group, records, listed)) is not None]
+    if not cuts:
         each = "; ".join(f"{s.name}: {', '.join(n)}" for s, n in zip(stores, listed, strict=True))
         raise NotFound(f"these tables have no cut in common ({each}): read them without '{NEWEST}' cuts")
-    return max(found, key=lambda cut: cut.time_ms)
+    return max(cuts, key=lambda cut: cut.time_ms)
 
 
-def snapshot_in_cut(store: FileStore, wanted: str) -> Snapshot:
+def snapshot_in_cut(store: FileStore, name: str) -> Snapshot:
     """The snapshot of a table in a cut: ``newest``, which is the newest of this table, or the name of a cut.
 
     Raises NotFound if there is no such cut or its snapshot has expired, InvalidOption for another text.
     """
-    return member_snapshot(store, newest_cut([store]) if wanted.strip().lower() == NEWEST else _named(store, wanted))
+    return member_snapshot(store, newest_cut([store]) if name.strip().lower() == NEWEST else _named(store, name))
 
 
 def member_snapshot(store: FileStore, cut: Cut) -> Snapshot:

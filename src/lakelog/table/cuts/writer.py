@@ -51,8 +51,8 @@ def record_cut(group: str, tables: Sequence[CutTable], position: str) -> Cut | N
     # 1
     number = 1 + max((max(one.numbers().get(group, (0,))) for one in records), default=0)
     members = tuple(
-        CutMember(own.table_id, one.table.name, one.snapshot.id, fingerprint_of(one.snapshot))
-        for own, one in zip(records, tables, strict=True)
+        CutMember(copies.table_id, one.table.name, one.snapshot.id, fingerprint_of(one.snapshot))
+        for copies, one in zip(records, tables, strict=True)
     )
     cut = Cut(group, number, new_attempt()[:8], now_ms(), position, members)
     # 2
@@ -60,13 +60,13 @@ def record_cut(group: str, tables: Sequence[CutTable], position: str) -> Cut | N
         one.table.check_identity()
         _register(one.table.store, group, one.snapshot)
     # 3
-    for own in records:
-        if not own.create(cut):
+    for copies in records:
+        if not copies.create(cut):
             return None
     # 4
     if number > KEPT_CUTS and number % _FORGET_EVERY == 0:
-        for own, one in zip(records, tables, strict=True):
-            _forget(one.table.store, own, group, number - KEPT_CUTS + 1)
+        for copies, one in zip(records, tables, strict=True):
+            _forget(one.table.store, copies, group, number - KEPT_CUTS + 1)
     return cut
 
 

@@ -111,8 +111,8 @@ class LocalState:
                 self._apply(at)
             for query in (t.query for t in touched if t.side == ADDED):
                 self._execute(f"INSERT INTO touched {query}")
-            chosen = self._plan.query if is_whole else self._plan.restricted
-            yield self._compare(f"({chosen})", is_whole)
+            select = self._plan.query if is_whole else self._plan.restricted
+            yield self._compare(f"({select})", is_whole)
             self._adopt()
 
     @contextlib.contextmanager
@@ -133,15 +133,15 @@ class LocalState:
     def _take(self, at: int, batches: Rows) -> None:
         """Keeps the changed rows of a source by side, without those that both sides have."""
         columns = ", ".join(quoted(name) for name in self._sources[at].names)
-        given = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
-        self._create("given_changes", given, temporary=True)
-        self._insert("given_changes", batches, given)
+        schema = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
+        self._create("given_changes", schema, temporary=True)
+        self._insert("given_changes", batches, schema)
         rows = f"SELECT {columns} FROM given_changes WHERE {ROW_KIND_COLUMN}"
         old, new = f"{rows} IN ('-U', '-D')", f"{rows} NOT IN ('-U', '-D')"
-        for side, own, others in ((REMOVED, old, new), (ADDED, new, old)):
+        for side, rows_here, others in ((REMOVED, old, new), (ADDED, new, old)):
             table = changed_table(at, side)
             self._execute(f"DELETE FROM {table}")
-            self._execute(f"INSERT INTO {table} {own} EXCEPT ALL {others}")
+            self._execute(f"INSERT INTO {table} {rows_here} EXCEPT ALL {others}")
 
     def _collect_keys(self, queries: Sequence[str]) -> None:
         """Creates the table of the touched keys of the view, with the rows of some queries."""
@@ -183,8 +183,8 @@ class LocalState:
         self._check_keys()
         same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
         differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
-        named = " AND ".join(f"{_KEY}.{quoted(k)} IS NOT DISTINCT FROM {_OLD}.{quoted(k)}" for k in plan.key)
-        scope = "" if is_whole else f"AND EXISTS (SELECT 1 FROM touched {_KEY} WHERE {named})"
+        is_touched = " AND ".join(f"{_KEY}.{quoted(k)} IS NOT DISTINCT FROM {_OLD}.{quoted(k)}" for k in plan.key)
+        scope = "" if is_whole else f"AND EXISTS (SELECT 1 FROM touched {_KEY} WHERE {is_touched})"
         old, new, is_new = f"{_VIEW} {_OLD}", f"{_RESULT} {_NEW}", f"{_OLD}.{quoted(plan.table_key[0])} IS NULL"
         kind = f"AS {ROW_KIND_COLUMN}"
         self._execute(
