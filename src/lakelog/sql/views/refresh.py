@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import Fenced, InvalidRequest, NotFound, Unavailable
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import VIEW_DURATION, VIEW_FAILURES, VIEW_ROWS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
@@ -34,6 +37,7 @@ from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.local_state import LocalState
 from lakelog.table.views.position import SourcePosition, ViewPosition
+from lakelog.table.views.report import ViewReport, ViewReporter
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 _LOG: Final = logging.getLogger("lakelog.views")
@@ -75,6 +79,8 @@ class ViewRefresher:
         self._writer: PositionedWriter | None = None
         self._state: LocalState | None = None
         self._position = ""
+        self._view: DynamicTable | None = None
+        self._reporter = ViewReporter()
 
     def refresh(self, rebuild: bool = False) -> Refresh:
         """Brings the view to the newest snapshots of its sources.
@@ -85,7 +91,7 @@ class ViewRefresher:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._refreshed(rebuild)
+                return self._reported(rebuild)
             except Fenced:
                 self.close()
                 if attempt == _ATTEMPTS:
@@ -99,6 +105,8 @@ class ViewRefresher:
         """Makes a snapshot of the view's rows, and removes the local state."""
         if self._writer is not None:
             self._writer.end()
+        if self._view is not None:
+            self._reporter.end(self._view)
         self.close()
 
     def close(self) -> None:
@@ -109,8 +117,29 @@ class ViewRefresher:
             self._state.close()
         self._plan = self._writer = self._state = None
 
+    def _reported(self, rebuild: bool) -> Refresh:
+        """A refresh, which metrics and the report of the view know of."""
+        begun, self._view = monotonic_s(), None
+        try:
+            done = self._refreshed(rebuild)
+        except Fenced:
+            raise
+        except Exception as why:
+            METER.add(VIEW_FAILURES, table=str(self._identifier), error=type(why).__name__)
+            if self._view is not None:
+                self._reporter.failed(self._view, why)
+            raise
+        assert self._view is not None
+        seconds, by = monotonic_s() - begun, "Spark" if self._plan is not None and self._plan.needs_spark else "DuckDB"
+        if not done.is_current:
+            METER.add(VIEW_ROWS, done.rows, table=done.view)
+            METER.observe(VIEW_DURATION, seconds, table=done.view)
+        report = ViewReport(by, now_ms(), done.rows, round(seconds, 6), done.is_whole)
+        self._reporter.refreshed(self._view, report, done.is_current)
+        return done
+
     def _refreshed(self, rebuild: bool) -> Refresh:
-        view = self._session.tables.open(self._identifier)
+        view = self._view = self._session.tables.open(self._identifier)
         definition = ViewDefinition.need(view.schema, view.name)
         if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
             self.close()  # another process has refreshed the view
