@@ -211,3 +211,36 @@ def test_metrics_count_refreshes_and_show_the_lag_of_each_source(lake: Lake) -> 
     with pytest.raises(LakelogError):
         lake.views.refresh("db.v")
     assert sum(s.value for s in METER.samples() if s.metric is m.VIEW_FAILURES and s.labels[0] == "db.v") >= 1
+
+
+def test_ctrl_c_during_a_refresh_is_ctrl_c(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakelog.table.views.local_state import LocalState
+
+    class Stopped:
+        """DuckDB, while a signal handler has raised an exception."""
+
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def execute(self, statement: str) -> Any:
+            if statement.startswith("INSERT"):
+                raise RuntimeError("Query interrupted")
+            return self.real.execute(statement)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+    made = LocalState.__init__
+
+    def stopped(state: Any, *arguments: Any) -> None:
+        made(state, *arguments)
+        state._db = Stopped(state._db)
+
+    monkeypatch.setattr(LocalState, "__init__", stopped)
+    put(lake, 5)
+    with pytest.raises(KeyboardInterrupt):
+        lake.views.refresh("db.v")
+    monkeypatch.undo()
+    assert findings(lake) == [], "it is no failure of the refresh"
+    lake.views.refresh("db.v")
+    assert shown(lake)["state"] == "current"
