@@ -132,14 +132,16 @@ def view_line(watched: Watched) -> ViewLine | None:
     if stats is None or stats.view is None:
         return None
     view, lag_ms = stats.view, stats.view.lag_ms(stats.looked_ms)
-    found = next((one for one in watched.health.findings if one.kind in _STATES), Finding("", "", "", is_warning=True))
+    finding = next(
+        (one for one in watched.health.findings if one.kind in _STATES), Finding("", "", "", is_warning=True)
+    )
     report = view.report or ViewReport()
     return ViewLine(
         watched.name,
-        _STATES.get(found.kind) or _state(view, lag_ms),
-        not found.is_warning,
-        found.reason,
-        found.what_to_do,
+        _STATES.get(finding.kind) or _state(view, lag_ms),
+        not finding.is_warning,
+        finding.reason,
+        finding.what_to_do,
         lag_ms,
         view.refresh,
         view.suspended,
@@ -168,7 +170,7 @@ def _source(one: SourceState, now_ms: int) -> SourceLine:
     return SourceLine(one.name, one.state, label, one.position, one.newest, one.behind, lag_ms, is_bad)
 
 
-def _nodes(views: Mapping[str, ViewLine], known: set[str]) -> dict[str, Node]:
+def _nodes(views: Mapping[str, ViewLine], tables: set[str]) -> dict[str, Node]:
     """The nodes: tables on the left, each view right of all that it reads, and beside them."""
     columns: dict[int, list[str]] = {}
     for name, column in _columns(views).items():
@@ -179,9 +181,9 @@ def _nodes(views: Mapping[str, ViewLine], known: set[str]) -> dict[str, Node]:
         for name in sorted(names, key=lambda name: (_middle_of_sources(views.get(name), nodes), name)):
             line = views.get(name)
             x, height = _MARGIN + column * (_WIDTH + _GAP_X), max(_HEIGHT, _ARROWS * _number_of_sources(line))
-            state = line.state if line is not None else "table" if name in known else "not there"
-            is_bad = line.is_bad if line is not None else name not in known
-            nodes[name] = Node(name, _label(name), line is not None, name in known, state, is_bad, x, y, height)
+            state = line.state if line is not None else "table" if name in tables else "not there"
+            is_bad = line.is_bad if line is not None else name not in tables
+            nodes[name] = Node(name, _label(name), line is not None, name in tables, state, is_bad, x, y, height)
             y += height + _GAP_Y
     return nodes
 

@@ -64,13 +64,13 @@ def _view(table: DynamicTable) -> ViewStats | None:
     definition = ViewDefinition.of(table.schema)
     if definition is None:
         return None
-    known = ViewStats(definition.query, definition.refreshes, definition.every_ms, definition.suspended)
+    view = ViewStats(definition.query, definition.refreshes, definition.every_ms, definition.suspended)
     if table.others is None:  # in a task, which plans maintenance
-        return known
+        return view
     try:
-        return replace(known, sources=source_states(table, definition), report=ViewReport.read(table))
+        return replace(view, sources=source_states(table, definition), report=ViewReport.read(table))
     except LakelogError as why:
-        return replace(known, trouble=f"{type(why).__name__}: {why}")
+        return replace(view, trouble=f"{type(why).__name__}: {why}")
 
 
 def _exact_rows(table: DynamicTable, snapshot: Snapshot | None) -> int | None:

@@ -65,9 +65,8 @@ class ViewReporter:
             if last.error:
                 self._write(view, replace(last, failed_ms=None, error=""))
             return
-        last = self._last
-        self._last = report
-        if last is None or last.error or last.computed_by != report.computed_by or self._is_due():
+        before, self._last = self._last, report
+        if before is None or before.error or before.computed_by != report.computed_by or self._is_due():
             self._write(view, report)
         else:
             self._unwritten = report

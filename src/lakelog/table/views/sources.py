@@ -55,8 +55,8 @@ def source_states(view: DynamicTable, definition: ViewDefinition) -> tuple[Sourc
     if view.others is None:
         raise InvalidRequest(f"the sources of view {view.name} are not known here: open it with lakelog.connect()")
     undone = is_undone(view, definition.writer)
-    known = (None if undone else ViewPosition.parse(waiting_position(view, definition.writer))) or ViewPosition()
-    return tuple(_state(view, name, known.sources.get(name)) for name in sorted(definition.sources))
+    at = (None if undone else ViewPosition.parse(waiting_position(view, definition.writer))) or ViewPosition()
+    return tuple(_state(view, name, at.sources.get(name)) for name in sorted(definition.sources))
 
 
 def _state(view: DynamicTable, name: str, at: SourcePosition | None) -> SourceState:
@@ -66,9 +66,9 @@ def _state(view: DynamicTable, name: str, at: SourcePosition | None) -> SourceSt
         source = view.others(name)
         if at is not None and at.table != source.identity.text:
             return SourceState(name, REPLACED, position)
-        found = waiting_epochs(source)
-        newest = found.snapshot
-        waiting = [record.time_ms for record in found.waiting]
+        epochs = waiting_epochs(source)
+        newest = epochs.snapshot
+        waiting = [record.time_ms for record in epochs.waiting]
         if not waiting and at == SourcePosition.of(source, newest):
             return SourceState(name, CURRENT, position, None if newest is None else newest.id, 0)
         number, since_ms = _missed(source, at or SourcePosition.of(source, None), newest)
