@@ -157,6 +157,23 @@ def test_a_refresh_of_a_dropped_view_leaves_nothing_behind(lake: Lake, tmp_path:
     assert not (tmp_path / "db.db" / "v").exists()
 
 
+def test_snapshots_that_are_kept_for_a_view_that_is_not_there_are_found(lake: Lake) -> None:
+    put(lake, 3)
+    lake.views.refresh("db.v")
+    assert lake.health("db.a").findings == ()
+    session = lake._session
+    session.tables.drop_table(session.identifier("db.v"), if_exists=False, purge=True)  # not as DROP VIEW does it
+    (finding,) = lake.health("db.a").findings
+    assert (finding.kind, finding.is_warning, "view db.v, which is not there" in finding.reason) == (
+        "view-missing",
+        True,
+        True,
+    )
+    lake.sql(finding.what_to_do)
+    assert lake.health("db.a").findings == ()
+    assert lake.table("db.a").logical.store.consumers.list() == []
+
+
 VIEW = ViewStats("select", "every 60 seconds", MINUTE, False, (SourceState("db.a", CURRENT, 3, 3, 0),))
 
 

@@ -255,7 +255,7 @@ class ViewRefresher:
         for name, source in sources.items():
             if source.newest is not None:
                 try:
-                    source.table.store.consumers.record(definition.writer, source.newest.id)
+                    source.table.store.consumers.record(definition.writer, source.newest.id, str(self._identifier))
                 except Unavailable as why:  # the next refresh notes it, or computes all rows
                     _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
 

@@ -31,7 +31,7 @@ from lakelog.table.model.waiting_epochs import undone_writers
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.report import ViewReport
-from lakelog.table.views.sources import source_states
+from lakelog.table.views.sources import missing_views, source_states
 
 _MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""
@@ -57,6 +57,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         IngestReport(table.io, table.path).read(),
         undone_writers(table),
         _view(table),
+        missing_views(table),
     )
 
 

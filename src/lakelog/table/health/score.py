@@ -53,10 +53,11 @@ VIEW_SOURCE: Final = "view-source"
 VIEW_FAILED: Final = "view-failed"
 VIEW_BEHIND: Final = "view-behind"
 VIEW_SUSPENDED: Final = "view-suspended"
+VIEW_MISSING: Final = "view-missing"
 FINDINGS: Final = (
     UNREADABLE, STORES_DIFFER, LOW_SPACE, DEAD_WRITER, LOG_UNREACHABLE, SLOT_AT_RISK, INGEST_UNDONE,
     INGEST_STOPPED, VIEW_SOURCE, VIEW_FAILED, VIEW_BEHIND, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD, VIEW_SUSPENDED,
-    REJECTED_ROWS,
+    VIEW_MISSING, REJECTED_ROWS,
 )  # fmt: skip
 """Every kind, the worst first."""
 
@@ -179,6 +180,10 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         found += _of_view(stats.name, stats.view, stats.looked_ms)
     if stats.ingest is not None:
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
+    for consumer, view in stats.missing_views:
+        reason = f"consumer '{consumer}' keeps snapshots for the materialized view {view}, which is not there"
+        to_do = call_statement("reset_consumer", stats.name, consumer)
+        found.append(Finding(VIEW_MISSING, reason, to_do, is_warning=True))
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
         found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))

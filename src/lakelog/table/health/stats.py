@@ -271,6 +271,8 @@ class TableStats:
     """The sources whose rows a rollback has taken out of the table (``WriterState.undone``)."""
     view: ViewStats | None = None
     """The materialized view that the table is; None for any other."""
+    missing_views: tuple[tuple[str, str], ...] = ()
+    """Consumers that keep snapshots for a materialized view that is not there, each with the name of the view."""
 
     @property
     def rows(self) -> int:

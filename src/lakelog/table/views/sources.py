@@ -59,6 +59,28 @@ def source_states(view: DynamicTable, definition: ViewDefinition) -> tuple[Sourc
     return tuple(_state(view, name, at.sources.get(name)) for name in sorted(definition.sources))
 
 
+def missing_views(source: DynamicTable) -> tuple[tuple[str, str], ...]:
+    """The consumers that keep snapshots of a table for a view that is not there, each with the name of the view.
+
+    Nothing is said of a view that cannot be opened. Raises Unavailable.
+    """
+    if source.others is None:
+        return ()
+    missing = []
+    for consumer in source.store.consumers.list():
+        if not consumer.view:
+            continue
+        try:
+            definition = ViewDefinition.of(source.others(consumer.view).schema)
+        except NotFound:
+            definition = None
+        except LakelogError:
+            continue
+        if definition is None or definition.writer != consumer.name:
+            missing.append((consumer.name, consumer.view))
+    return tuple(missing)
+
+
 def _state(view: DynamicTable, name: str, at: SourcePosition | None) -> SourceState:
     position = None if at is None else at.snapshot
     assert view.others is not None
