@@ -22,7 +22,8 @@ from lakelog.sql.runtime.statement import Privilege
 
 LOG_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""
-PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/db.log_table"]
+PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/views", "/tables/db.log_table"]
+PAGES += ["/tables/db.seen"]
 PAGES += [f"/tables/db.log_table/{tab}" for tab in ("columns", "snapshots", "files", "log", "rows", "runs")]
 _SPARK_MS = 180_000
 """Spark starts in the worker of a terminal with its first query."""
@@ -49,6 +50,7 @@ def dashboard(warehouse: Path, users: Users) -> Iterator[RunningDashboard]:
         lake.sql("create table db.log_table (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
         with lake.table("db.log_table").writer() as writer:
             writer.write(pa.table({"id": range(10)}))
+        lake.sql("create materialized view db.seen refresh manual as select id from db.log_table where id > 3")
     with running_dashboard(warehouse, users_file=users.path, token=TOKEN) as found:
         yield found
 

@@ -82,6 +82,7 @@ def union(world: World, rng: random.Random) -> Iterator[Reading]:
     "statement:CREATE MATERIALIZED VIEW",
     "statement:REFRESH MATERIALIZED VIEW",
     "statement:DROP MATERIALIZED VIEW",
+    "system table:view",
 )
 def viewed(world: World, rng: random.Random) -> Iterator[Reading]:
     """A materialized view of the table, which is as old as its columns."""

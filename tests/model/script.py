@@ -82,6 +82,8 @@ class View:
         elif len(self.made) % 2: lake.views.refresh(f"db.{known[0]}")
         else: lake.sql(f"refresh materialized view db.{known[0]}")
         assert f"db.{known[0]}" in lake.views.list()
+        (of_source,) = lake.table(f"db.{known[0]}$view").scan(["source", "state", "lag_ms"]).to_arrow().to_pylist()
+        assert of_source == {"source": "db.t", "state": "current", "lag_ms": 0}, of_source
         found = lake.table(f"db.{known[0]}").scan([*columns] if t.primary_keys else [*columns, "copies"])
         if t.primary_keys: return rows(found)
         return sorted((row[:-1] for row in rows(found) for _ in range(row[-1])), key=repr)

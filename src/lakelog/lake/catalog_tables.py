@@ -58,7 +58,7 @@ class CatalogTables:
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table, branch or system table of this name; raises NotFound."""
-        return open_table(self._of(identifier.catalog), identifier, hints)
+        return open_table(self._of(identifier.catalog), identifier, hints, self._of)
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns of a read with these options, None if there is no such table."""

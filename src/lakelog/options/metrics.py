@@ -35,6 +35,18 @@ INGEST_LAG: Final = Metric(
     "seconds",
     DURATIONS,
 )
+VIEW_ROWS: Final = Metric("view_rows", COUNTER, "Rows of a materialized view that its refreshes changed.")
+VIEW_DURATION: Final = Metric(
+    "view_refresh_duration",
+    HISTOGRAM,
+    "Duration of the refreshes of a materialized view that had something to do.",
+    ("table",),
+    "seconds",
+    DURATIONS,
+)
+VIEW_FAILURES: Final = Metric(
+    "view_failures", COUNTER, "Failed refreshes of a materialized view, by error class.", ("table", "error")
+)
 COMMITS: Final = Metric(
     "commits",
     COUNTER,
@@ -184,6 +196,19 @@ INGEST_REPORT_AGE: Final = Metric(
     "Age of the last report of `lakelog ingest`. It reports about each half minute.",
     ("table",),
     "seconds",
+)
+VIEW_LAG: Final = Metric(
+    "view_lag",
+    GAUGE,
+    "Age of the oldest commit of a source that the materialized view lacks. 0 if it has all.",
+    ("table", "source"),
+    "seconds",
+)
+VIEW_BEHIND: Final = Metric(
+    "view_commits_behind",
+    GAUGE,
+    "Commits of a source that the materialized view lacks, with decided epochs that have no snapshot.",
+    ("table", "source"),
 )
 OLDEST_OPEN: Final = Metric(
     "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 without one.", ("table",), "seconds"

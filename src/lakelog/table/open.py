@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lakelog.catalog import CATALOGS
@@ -36,6 +37,9 @@ from lakelog.table.read.log_range import log_range_scan
 from lakelog.table.read.time_travel import as_of, millis_of, travel_to
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
+
+Catalogs = Callable[[str], Catalog]
+"""The catalog of a name in identifiers. Raises NotFound, InvalidRequest for an unknown one."""
 
 
 def open_catalog(
@@ -74,14 +78,20 @@ def base_of(identifier: Identifier) -> Identifier:
     return replace(identifier, table=identifier.table.partition("$")[0])
 
 
-def open_table(catalog: Catalog, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+def open_table(
+    catalog: Catalog,
+    identifier: Identifier,
+    hints: Mapping[str, str] | None = None,
+    catalogs: Catalogs | None = None,
+) -> DynamicTable:
     """The table, branch (``t$branch_<b>``) or system table (``t$<name>``, ``t$branch_<b>$<name>``) of this name.
 
-    ``hints`` are canonical. Raises NotFound with the nearest name.
+    ``hints`` are canonical. ``catalogs`` finds the catalogs of the tables that it names, without only this one is
+    known. Raises NotFound with the nearest name.
     """
     suffixes = identifier.table.split("$")[1:]
     location = catalog.load_table(base_of(identifier))
-    table = DynamicTable(location, hints or {})
+    table = DynamicTable(location, hints or {}, others=partial(_other, catalogs or partial(_only, catalog)))
     if suffixes and suffixes[0].startswith(BRANCH_PREFIX):
         table = _on_branch(table, suffixes.pop(0).removeprefix(BRANCH_PREFIX))
     if not suffixes:
@@ -96,6 +106,21 @@ def open_table(catalog: Catalog, identifier: Identifier, hints: Mapping[str, str
             f"table {table.name} has no system table '{'$'.join(suffixes)}'{hint} Known: {', '.join(SYSTEM_TABLES)}"
         )
     return replace(table, view=view)
+
+
+def _other(catalogs: Catalogs, name: str) -> DynamicTable:
+    identifier = identifier_of(name)
+    try:
+        catalog = catalogs(identifier.catalog)
+    except NotFound as why:  # the table may well be there
+        raise InvalidRequest(f"table {name} cannot be opened: {why}") from None
+    return open_table(catalog, identifier, catalogs=catalogs)
+
+
+def _only(catalog: Catalog, name: str) -> Catalog:
+    if name:
+        raise InvalidRequest(f"catalog '{name}' is not known here: open the table with a lake that has this catalog")
+    return catalog
 
 
 def _on_branch(table: DynamicTable, branch: str) -> DynamicTable:
@@ -116,10 +141,14 @@ def open_by_name(
     scope: str,
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
+    catalogs: Catalogs | None = None,
 ) -> DynamicTable:
-    """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or not allowed here."""
+    """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or not allowed here.
+
+    ``catalogs`` is that of ``open_table``.
+    """
     catalog = open_catalog(warehouse, storage_options, catalog_options)
-    return open_table(catalog, replace(name, catalog=""), canonical_options(hints, scope))
+    return open_table(catalog, replace(name, catalog=""), canonical_options(hints, scope), catalogs)
 
 
 def open_by_path(
@@ -128,10 +157,11 @@ def open_by_path(
     scope: str,
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
+    catalogs: Catalogs | None = None,
 ) -> DynamicTable:
     """The table whose directory this is (``<warehouse>/<db>.db/<table>``)."""
     warehouse, name = split_path(path)
-    return open_by_name(warehouse, name, hints, scope, storage_options, catalog_options)
+    return open_by_name(warehouse, name, hints, scope, storage_options, catalog_options, catalogs)
 
 
 def split_path(path: str) -> tuple[str, Identifier]:

@@ -120,9 +120,17 @@ def test_show_lists_what_there_is_to_show(warehouse: Path) -> None:
     assert all(row["shows"] for row in listed)
 
 
-@pytest.mark.parametrize("what", ["history", "lookups", *SYSTEM_TABLES])
+@pytest.mark.parametrize("what", ["history", "lookups", *(name for name in SYSTEM_TABLES if name != "view")])
 def test_everything_that_is_listed_can_be_shown(warehouse: Path, what: str) -> None:
     run(warehouse, "show", "db.t", what, "--format", "jsonl")
+
+
+def test_the_sources_of_a_view_are_shown_for_a_view_only(warehouse: Path) -> None:
+    with lakelog.connect(str(warehouse)) as lake:
+        lake.sql("create materialized view if not exists views.v as select id from db.t")
+    (row,) = rows(warehouse, "show", "views.v", "view")
+    assert (row["source"], row["state"]) == ("db.t", "current")
+    assert "db.t is no materialized view" in str(failure(warehouse, "show", "db.t", "view"))
 
 
 def test_show_takes_columns_a_condition_and_a_limit(warehouse: Path) -> None:

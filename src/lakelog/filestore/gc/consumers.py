@@ -22,11 +22,12 @@ _NAME: Final = re.compile(r"consumer-(.+)")
 
 @dataclass(frozen=True)
 class Consumer:
-    """A reader: its next snapshot, and the time of its last progress (milliseconds)."""
+    """A reader: its next snapshot, the time of its last progress (milliseconds), and its materialized view, if any."""
 
     name: str
     next_snapshot: int
     moved_ms: int
+    view: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,22 @@ class Consumers:
         out = []
         for status in self.io.list(self.paths.consumers):
             match = _NAME.fullmatch(status.name)
-            position = self._read(match[1]) if match else None
-            if match and position is not None:
-                out.append(Consumer(match[1], position, status.mtime_ms))
+            stored = self._read(match[1]) if match else None
+            if match and stored is not None:
+                out.append(Consumer(match[1], stored[0], status.mtime_ms, stored[1]))
         return out
 
     def position(self, name: str) -> int | None:
         """The next snapshot of a consumer; None for an unknown consumer."""
-        return self._read(name)
+        stored = self._read(name)
+        return None if stored is None else stored[0]
 
     def smallest(self) -> int | None:
         """The oldest snapshot that a consumer still needs; None without consumers."""
         return min((c.next_snapshot for c in self.list()), default=None)
 
-    def record(self, name: str, next_snapshot: int) -> None:
-        """Records that a consumer has read all snapshots before ``next_snapshot``.
+    def record(self, name: str, next_snapshot: int, view: str = "") -> None:
+        """Records that a consumer has read all snapshots before ``next_snapshot``; ``view`` is its materialized view.
 
         Called by streaming readers, and to reset a consumer. Raises InvalidRequest for an invalid name or id.
         """
@@ -63,7 +65,8 @@ class Consumers:
             raise InvalidRequest(f"'{visible(name)}' cannot be the name of a consumer: {fault}")
         if next_snapshot < 1:
             raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids start at 1")
-        self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))
+        stored = {"nextSnapshot": next_snapshot, **({"view": view} if view else {})}  # Paimon ignores other keys
+        self.io.write(self.paths.consumer(name), orjson.dumps(stored))
 
     def delete(self, name: str) -> None:
         """Deletes a consumer. Raises NotFound."""
@@ -80,10 +83,12 @@ class Consumers:
             self.io.delete(self.paths.consumer(consumer.name))
         return expired
 
-    def _read(self, name: str) -> int | None:
+    def _read(self, name: str) -> tuple[int, str] | None:
+        """The next snapshot and the view of a consumer."""
         path = self.paths.consumer(name)
         try:
-            return int(metadata_json(self.io.read(path))["nextSnapshot"])
+            values = metadata_json(self.io.read(path))
+            return int(values["nextSnapshot"]), str(values.get("view", ""))
         except NotFound:
             return None
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:

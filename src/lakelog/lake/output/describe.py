@@ -7,9 +7,11 @@ from lakelog.options.log import CHANGES, INPUT, shown_value
 from lakelog.options.notebook import rows_html, time_text
 from lakelog.options.option import Options
 from lakelog.options.secrets import without_password
+from lakelog.options.view import VIEW
 from lakelog.sql.syntax.type_parser import type_text
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.backfill import catch_up_of, is_backfilling
+from lakelog.table.views.definition import ViewDefinition
 
 Rows = list[tuple[str, str, str]]
 
@@ -20,8 +22,13 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
     if not extended:
         return rows
     schema, log, snapshot = table.schema, table.log, table.store.latest_snapshot()
-    rows += [("", "", ""), ("# table", "", "")]
+    definition = ViewDefinition.of(schema)
+    rows += [("", "", ""), ("# table" if definition is None else "# materialized view", "", "")]
     rows.append(("name", table.name, ""))
+    if definition is not None:
+        rows.append(("query", definition.query, f"names without a database are in {definition.database}"))
+        rows.append(("sources", ", ".join(definition.sources), ""))
+        rows.append(("refresh", definition.refreshes, "suspended" if definition.suspended else ""))
     rows.append(("location", table.path, ""))
     rows.append(("primary key", ", ".join(schema.primary_keys), ""))
     rows.append(("partitioned by", ", ".join(schema.partition_keys), ""))
@@ -40,7 +47,7 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
         rows += _catch_up(table)
     rows += [("", "", ""), ("# options", "", "")]
-    rows += [(k, shown_value(k, v), "") for k, v in sorted(schema.options.items())]
+    rows += [(k, shown_value(k, v), "") for k, v in sorted(schema.options.items()) if k != VIEW.key]
     return rows
 
 

@@ -23,7 +23,17 @@ from lakelog.service.dashboard.answers import (
     answer_wrong_request,
 )
 from lakelog.service.dashboard.render import STATIC
-from lakelog.service.dashboard.routes import actions, iceberg, login, optimizing, overview, settings, tables, terminal
+from lakelog.service.dashboard.routes import (
+    actions,
+    iceberg,
+    login,
+    optimizing,
+    overview,
+    settings,
+    tables,
+    terminal,
+    views,
+)
 from lakelog.service.dashboard.security.identity import Identify
 from lakelog.service.dashboard.security.middleware.headers import Origins, SafeHeaders
 from lakelog.service.dashboard.security.middleware.limits import Limits
@@ -31,7 +41,7 @@ from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
 _SWEEP_S: Final = 30.0
-_ROUTES: Final = (actions, overview, tables, terminal, optimizing, settings, login)
+_ROUTES: Final = (actions, overview, tables, views, terminal, optimizing, settings, login)
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:

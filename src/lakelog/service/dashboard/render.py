@@ -69,7 +69,7 @@ class Equivalents:
 
 
 _MENU: Final = (
-    ("/", "Overview"), ("/catalogs", "Catalogs"), ("/log", "Log"), ("/terminal", "Terminal"),
+    ("/", "Overview"), ("/catalogs", "Catalogs"), ("/log", "Log"), ("/views", "Views"), ("/terminal", "Terminal"),
     ("/optimizing", "Optimizing"), ("/settings", "Settings"),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from lakelog.lake import Table
 from lakelog.options.log import shown_value
+from lakelog.options.view import VIEW
 from lakelog.service.dashboard.previews.grid import Grid, grid_of
 from lakelog.service.dashboard.watcher import Watched, Watcher
 from lakelog.sql.syntax.type_parser import type_text
@@ -316,7 +317,7 @@ def table_page(table: Table, health: TableHealth, first_column: int = 0, limit: 
         )
         for field in schema.fields[first_column : first_column + limit]
     ]
-    options = {key: shown_value(key, value) for key, value in sorted(schema.options.items())}
+    options = {key: shown_value(key, value) for key, value in sorted(schema.options.items()) if key != VIEW.key}
     return TablePage(
         table.name,
         table.path,

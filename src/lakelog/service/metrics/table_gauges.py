@@ -21,7 +21,7 @@ from lakelog.logstore.clients import close_clients
 from lakelog.options import metrics as m
 from lakelog.options.environment import METRICS_DIR
 from lakelog.table.health.health import TableHealth
-from lakelog.table.health.stats import LogStats
+from lakelog.table.health.stats import LogStats, ViewStats
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake
@@ -139,6 +139,8 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
         yield Sample(m.INGEST_UNREAD, (table,), stats.ingest.unread_bytes)
         yield Sample(m.INGEST_HELD, (table,), stats.ingest.held_bytes)
         yield Sample(m.INGEST_REPORT_AGE, (table,), _seconds(stats.looked_ms, stats.ingest.reported_ms))
+    if stats.view is not None:
+        yield from _view_samples(table, stats.view, stats.looked_ms)
     log = stats.log
     newest = history.last_write_ms if log is None or log.trouble else log.files_ms
     if newest is not None:
@@ -147,6 +149,15 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
         yield Sample(m.LOG_UP, (table,), float(not log.trouble))
         if not log.trouble:
             yield from _log_samples(table, log, stats.looked_ms)
+
+
+def _view_samples(table: str, view: ViewStats, now_ms: int) -> Iterator[Sample]:
+    for one in view.sources:
+        lag_ms = one.lag_ms(now_ms)
+        if lag_ms is not None:
+            yield Sample(m.VIEW_LAG, (table, one.name), lag_ms / 1000)
+        if one.behind is not None:
+            yield Sample(m.VIEW_BEHIND, (table, one.name), one.behind)
 
 
 def _log_samples(table: str, log: LogStats, now_ms: int) -> Iterator[Sample]:

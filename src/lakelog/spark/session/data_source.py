@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from lakelog.catalog.base import Identifier
+from lakelog.catalog.base import Catalog, Identifier
 from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
-from lakelog.errors import InvalidOption, InvalidRequest, LakelogError
+from lakelog.errors import InvalidOption, InvalidRequest, LakelogError, NotFound
 from lakelog.io import scheme_of
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.options.log import STREAMING
@@ -123,16 +123,23 @@ class LakelogDataSource(OwnErrors, DataSource):
         storage = {**({} if config is None else config.storage), **own}
         hints = with_times_in({k: v for k, v in given.items() if k not in _OWN and k not in own}, zone_of(self.zone))
         known = None if config is None or WAREHOUSE in given else config.catalog
+        others = None if config is None or WAREHOUSE in given else self._catalog
         if identifier is None:
             is_known = config is not None and _is_below(path, config.warehouse)
-            return open_by_path(path, hints, scope, storage, known if is_known else None)
+            return open_by_path(path, hints, scope, storage, *((known, others) if is_known else ()))
         warehouse = given.get(WAREHOUSE) or (None if config is None else config.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"the warehouse of '{path}' is missing: use lakelog.connect(spark, warehouse=…), or "
                 ".option('warehouse', …)"
             )
-        return open_by_name(warehouse, identifier, hints, scope, storage, known)
+        return open_by_name(warehouse, identifier, hints, scope, storage, known, others)
+
+    def _catalog(self, name: str) -> Catalog:
+        """The catalog of a table that another one names. Raises NotFound."""
+        if name not in self.catalogs:
+            raise NotFound(f"catalog '{name}' is not one of this session: {', '.join(filter(None, self.catalogs))}")
+        return self.catalogs[name].open()
 
     def _config_of(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
         """The named catalog, else the one that contains a directory, else the first. Raises NotFound."""

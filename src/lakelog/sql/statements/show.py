@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.options.log import shown_value
 from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME
+from lakelog.options.view import VIEW
 from lakelog.paimon.rows.display import partition_path
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import RowType
@@ -26,6 +27,7 @@ from lakelog.table.model.partition_selection import OverwriteTarget, partition_v
 from lakelog.table.system import SYSTEM_TABLES
 from lakelog.table.system.files import count_files
 from lakelog.table.system.history import snapshot_log
+from lakelog.table.views.definition import ViewDefinition
 
 _SPARKS_OWN = (
     "FUNCTION", "CATALOG", "QUERY", "PROCEDURE", "SELECT", "WITH", "VALUES", "FROM"
@@ -111,6 +113,7 @@ class DescribeDetail(TableStatement, needs=Privilege.READ):
         columns: dict[str, tuple[object, pa.DataType]] = {
             "format": ("lakelog", pa.string()),
             "name": (table.name, pa.string()),
+            "type": ("table" if ViewDefinition.of(schema) is None else "materialized view", pa.string()),
             "description": (schema.comment, pa.string()),
             "location": (table.path, pa.string()),
             "lastModified": (None if snapshot is None else snapshot.time_millis, _TIME),
@@ -166,7 +169,20 @@ class ShowColumns(TableStatement, needs=Privilege.READ):
 
 
 def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
-    """The statement, in Spark's dialect, that creates a table with exactly this schema."""
+    """The statement that creates a table with exactly this schema, in Spark's dialect, or a materialized view."""
+    definition = ViewDefinition.of(schema)
+    return _table_text(identifier, schema) if definition is None else _view_text(identifier, schema, definition)
+
+
+def _view_text(identifier: Identifier, schema: TableSchema, definition: ViewDefinition) -> str:
+    """The statement; names without a database mean those of the database in which the view was created."""
+    options = {key: value for key, value in schema.options.items() if key != VIEW.key}
+    text = f"CREATE MATERIALIZED VIEW {'.'.join(map(quoted_name, identifier.parts))}"
+    text += _comment_and_options(schema.comment, options)
+    return f"{text}\nREFRESH {definition.refresh_clause}\nAS {definition.query.strip()}\n"
+
+
+def _table_text(identifier: Identifier, schema: TableSchema) -> str:
     lines = [f"  {line}" for line in _column_lines(schema)]
     if schema.primary_keys:
         lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))})")
@@ -174,13 +190,14 @@ def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
     text += "\nUSING lakelog"
     if schema.partition_keys:
         text += f"\nPARTITIONED BY ({', '.join(map(quoted_name, schema.partition_keys))})"
-    if schema.comment:
-        text += f"\nCOMMENT {quoted_text(schema.comment)}"
-    if schema.options:
-        shown = {k: shown_value(k, v) for k, v in sorted(schema.options.items()) if not k.startswith("lakelog.")}
-        pairs = (f"  {quoted_text(key)} = {quoted_text(value)}" for key, value in shown.items())
-        text += "\nTBLPROPERTIES (\n" + ",\n".join(pairs) + ")"
-    return text + "\n"
+    return text + _comment_and_options(schema.comment, schema.options) + "\n"
+
+
+def _comment_and_options(comment: str | None, options: Mapping[str, str]) -> str:
+    text = f"\nCOMMENT {quoted_text(comment)}" if comment else ""
+    shown = {k: shown_value(k, v) for k, v in sorted(options.items()) if not k.startswith("lakelog.")}
+    pairs = (f"  {quoted_text(key)} = {quoted_text(value)}" for key, value in shown.items())
+    return text + ("\nTBLPROPERTIES (\n" + ",\n".join(pairs) + ")" if shown else "")
 
 
 def _column_lines(schema: TableSchema) -> Iterator[str]:
@@ -197,7 +214,7 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ShowCreateTable(TableStatement, needs=Privilege.READ):
-    """``SHOW CREATE TABLE name``."""
+    """``SHOW CREATE TABLE name``, also for a materialized view."""
 
     @classmethod
     def parse(cls, cursor: TokenStream) -> ShowCreateTable:

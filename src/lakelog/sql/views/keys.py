@@ -97,7 +97,7 @@ def _in_window(node: exp.Expr, top: exp.Expr) -> bool:
 def _group_key(select: exp.Select, group: exp.Group) -> list[int]:
     if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")):
         raise UnsupportedFeature("ROLLUP, CUBE and GROUPING SETS in a materialized view: create one view for each set")
-    found = []
+    positions = []
     for expression in group.expressions:
         if isinstance(expression, exp.Literal):
             continue
@@ -107,8 +107,8 @@ def _group_key(select: exp.Select, group: exp.Group) -> list[int]:
                 f"a materialized view needs its GROUP BY expressions as columns: add {expression.sql(dialect='spark')} "
                 "to SELECT"
             )
-        found.append(at)
-    return found
+        positions.append(at)
+    return positions
 
 
 def _relation_key(query: ViewQuery, select: exp.Select) -> list[int]:
@@ -124,7 +124,7 @@ def _relation_key(query: ViewQuery, select: exp.Select) -> list[int]:
         if position and kind in ("INNER", "LEFT") and key and _decides(query, select, join, key):
             continue
         needed += key
-    found = []
+    positions = []
     for place in needed:
         at = _output_of(select, same.get(place, {place}))
         if at is None:
@@ -132,8 +132,8 @@ def _relation_key(query: ViewQuery, select: exp.Select) -> list[int]:
                 f"a materialized view needs the keys of the tables that it joins as columns: add {place[0]}.{place[1]} "
                 "to SELECT"
             )
-        found.append(at)
-    return sorted(set(found))
+        positions.append(at)
+    return sorted(set(positions))
 
 
 def relations_of(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None]]:

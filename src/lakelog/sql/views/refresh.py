@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitUnknown, Fenced, InvalidRequest, NotFound, Unavailable
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import VIEW_DURATION, VIEW_FAILURES, VIEW_ROWS
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
@@ -36,6 +38,7 @@ from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.local_state import LocalState
 from lakelog.table.views.position import SourcePosition, ViewPosition
+from lakelog.table.views.report import ViewReport, ViewReporter
 from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
 
 _LOG: Final = logging.getLogger("lakelog.views")
@@ -81,6 +84,8 @@ class ViewRefresher:
         self._position = ""
         self._at: Mapping[str, _Source] = {}
         self._noted_s = float("-inf")
+        self._view: DynamicTable | None = None
+        self._reporter = ViewReporter()
 
     def refresh(self, rebuild: bool = False) -> Refresh:
         """Brings the view to the newest snapshots of its sources.
@@ -91,7 +96,7 @@ class ViewRefresher:
         """
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._refreshed(rebuild)
+                return self._reported(rebuild)
             except Fenced:
                 self._drop_writer()
                 if attempt == _ATTEMPTS:
@@ -106,6 +111,8 @@ class ViewRefresher:
         if self._writer is not None:
             self._record_cut()
             self._writer.end()
+        if self._view is not None:
+            self._reporter.end(self._view)
         self.close()
 
     def _record_cut(self) -> None:
@@ -134,8 +141,29 @@ class ViewRefresher:
             self._writer.close()
         self._writer = None
 
+    def _reported(self, rebuild: bool) -> Refresh:
+        """A refresh, which metrics and the report of the view know of."""
+        begun, self._view = monotonic_s(), None
+        try:
+            done = self._refreshed(rebuild)
+        except Fenced:
+            raise
+        except Exception as why:
+            METER.add(VIEW_FAILURES, table=str(self._identifier), error=type(why).__name__)
+            if self._view is not None:
+                self._reporter.failed(self._view, why)
+            raise
+        assert self._view is not None
+        seconds, by = monotonic_s() - begun, "Spark" if self._plan is not None and self._plan.needs_spark else "DuckDB"
+        if not done.is_current:
+            METER.add(VIEW_ROWS, done.rows, table=done.view)
+            METER.observe(VIEW_DURATION, seconds, table=done.view)
+        report = ViewReport(by, now_ms(), done.rows, round(seconds, 6), done.is_whole)
+        self._reporter.refreshed(self._view, report, done.is_current)
+        return done
+
     def _refreshed(self, rebuild: bool) -> Refresh:
-        view = self._session.tables.open(self._identifier)
+        view = self._view = self._session.tables.open(self._identifier)
         definition = ViewDefinition.need(view.schema, view.name)
         if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
             self._drop_writer()  # another process has refreshed the view
@@ -272,7 +300,7 @@ class ViewRefresher:
         for name, source in sources.items():
             if source.newest is not None:
                 try:
-                    source.table.store.consumers.record(definition.writer, source.newest.id)
+                    source.table.store.consumers.record(definition.writer, source.newest.id, str(self._identifier))
                 except Unavailable as why:  # the next refresh notes it, or computes all rows
                     _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
 

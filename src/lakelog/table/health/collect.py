@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.compaction.planner import CompactionTask, pick_compaction
@@ -21,7 +21,7 @@ from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
 from lakelog.table.health.ingest_report import IngestReport
-from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats
+from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats, ViewStats
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import bucket_task, leases_of, runs_of
 from lakelog.table.maintenance.retention import expirable_snapshots
@@ -29,6 +29,9 @@ from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.waiting_epochs import undone_writers
 from lakelog.table.rejected.entries import RejectedEntries
+from lakelog.table.views.definition import ViewDefinition
+from lakelog.table.views.report import ViewReport
+from lakelog.table.views.sources import missing_views, source_states
 
 _MOST_SNAPSHOTS = 5
 """Number of snapshots to search for one that added rows."""
@@ -53,7 +56,22 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         table.io.space(table.path),
         IngestReport(table.io, table.path).read(),
         undone_writers(table),
+        _view(table),
+        missing_views(table),
     )
+
+
+def _view(table: DynamicTable) -> ViewStats | None:
+    definition = ViewDefinition.of(table.schema)
+    if definition is None:
+        return None
+    view = ViewStats(definition.query, definition.refreshes, definition.every_ms, definition.suspended)
+    if table.others is None:  # in a task, which plans maintenance
+        return view
+    try:
+        return replace(view, sources=source_states(table, definition), report=ViewReport.read(table))
+    except LakelogError as why:
+        return replace(view, trouble=f"{type(why).__name__}: {why}")
 
 
 def _exact_rows(table: DynamicTable, snapshot: Snapshot | None) -> int | None:

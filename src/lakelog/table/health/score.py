@@ -13,14 +13,27 @@ from lakelog.options.option import Options
 from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
-from lakelog.table.health.commands import call_statement, shell_command
-from lakelog.table.health.stats import DROPPED, ENDED, FAILED, BucketStats, IngestStats, LogStats, TableStats
+from lakelog.table.health.commands import call_statement, shell_command, table_in_sql
+from lakelog.table.health.stats import (
+    DROPPED,
+    ENDED,
+    FAILED,
+    BucketStats,
+    IngestStats,
+    LogStats,
+    TableStats,
+    ViewStats,
+)
+from lakelog.table.views.sources import DROPPED as SOURCE_DROPPED
+from lakelog.table.views.sources import REPLACED
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
 _WITH_FINDINGS = 20
 _ENDED_MS = 2 * 24 * 3_600_000
 """Age of the end of an ingest from which on its slot is taken for forgotten."""
+_VIEW_LATE_MS = 30_000
+"""Time that a refresh may take beyond the interval of its view."""
 _FREE_SPACE = "free space on the disk: expire snapshots, shorten 'log-store.retention', or move other files away"
 _AT_RISK = ("unreserved", "lost")
 """States of a slot whose WAL the server may remove, or has removed."""
@@ -36,9 +49,15 @@ INGEST_UNDONE: Final = "ingest-undone"
 ONLY_IN_LOG: Final = "only-in-log"
 LOG_AHEAD: Final = "log-ahead"
 LOW_SPACE: Final = "low-space"
+VIEW_SOURCE: Final = "view-source"
+VIEW_FAILED: Final = "view-failed"
+VIEW_BEHIND: Final = "view-behind"
+VIEW_SUSPENDED: Final = "view-suspended"
+VIEW_MISSING: Final = "view-missing"
 FINDINGS: Final = (
     UNREADABLE, STORES_DIFFER, LOW_SPACE, DEAD_WRITER, LOG_UNREACHABLE, SLOT_AT_RISK, INGEST_UNDONE,
-    INGEST_STOPPED, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD, REJECTED_ROWS,
+    INGEST_STOPPED, VIEW_SOURCE, VIEW_FAILED, VIEW_BEHIND, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD, VIEW_SUSPENDED,
+    VIEW_MISSING, REJECTED_ROWS,
 )  # fmt: skip
 """Every kind, the worst first."""
 
@@ -155,10 +174,16 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
     if dead is not None and any(need.kind == dead.kind for need in needs):
         reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
         found.append(Finding(DEAD_RUN, reason, shell_command("optimize", stats.name, "--once"), dead.kind))
-    if stats.undone:
+    if stats.undone and stats.view is None:  # the next refresh of a view compares all its rows
         found.append(_undone(stats.name, stats.ingest))
+    if stats.view is not None:
+        found += _of_view(stats.name, stats.view, stats.looked_ms)
     if stats.ingest is not None:
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
+    for consumer, view in stats.missing_views:
+        reason = f"consumer '{consumer}' keeps snapshots for the materialized view {view}, which is not there"
+        to_do = call_statement("reset_consumer", stats.name, consumer)
+        found.append(Finding(VIEW_MISSING, reason, to_do, is_warning=True))
     if stats.rejected:
         reason = f"{counted(stats.rejected, 'row')} did not fit the table and wait in $rejected"
         found.append(Finding(REJECTED_ROWS, reason, call_statement("replay_rejected", stats.name), is_warning=True))
@@ -207,6 +232,47 @@ def _of_ingest(name: str, ingest: IngestStats, now_ms: int) -> Iterator[Finding]
         return
     held = "" if ingest.slot_state == DROPPED else f"; {slot} makes the server keep its WAL"
     yield Finding(INGEST_STOPPED, f"{reason}{held}", status)
+
+
+def _of_view(name: str, view: ViewStats, now_ms: int) -> Iterator[Finding]:
+    """At most one finding about what keeps a view from its sources, and one if it is suspended."""
+    written = table_in_sql(name)
+    rebuild = f"ALTER MATERIALIZED VIEW {written} REBUILD"
+    lost = [one for one in view.sources if one.state in (SOURCE_DROPPED, REPLACED)]
+    report, lag_ms = view.report, view.lag_ms(now_ms)
+    late = f"the view lacks changes of {format_duration(lag_ms)} ago" if lag_ms else "the view has all changes"
+    broken = view.trouble or next((f"{one.name}: {one.why}" for one in view.sources if one.why), "")
+    if lost:
+        was = "was dropped and created again"
+        if lost[0].state == SOURCE_DROPPED:
+            was, rebuild = "was dropped", f"create it again, then {rebuild}, or DROP MATERIALIZED VIEW {written}"
+        yield Finding(VIEW_SOURCE, f"source {lost[0].name} {was}: the view keeps the rows that it had", rebuild)
+    elif broken:
+        yield Finding(VIEW_FAILED, f"the position of the view cannot be compared: {broken}", _refresh(written))
+    elif report is not None and report.error and report.failed_ms is not None:
+        since = format_duration(max(0, now_ms - report.failed_ms))
+        reason = f"the last refresh failed {since} ago, {late}: {report.error}"
+        yield Finding(VIEW_FAILED, reason, _refresh(written))
+    elif _is_late(view, lag_ms):
+        reason = f"{late}, and is to be refreshed {view.refresh}: no process does that, or it is too slow"
+        yield Finding(VIEW_BEHIND, reason, shell_command("view", "run", name))
+    if view.suspended:
+        to_do = f"ALTER MATERIALIZED VIEW {written} RESUME"
+        yield Finding(VIEW_SUSPENDED, f"refreshes are suspended; {late}", to_do, is_warning=True)
+
+
+def _is_late(view: ViewStats, lag_ms: int | None) -> bool:
+    """True if a view is refreshed on its own, and lacks changes for longer than two intervals and some time more."""
+    return (
+        not view.suspended
+        and view.every_ms is not None
+        and lag_ms is not None
+        and lag_ms > 2 * view.every_ms + _VIEW_LATE_MS
+    )
+
+
+def _refresh(written: str) -> str:
+    return f"REFRESH MATERIALIZED VIEW {written}"
 
 
 def unreadable(name: str, why: str) -> Finding:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from lakelog.io.storage.file_io import DiskSpace
 from lakelog.paimon.types.json_record import JsonRecord
+from lakelog.table.views.report import ViewReport
+from lakelog.table.views.sources import SourceState
 
 BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 ENDED, FAILED = "ended", "failed"
@@ -228,6 +230,26 @@ class IngestStats(JsonRecord):
 
 
 @dataclass(frozen=True)
+class ViewStats:
+    """A materialized view: its sources, when it is refreshed, and what its process last said.
+
+    ``every_ms`` is that of ``ViewDefinition``. ``trouble`` is the error if its position could not be read.
+    """
+
+    query: str
+    refresh: str
+    every_ms: int | None
+    suspended: bool
+    sources: tuple[SourceState, ...] = ()
+    report: ViewReport | None = None
+    trouble: str = ""
+
+    def lag_ms(self, now_ms: int) -> int | None:
+        """The longest lag of the sources, None if it is unknown for all."""
+        return max((lag for one in self.sources if (lag := one.lag_ms(now_ms)) is not None), default=None)
+
+
+@dataclass(frozen=True)
 class TableStats:
     """All metrics of one collection, at ``looked_ms``."""
 
@@ -247,6 +269,10 @@ class TableStats:
     """The last report of ``lakelog ingest``; None for a table that it does not write."""
     undone: tuple[str, ...] = ()
     """The sources whose rows a rollback has taken out of the table (``WriterState.undone``)."""
+    view: ViewStats | None = None
+    """The materialized view that the table is; None for any other."""
+    missing_views: tuple[tuple[str, str], ...] = ()
+    """Consumers that keep snapshots for a materialized view that is not there, each with the name of the view."""
 
     @property
     def rows(self) -> int:

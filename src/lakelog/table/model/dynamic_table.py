@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
@@ -38,25 +38,31 @@ from lakelog.table.model.registrations import Registrations
 BRANCH_PREFIX: Final = "branch_"
 """The prefix of the branch in a name such as ``t$branch_dev``."""
 
+OtherTables = Callable[[str], "DynamicTable"]
+"""Opens a table by its full name. Raises NotFound, InvalidRequest for a catalog that is unknown here."""
+
 
 @dataclass(frozen=True)
 class DynamicTable:
     """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
 
     ``branch`` is the branch in use, with its newest schema in ``location``; ``view`` the system table (``snapshots``,
-    ``audit_log``, …), None for the table itself. Raises UnsupportedFeature for a table with access rules.
+    ``audit_log``, …), None for the table itself. ``others`` opens a table that the metadata of this one names, such as
+    a source of a materialized view; it stays in the process that opened the table, None elsewhere. Raises
+    UnsupportedFeature for a table with access rules.
     """
 
     location: TableLocation
     hints: Mapping[str, str] = field(default_factory=dict)
     branch: str = MAIN_BRANCH
     view: str | None = None
+    others: OtherTables | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_access(self.schema.options, self.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "others"}
 
     def with_hints(self, hints: Mapping[str, str]) -> DynamicTable:
         """The same table with options for one use."""

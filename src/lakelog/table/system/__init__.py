@@ -31,6 +31,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "statistics": "lakelog.table.system.files:TableStatistics",
         "table_indexes": "lakelog.table.system.files:TableIndexes",
         "tags": "lakelog.table.system.history:AllTags",
+        "view": "lakelog.table.system.views:ViewSources",
     },
 )
 """System tables by the name after ``$``; each is a scan made from its base table."""

@@ -50,6 +50,14 @@ class ViewDefinition(JsonRecord):
         return f"every {self.every_ms / 1000:g} seconds" if self.every_ms else "on commit"
 
     @property
+    def refresh_clause(self) -> str:
+        """What CREATE MATERIALIZED VIEW has after REFRESH."""
+        if not self.every_ms:
+            return "MANUAL" if self.every_ms is None else "ON COMMIT"
+        seconds, rest = divmod(self.every_ms, 1000)
+        return f"EVERY {self.every_ms} MILLISECONDS" if rest else f"EVERY {seconds} SECONDS"
+
+    @property
     def text(self) -> str:
         """The value of the option."""
         return self.to_json().decode()

@@ -27,6 +27,8 @@ _SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_INTERRUPTED: Final = "Query interrupted"
+"""What DuckDB raises in place of the exception of a signal handler, which Ctrl-C and the end of a service are."""
 _VIEW: Final = "view_rows"
 _RESULT: Final = "result_rows"
 _CHANGES: Final = "view_changes"
@@ -251,6 +253,10 @@ class LocalState:
     def _execute(self, statement: str) -> Any:
         try:
             return self._db.execute(statement)
+        except RuntimeError as stopped:
+            if str(stopped) != _INTERRUPTED:
+                raise
+            raise KeyboardInterrupt from stopped
         except _engine().Error as failed:
             said = str(failed).partition("\n")[0]
             raise InvalidRequest(f"the rows of the view cannot be computed: {said}") from failed

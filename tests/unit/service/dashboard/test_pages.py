@@ -60,7 +60,17 @@ def answer(dashboard: RunningDashboard, path: str) -> dict:  # type: ignore[type
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/shop.orders", "/tables/shop.nothing"]
+    [
+        "/",
+        "/catalogs",
+        "/log",
+        "/terminal",
+        "/optimizing",
+        "/settings",
+        "/views",
+        "/tables/shop.orders",
+        "/tables/shop.nothing",
+    ]
     + [f"/tables/{name}/{tab}" for name in ("shop.orders", "shop.nothing") for tab in TABS],
 )
 def test_every_page_is_drawn_and_names_its_json(shop: RunningDashboard, path: str) -> None:

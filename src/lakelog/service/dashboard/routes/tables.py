@@ -21,6 +21,7 @@ from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import Identity, identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
+from lakelog.service.dashboard.view_graph import view_line
 from lakelog.service.dashboard.views import LogPage, TablePage, findings_of, history_grid, log_page, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.runtime.statement import Privilege
@@ -74,7 +75,8 @@ def table_overview(request: Request, name: Name) -> HTMLResponse:
     """Health and plots."""
     dashboard_of(request).previews.warm()
     watched = dashboard_of(request).watcher.need(_plain(name))
-    return _draw(request, "table_health.html", name, "", {"watched": watched, "findings": findings_of([watched])})
+    more = {"watched": watched, "findings": findings_of([watched]), "line": view_line(watched)}
+    return _draw(request, "table_health.html", name, "", more)
 
 
 @pages.get("/tables/{name}/{tab}")
