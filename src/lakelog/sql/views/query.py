@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -25,6 +27,8 @@ _RANDOM = frozenset(
      "current_timezone", "unix_timestamp")
 )  # fmt: skip
 """Functions whose value depends on more than the row."""
+_NUMBERED: Final = re.compile(r"(?i:source|added|removed)_\d+")
+"""Names of the tables that a query reads here."""
 _TYPES = {
     "VARCHAR": "TEXT", "CHAR": "TEXT", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP": "TIMESTAMPNTZ",
     "VARBINARY": "BINARY", "TIME": "TIME",
@@ -97,6 +101,12 @@ def read_view_query(session: SessionContext, text: str) -> ViewQuery:
 
 def _with_sources(session: SessionContext, query: QueryText, tree: exp.Query) -> tuple[ViewSource, ...]:
     """Names the tables of the tree ``source_0``, …; returns the sources."""
+    for common in tree.find_all(exp.CTE):
+        if _NUMBERED.fullmatch(common.alias):
+            raise UnsupportedFeature(
+                f"a common table expression of a materialized view cannot be called {common.alias}, as lakelog calls a "
+                "source: give it another name"
+            )
     sources: dict[Identifier, ViewSource] = {}
     names = {r.name.start: r.name for r in query.references()}
     if any(reference.travel is not None or reference.changes is not None for reference in query.references()):

@@ -8,7 +8,7 @@ commits after the table has the changes. The state is a copy: it can be filled a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ _OLD: Final = "lakelog_old"
 _NEW: Final = "lakelog_new"
 _KEY: Final = "lakelog_key"
 """Aliases of relations, which no column is called like: DuckDB would take ``v.id`` as a field of a struct ``v``."""
+
+_PLACE: Final = "rowid"
+"""DuckDB's name for the place of a row."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -112,7 +115,8 @@ class LocalState:
             for query in (t.query for t in touched if t.side == ADDED):
                 self._execute(f"INSERT INTO touched {query}")
             chosen = self._plan.query if is_whole else self._plan.restricted
-            yield self._compare(f"({chosen})", is_whole)
+            with contextlib.closing(self._compare(f"({chosen})", is_whole)) as found:
+                yield found
             self._adopt()
 
     @contextlib.contextmanager
@@ -122,7 +126,8 @@ class LocalState:
         with self._transaction():
             self._create("computed_rows", columns, temporary=True)
             self._insert("computed_rows", rows, columns)
-            yield self._compare("computed_rows", True)
+            with contextlib.closing(self._compare("computed_rows", True)) as found:
+                yield found
             self._adopt()
 
     def close(self) -> None:
@@ -163,23 +168,32 @@ class LocalState:
 
     def _remove_once(self, table: str, removed: str, columns: Sequence[str]) -> None:
         """Removes each row as often as it was removed from a source without a key."""
+        if any(name.lower() == _PLACE for name in columns):  # the column hides the place of a row
+            self._execute(f"CREATE OR REPLACE TEMP TABLE kept_rows AS FROM {table} EXCEPT ALL FROM {removed}")
+            self._execute(f"DELETE FROM {table}")
+            self._execute(f"INSERT INTO {table} FROM kept_rows")
+            return
         names = ", ".join(quoted(name) for name in columns)
-        same = " AND ".join(f"{_NEW}.{quoted(name)} IS NOT DISTINCT FROM {_OLD}.{quoted(name)}" for name in columns)
+        gone = [f"c{at}" for at in range(len(columns))]  # a column of the source may be called as the number of rows
+        same = " AND ".join(
+            f"{_NEW}.{c} IS NOT DISTINCT FROM {_OLD}.{quoted(n)}" for c, n in zip(gone, columns, strict=True)
+        )
         equal = ", ".join(f"{_OLD}.{quoted(name)}" for name in columns)
         self._execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT {_OLD}.rowid AS place, {_NEW}.times, "
-            f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN "
-            f"(SELECT {names}, count(*) AS times FROM {removed} GROUP BY ALL) {_NEW} ON {same}) WHERE number <= times)"
+            f"DELETE FROM {table} WHERE {_PLACE} IN (SELECT place FROM (SELECT {_OLD}.{_PLACE} AS place, {_NEW}.times, "
+            f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN (SELECT {names}, count(*) "
+            f"FROM {removed} GROUP BY {names}) {_NEW}({', '.join(gone)}, times) ON {same}) WHERE number <= times)"
         )
 
-    def _compare(self, relation: str, is_whole: bool) -> Iterator[pa.RecordBatch]:
+    def _compare(self, relation: str, is_whole: bool) -> Generator[pa.RecordBatch]:
         """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
+        given = f"{_RESULT}({columns}{f', {BRANCH}' if plan.of_branch else ''})"  # by place: DuckDB's ä is not its Ä
         parts = (BRANCH, *plan.key) if plan.of_branch else plan.key
         key = f", {row_key(parts, {**self._kinds, BRANCH: 'INTEGER'})}" if plan.has_row_key else ""
         self._execute(f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS SELECT * FROM {_VIEW} LIMIT 0")
-        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation}")
+        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation} {given}")
         self._check_keys()
         same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
         differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
@@ -194,9 +208,10 @@ class LocalState:
             f"UNION ALL SELECT {_NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
             f"FROM {new} LEFT JOIN {old} ON {same} WHERE {is_new} OR {differs}"
         )
-        for batch in self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS):
-            if batch.num_rows:
-                yield batch
+        with self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS) as found:
+            for batch in found:
+                if batch.num_rows:
+                    yield batch
 
     def _check_keys(self) -> None:
         names = ", ".join(quoted(k) for k in self._plan.table_key)

@@ -1,0 +1,134 @@
+"""Materialized views where two features meet: the rows are those of the query, or the reason is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.errors import InvalidSchema, UnsupportedFeature
+from lakelog.lake import Lake
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = lakelog.connect(str(tmp_path))
+    lake.sql("create database db")
+    lake.sql("create table db.a (id int, n int, g string, primary key (id))")
+    return lake
+
+
+def write(lake: Lake, name: str, *rows: Row, kind: str = "+I") -> None:
+    schema = pa.schema([(field.name, field.type) for field in lake.table(name).schema])
+    table = pa.Table.from_pylist(list(rows), schema=schema)
+    lake.write(table.append_column("_row_kind", pa.array([kind] * len(rows))), name)
+
+
+def rows(lake: Lake, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = lake.table(name).scan(columns or None).to_arrow().to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=repr)
+
+
+@pytest.fixture
+def three(lake: Lake) -> Lake:
+    lake.sql("create table db.b (id int, v int, primary key (id))")
+    lake.sql("create table db.c (id int, y int, primary key (id))")
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    write(lake, "db.b", {"id": 10, "v": 5})
+    write(lake, "db.c", {"id": 100, "y": 0}, {"id": 101, "y": 5})
+    return lake
+
+
+def test_the_null_of_a_left_join_finds_rows_of_a_later_join(three: Lake) -> None:
+    joined = "from db.a left join db.b on b.id = a.n join db.c on coalesce(b.v, 0) = c.y"
+    three.sql(f"create materialized view db.w as select a.id, c.id as c_id {joined}")
+    three.sql(f"create materialized view db.groups as select c.id, count(*) as k {joined} group by c.id")
+    for kind, expected in (("-D", 100), ("+I", 101)):
+        write(three, "db.b", {"id": 10, "v": 5}, kind=kind)
+        three.views.refresh("db.w")
+        three.views.refresh("db.groups")
+        assert rows(three, "db.w") == [(1, expected)]
+        assert rows(three, "db.groups") == [(expected, 1)]
+
+
+def test_the_null_of_a_left_join_finds_rows_of_a_later_join_by_another_left_join(three: Lake) -> None:
+    three.sql("create table db.d (id int, z int, primary key (id))")
+    write(three, "db.d", {"id": 10, "z": 0})
+    three.sql("create materialized view db.w as select a.id, c.id as c_id from db.a left join db.b on b.id = a.n "
+              "left join db.d on d.id = a.n and d.z = coalesce(b.v, 0) join db.c on c.y = d.z")  # fmt: skip
+    write(three, "db.b", {"id": 10, "v": 5}, kind="-D")
+    three.views.refresh("db.w")
+    assert rows(three, "db.w") == [(1, 100)]
+
+
+def test_a_join_over_an_equal_column_of_a_left_join_still_computes_only_touched_keys(three: Lake) -> None:
+    three.sql("create materialized view db.w as select a.id, c.id as c_id from db.a left join db.b on b.id = a.n "
+              "join db.c on b.v = c.y")  # fmt: skip
+    assert "the rows whose key it touches" in three.views.explain("db.w")
+    write(three, "db.b", {"id": 10, "v": 5}, kind="-D")
+    three.views.refresh("db.w")
+    assert rows(three, "db.w") == []
+
+
+def test_distinct_groups_are_refreshed(lake: Lake) -> None:
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    lake.sql("create materialized view db.w as select distinct n, count(*) as k from db.a group by n")
+    write(lake, "db.a", {"id": 2, "n": 10, "g": "y"})
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w", "n", "k") == [(10, 2)]
+
+
+@pytest.mark.parametrize("column", ["times", "number", "place", "rowid", "ROWID"])
+def test_a_source_without_a_key_may_call_its_columns_so(lake: Lake, column: str) -> None:
+    lake.sql(f"create table db.e (k string, {column} int)")
+    write(lake, "db.e", *({"k": k, column: v} for k, v in (("a", 1), ("a", 1), ("a", 1), ("b", 7), ("b", 0))))
+    lake.sql(f"create materialized view db.w as select k, {column} as c, count(*) as n from db.e group by k, {column}")
+    lake.sql("delete from db.e where k = 'b'")
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w", "k", "c", "n") == [("a", 1, 3)]
+    schema = pa.schema([("k", pa.string()), (column, pa.int32())])
+    lake.write(pa.Table.from_pylist([{"k": "a", column: 1}], schema=schema), "db.e", overwrite=True)
+    # the refresher of a service keeps the rows of the source from one refresh to the next
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w", "k", "c", "n") == [("a", 1, 1)]
+
+
+def test_a_common_table_expression_never_hides_a_source(lake: Lake) -> None:
+    lake.sql("create table db.b (id int, n int, primary key (id))")
+    with pytest.raises(UnsupportedFeature, match="source_0"):
+        lake.sql("create materialized view db.w as with source_0 as (select id, n from db.b where n > 1) "
+                 "select a.id, a.n, source_0.n as m from db.a join source_0 on a.id = source_0.id")  # fmt: skip
+
+
+def test_names_of_columns_with_letters_that_duckdb_does_not_fold(lake: Lake) -> None:
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    lake.sql("create materialized view db.w as select id as `Ünï`, n as `Ä` from db.a")
+    write(lake, "db.a", {"id": 2, "n": 20, "g": "y"})
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w", "Ünï", "Ä") == [(1, 10), (2, 20)]
+
+
+def test_the_number_of_the_branch_is_not_taken_from_a_column(lake: Lake) -> None:
+    with pytest.raises(UnsupportedFeature, match="lakelog_branch"):
+        lake.sql("create materialized view db.w as select id, g as lakelog_branch from db.a union all "
+                 "select id, g from db.a")  # fmt: skip
+
+
+def test_an_error_of_a_write_is_not_hidden(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+
+    def full(*_: object) -> None:
+        raise InvalidSchema("the disk of the view is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lakelog.table.staging.task_writer.TaskWriter.write", full)
+        with pytest.raises(InvalidSchema, match="disk of the view"):
+            lake.views.refresh("db.w")
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w") == [(1, 10)]
