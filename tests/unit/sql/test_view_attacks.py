@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidSchema, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.lake import Lake
 
 Row = dict[str, Any]
@@ -132,3 +132,76 @@ def test_an_error_of_a_write_is_not_hidden(lake: Lake, monkeypatch: pytest.Monke
             lake.views.refresh("db.w")
     lake.views.refresh("db.w")
     assert rows(lake, "db.w") == [(1, 10)]
+
+
+OPTIONS = (
+    "'merge-engine' = 'first-row'",
+    "'merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum'",
+    "'ignore-delete' = 'true'",
+    "'deduplicate.ignore-delete' = 'true'",
+    "'sequence.field' = 'n'",
+    "'rowkind.field' = 'g'",
+    "'record-level.expire-time' = '1 s', 'record-level.time-field' = 'n'",
+    "'scan.snapshot-id' = '1'",
+    "'emit.mode' = 'log'",
+    "'emit.mode' = 'file'",
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_an_option_with_which_a_view_would_have_other_rows_is_refused(lake: Lake, options: str) -> None:
+    with pytest.raises(InvalidOption, match="materialized view"):
+        lake.sql(f"create materialized view db.w with ({options}) as select id, n, g from db.a")
+    assert not lake.table_exists("db.w")
+
+
+CHANGES = (
+    "alter table db.w add column x int",
+    "alter table db.w drop column n",
+    "alter table db.w rename column n to m",
+    "alter table db.w alter column n type bigint",
+    "alter table db.w set tblproperties ('ignore-delete' = 'true')",
+    "alter table db.w set tblproperties ('materialized-view' = '{}')",
+    "alter table db.w unset tblproperties ('materialized-view')",
+    "drop table db.w",
+    "create or replace table db.w (id int, primary key (id))",
+    "create or replace materialized view db.w as select nonsense from db.a",
+    "create or replace materialized view db.w as select id from db.w",
+)
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_a_refused_change_of_a_view_leaves_it_as_it_was(lake: Lake, statement: str) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    with pytest.raises((UnsupportedFeature, InvalidRequest)):
+        lake.sql(statement)
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w") == [(1, 10)]
+
+
+def test_what_a_view_may_have_changed(lake: Lake) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    lake.sql("alter table db.w alter column n comment 'amount'")
+    lake.sql("alter table db.w set tblproperties ('snapshot.num-retained.min' = '3')")
+    lake.sql("alter materialized view db.w refresh every 2 minutes")
+    lake.sql("alter table db.w rename to db.x")
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    lake.views.refresh("db.x")
+    assert rows(lake, "db.x") == [(1, 10)]
+    with pytest.raises(InvalidRequest, match="DROP MATERIALIZED VIEW"):
+        lake.drop_table("db.x")
+
+
+def test_a_table_like_a_view_is_a_table(lake: Lake) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    lake.sql("create table db.copy like db.w")
+    lake.sql("insert into db.copy values (1, 2)")
+    assert rows(lake, "db.copy") == [(1, 2)] and lake.views.list() == ["db.w"]
+
+
+def test_a_table_does_not_become_a_view_by_an_option(lake: Lake) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    text = lake.table("db.w").logical.schema.options["materialized-view"].replace("'", "''")
+    with pytest.raises(UnsupportedFeature, match="CREATE MATERIALIZED VIEW"):
+        lake.sql(f"alter table db.a set tblproperties ('materialized-view' = '{text}')")
