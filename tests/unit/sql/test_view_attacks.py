@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.lake import Lake
 
 Row = dict[str, Any]
@@ -205,3 +206,61 @@ def test_a_table_does_not_become_a_view_by_an_option(lake: Lake) -> None:
     text = lake.table("db.w").logical.schema.options["materialized-view"].replace("'", "''")
     with pytest.raises(UnsupportedFeature, match="CREATE MATERIALIZED VIEW"):
         lake.sql(f"alter table db.a set tblproperties ('materialized-view' = '{text}')")
+
+
+def test_columns_of_sources_with_letters_that_duckdb_does_not_fold(lake: Lake) -> None:
+    lake.sql("create table db.t (`Öl` int, `Ä` string, primary key (`Öl`))")
+    lake.sql("create materialized view db.w as select `Öl`, `Ä` as x from db.t where `öl` > 1")
+    lake.sql("create materialized view db.groups as select `ä`, count(*) as c from db.t t group by `Ä`")
+    write(lake, "db.t", {"Öl": 1, "Ä": "x"}, {"Öl": 2, "Ä": "x"})
+    lake.views.refresh("db.w")
+    lake.views.refresh("db.groups")
+    assert rows(lake, "db.w") == [(2, "x")]
+    assert [row[1] for row in rows(lake, "db.groups")] == [2]
+
+
+def edit(lake: Lake, view: str, **changes: object) -> None:
+    """Changes the definition of a view in its schema file, by hand."""
+    folder = Path(lake.table(view).logical.path.removeprefix("file://")) / "schema"
+    path = max(folder.glob("schema-*"), key=lambda found: int(found.name.rpartition("-")[2]))
+    schema = json.loads(path.read_text())
+    definition = json.loads(schema["options"]["materialized-view"]) | changes
+    path.write_text(json.dumps(schema | {"options": schema["options"] | {"materialized-view": json.dumps(definition)}}))
+
+
+@pytest.mark.parametrize("zone", ["UTC'; SET memory_limit = '9GB", "Mars/Base", "+02:00"])
+def test_a_time_zone_is_a_name_and_no_statement(lake: Lake, zone: str) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    edit(lake, "db.w", zone=zone)
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    with pytest.raises(InvalidRequest, match="time zone"):
+        lake.views.refresh("db.w")
+
+
+@pytest.mark.parametrize("query", ["select content as id, 1 as n from read_text('/etc/hosts')",
+                                   "select id, n from '/etc/hosts'", "drop table db.a", "select id, n"])  # fmt: skip
+def test_a_query_that_was_edited_by_hand_reads_only_tables(lake: Lake, query: str) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    edit(lake, "db.w", query=query)
+    with pytest.raises((UnsupportedFeature, InvalidRequest, NotFound)):
+        lake.views.refresh("db.w")
+    assert lake.table_exists("db.a")
+
+
+def test_a_damaged_view_does_not_stop_the_others_and_can_be_dropped(lake: Lake) -> None:
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    lake.sql("create materialized view db.x as select id, g from db.a")
+    edit(lake, "db.w", query=5)
+    assert lake.views.list() == ["db.x"]
+    lake.sql("drop table db.w")
+    assert not lake.table_exists("db.w")
+
+
+def test_views_that_name_each_other_after_renames_are_still_listed(lake: Lake) -> None:
+    lake.sql("create materialized view db.v1 as select id from db.a")
+    lake.sql("create materialized view db.v2 as select id from db.v1")
+    lake.sql("alter table db.v1 rename to db.v0")
+    lake.sql("create materialized view db.v1 as select id from db.v2")
+    assert sorted(lake.views.ordered()) == ["db.v0", "db.v1", "db.v2"]
+    with pytest.raises(InvalidRequest, match="dropped and created again"):
+        lake.views.refresh("db.v2")

@@ -95,6 +95,7 @@ def read_view_query(session: SessionContext, text: str) -> ViewQuery:
         raise InvalidRequest(f"the query of the view cannot be resolved: {str(why).partition(chr(10))[0]}") from why
     assert isinstance(resolved, exp.Query)
     tree = resolved
+    _spell_columns(tree, sources)
     columns = _columns(tree, spelled, sources)
     return ViewQuery(tree, sources, columns, tuple(_used(tree, at, s.schema) for at, s in enumerate(sources)))
 
@@ -176,6 +177,16 @@ def _columns(tree: exp.Query, spelled: Mapping[str, str], sources: tuple[ViewSou
     if twice := next((name for name in folded if folded.count(name) > 1), None):
         raise InvalidRequest(f"two columns of the view are called '{twice}': give one of them another name by AS")
     return tuple(found)
+
+
+def _spell_columns(tree: exp.Query, sources: tuple[ViewSource, ...]) -> None:
+    """Gives columns of sources the table's spelling, where a letter has a case that DuckDB does not fold."""
+    for number, source in enumerate(sources):
+        spelled = {name.lower(): name for name in source.schema.field_names if not name.isascii()}
+        aliases = {t.alias_or_name for t in tree.find_all(exp.Table) if t.name == source_table(number) and not cte_of(t)}
+        for column in tree.find_all(exp.Column) if spelled else ():
+            if column.table in aliases and column.name.lower() in spelled:
+                column.set("this", exp.to_identifier(spelled[column.name.lower()], quoted=True))
 
 
 def _used(tree: exp.Query, number: int, schema: TableSchema) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class LocalState:
         self._db = _engine().connect(f"{self._scratch.path}/state.db", config=settings)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
-            self._execute(f"SET TimeZone = '{plan.zone}'")
+            _set_zone(self._db, plan.zone)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 self._create(source_table(at), schema)
@@ -280,12 +280,24 @@ def _engine() -> Any:
     return duckdb
 
 
+def _set_zone(db: Any, zone: str) -> None:
+    """Sets the time zone of the view. Raises InvalidRequest for one that DuckDB does not know."""
+    escaped = zone.replace("'", "''")
+    try:
+        db.execute(f"SET TimeZone = '{escaped}'")
+    except _engine().Error as unknown:
+        raise InvalidRequest(
+            f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has a "
+            "name, such as UTC or Europe/Paris"
+        ) from unknown
+
+
 class EmptySources:
     """Tables ``source_0``, … without rows in memory, to ask for the columns of a query."""
 
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
-        self._db.execute(f"SET TimeZone = '{zone}'")
+        _set_zone(self._db, zone)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")
