@@ -183,7 +183,9 @@ def _spell_columns(tree: exp.Query, sources: tuple[ViewSource, ...]) -> None:
     """Gives columns of sources the table's spelling, where a letter has a case that DuckDB does not fold."""
     for number, source in enumerate(sources):
         spelled = {name.lower(): name for name in source.schema.field_names if not name.isascii()}
-        aliases = {t.alias_or_name for t in tree.find_all(exp.Table) if t.name == source_table(number) and not cte_of(t)}
+        aliases = {
+            t.alias_or_name for t in tree.find_all(exp.Table) if t.name == source_table(number) and not cte_of(t)
+        }
         for column in tree.find_all(exp.Column) if spelled else ():
             if column.table in aliases and column.name.lower() in spelled:
                 column.set("this", exp.to_identifier(spelled[column.name.lower()], quoted=True))

@@ -174,15 +174,15 @@ class LocalState:
             self._execute(f"INSERT INTO {table} FROM kept_rows")
             return
         names = ", ".join(quoted(name) for name in columns)
-        gone = [f"c{at}" for at in range(len(columns))]  # a column of the source may be called as the number of rows
+        taken = [f"c{at}" for at in range(len(columns))]  # a column of the source may be called as the number of rows
         same = " AND ".join(
-            f"{_NEW}.{c} IS NOT DISTINCT FROM {_OLD}.{quoted(n)}" for c, n in zip(gone, columns, strict=True)
+            f"{_NEW}.{c} IS NOT DISTINCT FROM {_OLD}.{quoted(n)}" for c, n in zip(taken, columns, strict=True)
         )
         equal = ", ".join(f"{_OLD}.{quoted(name)}" for name in columns)
         self._execute(
             f"DELETE FROM {table} WHERE {_PLACE} IN (SELECT place FROM (SELECT {_OLD}.{_PLACE} AS place, {_NEW}.times, "
             f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN (SELECT {names}, count(*) "
-            f"FROM {removed} GROUP BY {names}) {_NEW}({', '.join(gone)}, times) ON {same}) WHERE number <= times)"
+            f"FROM {removed} GROUP BY {names}) {_NEW}({', '.join(taken)}, times) ON {same}) WHERE number <= times)"
         )
 
     def _compare(self, relation: str, is_whole: bool) -> Generator[pa.RecordBatch]:
@@ -287,8 +287,8 @@ def _set_zone(db: Any, zone: str) -> None:
         db.execute(f"SET TimeZone = '{escaped}'")
     except _engine().Error as unknown:
         raise InvalidRequest(
-            f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has a "
-            "name, such as UTC or Europe/Paris"
+            f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has "
+            "a name, such as UTC or Europe/Paris"
         ) from unknown
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.options.log import EMIT_MODE
-from lakelog.options.option import Options
+from lakelog.options.option import Option, Options
 from lakelog.options.retention import PARTITION_EXPIRATION_TIME, RECORD_EXPIRE_TIME
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
@@ -26,9 +26,9 @@ from lakelog.options.view import VIEW
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.views.definition import ViewDefinition
 
-_DEFAULT_ONLY: Final = (MERGE_ENGINE, IGNORE_DELETE, EMIT_MODE)
+_DEFAULT_ONLY: Final[tuple[Option[Any], ...]] = (MERGE_ENGINE, IGNORE_DELETE, EMIT_MODE)
 """Options with which writes keep other rows than they get."""
-_NEVER: Final = (
+_NEVER: Final[tuple[Option[Any], ...]] = (
     SEQUENCE_FIELD, ROWKIND_FIELD, RECORD_EXPIRE_TIME, PARTITION_EXPIRATION_TIME, SCAN_SNAPSHOT, SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS, SCAN_TAG, SCAN_WATERMARK, SCAN_VERSION, INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_TO_AUTO_TAG,
@@ -43,8 +43,8 @@ def check_view_options(schema: TableSchema) -> None:
     if changing:
         key = changing[0].key
         raise InvalidOption(
-            f"option '{key}' = '{options.get(key, '')}' of a materialized view would make its rows others than those of "
-            "its query: leave it out"
+            f"option '{key}' = '{options.get(key, '')}' of a materialized view would make its rows others than those "
+            "of its query: leave it out"
         )
 
 
