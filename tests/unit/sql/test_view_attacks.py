@@ -264,3 +264,9 @@ def test_views_that_name_each_other_after_renames_are_still_listed(lake: Lake) -
     assert sorted(lake.views.ordered()) == ["db.v0", "db.v1", "db.v2"]
     with pytest.raises(InvalidRequest, match="dropped and created again"):
         lake.views.refresh("db.v2")
+
+
+@pytest.mark.parametrize("function", ["current_schema()", "input_file_block_start()"])
+def test_a_function_that_changes_by_itself_is_refused_by_name(lake: Lake, function: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=function.removesuffix("()")):
+        lake.sql(f"create materialized view db.w as select id, {function} as x from db.a")

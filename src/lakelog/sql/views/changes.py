@@ -56,11 +56,11 @@ def _matches_null(select: exp.Select) -> bool:
         condition = None if join is None else join.args.get("on")
         is_left = join is not None and str(join.args.get("side") or "").upper() == "LEFT"
         if condition is not None:
-            read = {column.table.lower() for column in condition.find_all(exp.Column)} & padded
+            aliases = {column.table.lower() for column in condition.find_all(exp.Column)} & padded
             strict = {
                 side.table.lower() for pair in equalities(condition) for side in pair if isinstance(side, exp.Column)
             }
-            matches = bool(read - strict or read & loose)
+            matches = bool(aliases - strict or aliases & loose)
             if matches and not is_left:
                 return True
             if matches:

@@ -24,7 +24,7 @@ _RANDOM = frozenset(
     ("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
      "spark_partition_id", "input_file_name", "current_timestamp", "now", "current_date", "curdate", "localtimestamp",
      "current_time", "current_user", "user", "session_user", "current_database", "current_catalog",
-     "current_timezone", "unix_timestamp")
+     "current_timezone", "unix_timestamp", "current_schema", "input_file_block_start", "input_file_block_length")
 )  # fmt: skip
 """Functions whose value depends on more than the row."""
 _NUMBERED: Final = re.compile(r"(?i:source|added|removed)_\d+")
@@ -182,13 +182,13 @@ def _columns(tree: exp.Query, spelled: Mapping[str, str], sources: tuple[ViewSou
 def _spell_columns(tree: exp.Query, sources: tuple[ViewSource, ...]) -> None:
     """Gives columns of sources the table's spelling, where a letter has a case that DuckDB does not fold."""
     for number, source in enumerate(sources):
-        spelled = {name.lower(): name for name in source.schema.field_names if not name.isascii()}
+        spellings = {name.lower(): name for name in source.schema.field_names if not name.isascii()}
         aliases = {
             t.alias_or_name for t in tree.find_all(exp.Table) if t.name == source_table(number) and not cte_of(t)
         }
-        for column in tree.find_all(exp.Column) if spelled else ():
-            if column.table in aliases and column.name.lower() in spelled:
-                column.set("this", exp.to_identifier(spelled[column.name.lower()], quoted=True))
+        for column in tree.find_all(exp.Column) if spellings else ():
+            if column.table in aliases and column.name.lower() in spellings:
+                column.set("this", exp.to_identifier(spellings[column.name.lower()], quoted=True))
 
 
 def _used(tree: exp.Query, number: int, schema: TableSchema) -> tuple[str, ...]:

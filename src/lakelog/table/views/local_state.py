@@ -115,8 +115,8 @@ class LocalState:
             for query in (t.query for t in touched if t.side == ADDED):
                 self._execute(f"INSERT INTO touched {query}")
             chosen = self._plan.query if is_whole else self._plan.restricted
-            with contextlib.closing(self._compare(f"({chosen})", is_whole)) as found:
-                yield found
+            with contextlib.closing(self._compare(f"({chosen})", is_whole)) as result:
+                yield result
             self._adopt()
 
     @contextlib.contextmanager
@@ -126,8 +126,8 @@ class LocalState:
         with self._transaction():
             self._create("computed_rows", columns, temporary=True)
             self._insert("computed_rows", rows, columns)
-            with contextlib.closing(self._compare("computed_rows", True)) as found:
-                yield found
+            with contextlib.closing(self._compare("computed_rows", True)) as result:
+                yield result
             self._adopt()
 
     def close(self) -> None:
@@ -189,11 +189,11 @@ class LocalState:
         """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
-        given = f"{_RESULT}({columns}{f', {BRANCH}' if plan.of_branch else ''})"  # by place: DuckDB's ä is not its Ä
+        names = f"{_RESULT}({columns}{f', {BRANCH}' if plan.of_branch else ''})"  # by place: DuckDB's ä is not its Ä
         parts = (BRANCH, *plan.key) if plan.of_branch else plan.key
         key = f", {row_key(parts, {**self._kinds, BRANCH: 'INTEGER'})}" if plan.has_row_key else ""
         self._execute(f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS SELECT * FROM {_VIEW} LIMIT 0")
-        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation} {given}")
+        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation} {names}")
         self._check_keys()
         same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
         differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
@@ -208,8 +208,8 @@ class LocalState:
             f"UNION ALL SELECT {_NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
             f"FROM {new} LEFT JOIN {old} ON {same} WHERE {is_new} OR {differs}"
         )
-        with self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS) as found:
-            for batch in found:
+        with self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS) as reader:
+            for batch in reader:
                 if batch.num_rows:
                     yield batch
 
