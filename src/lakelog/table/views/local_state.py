@@ -138,9 +138,9 @@ class LocalState:
     def _take(self, at: int, batches: Rows) -> None:
         """Keeps the changed rows of a source by side, without those that both sides have."""
         columns = ", ".join(quoted(name) for name in self._sources[at].names)
-        given = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
-        self._create("given_changes", given, temporary=True)
-        self._insert("given_changes", batches, given)
+        schema = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
+        self._create("given_changes", schema, temporary=True)
+        self._insert("given_changes", batches, schema)
         rows = f"SELECT {columns} FROM given_changes WHERE {ROW_KIND_COLUMN}"
         old, new = f"{rows} IN ('-U', '-D')", f"{rows} NOT IN ('-U', '-D')"
         for side, own, others in ((REMOVED, old, new), (ADDED, new, old)):
