@@ -17,9 +17,9 @@ import pyarrow as pa
 from lakelog import connect
 from lakelog.lake import Lake
 from lakelog.sql.views.refresh import ViewRefresher
+from lakelog.table.model.waiting_epochs import waiting_position
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.position import ViewPosition
-from lakelog.table.write.positioned_writer import waiting_position
 
 TABLES: Final[Mapping[str, str]] = {
     "a": "id int, g string, n int, primary key (id)",

@@ -23,6 +23,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.sql.parse import Session
 from lakelog.sql.syntax.type_parser import parse_type_text
 from lakelog.table.open import identifier_of
+from lakelog.table.views.rules import check_no_view
 
 Columns = Sequence[tuple[str, DataType, str | None]]
 
@@ -91,9 +92,13 @@ class LakeDefinitions(Public, ABC):
         self._tables.create_database(database, if_not_exists, catalog)
 
     def drop_table(self, name: str, if_exists: bool = False, purge: bool = False) -> None:
-        """Drops a table with its files, and its log if lakelog made it; ``purge`` as in DROP TABLE. Raises NotFound."""
+        """Drops a table with its files, and its log if lakelog made it; ``purge`` as in DROP TABLE.
+
+        Raises NotFound, InvalidRequest for a materialized view, which ``views.drop`` drops.
+        """
         identifier = self._session.identifier(name)
         if self._session.exists(identifier):
+            check_no_view(self._tables.load_schema(identifier), name)
             self._engine.uncache_table(identifier)
         self._tables.drop_table(identifier, if_exists, purge)
 

@@ -46,6 +46,7 @@ from lakelog.table.model.log_options import (
     check_spelled_once,
     log_partitions,
 )
+from lakelog.table.views.rules import check_view_change
 
 _KEPT_BY_LAKELOG = "lakelog."
 _FIXED = (DEFAULTS.key, LOG_PARTITIONS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable))
@@ -67,6 +68,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
 
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
+        check_view_change(before, after)
         check_column_options(after)
         _check_log_options(before, after)
         _check_secrets(before, after, given)

@@ -10,7 +10,8 @@ import pytest
 from lakelog import Table, connect
 from lakelog.errors import Fenced, InvalidRequest, InvalidSchema
 from lakelog.table.model.log_state import COPY_AGAIN
-from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+from lakelog.table.model.waiting_epochs import waiting_position
+from lakelog.table.write.positioned_writer import PositionedWriter
 
 LOGS = {"no log": {}, "embedded": {"log-store.enabled": "true"}}
 

@@ -39,8 +39,8 @@ from lakelog.service.ingest.snapshot import exported_snapshot
 from lakelog.service.ingest.source import Source, SourceTable
 from lakelog.service.ingest.target import CopyAgain, Target
 from lakelog.table.health.stats import ENDED, FAILED
+from lakelog.table.model.waiting_epochs import waiting_position
 from lakelog.table.tail.subscribe import is_set
-from lakelog.table.write.positioned_writer import waiting_position
 
 Stop = threading.Event | None
 _REPORT_EVERY_S: Final = 1.0

@@ -26,8 +26,8 @@ from lakelog.service.ingest.source import Source, SourceIdentity, SourceTable
 from lakelog.table.health.ingest_report import IngestReport
 from lakelog.table.health.stats import IngestStats
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.waiting_epochs import is_undone
-from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+from lakelog.table.model.waiting_epochs import is_undone, waiting_position
+from lakelog.table.write.positioned_writer import PositionedWriter
 
 _KEYS_AT_ONCE: Final = 500
 

@@ -19,6 +19,7 @@ from lakelog.sql.syntax.clauses import LOCATION_RULE, SORT_RULE
 from lakelog.sql.syntax.lexer import Kind, Token
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
+from lakelog.table.views.rules import check_no_view
 
 # Values of USING (or of Flink's option `connector`) for lakelog's tables.
 PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
@@ -379,6 +380,7 @@ def new_table_name(session: SessionContext, table: TableDefinition) -> Iterator[
             raise session.no_table(table.name)
         yield identifier
         return
+    check_no_view(session.tables.load_schema(identifier), str(identifier))
     attempt = new_attempt()
     fresh = replace(identifier, table=f"{identifier.table}__new_{attempt}")
     old = replace(identifier, table=f"{identifier.table}__old_{attempt}")

@@ -11,6 +11,7 @@ from lakelog.io.clock import now_ms
 from lakelog.options.log import DATA_FORMAT, LOG_ENABLED, LOG_TOPIC, LOG_TYPE
 from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
+from lakelog.options.view import VIEW
 from lakelog.paimon.schema.changes import ChangeTableComment
 from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.ddl.alter_table import Alteration, read_alterations
@@ -22,6 +23,7 @@ from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_parti
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.source_text import SourceText, point_at
 from lakelog.sql.syntax.token_stream import Name, TokenStream
+from lakelog.table.views.rules import check_no_view
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _as_new(schema: TableSchema, stated: Mapping[str, str]) -> TableSchema:
     If the ``stated`` options name another log system, the format of the old log is one of them: CREATE TABLE may have
     chosen it for the old system. Without a log, it has no log system and no log partitions, which lakelog may have set.
     """
-    dropped = {LOG_TOPIC.key}
+    dropped = {LOG_TOPIC.key, VIEW.key}
     if stated.get(LOG_TYPE.key, schema.options.get(LOG_TYPE.key)) != schema.options.get(LOG_TYPE.key):
         dropped.add(DATA_FORMAT.key)
     if not Options({**schema.options, **stated}).need(LOG_ENABLED):
@@ -269,6 +271,7 @@ class DropTable(ParsedStatement, needs=Privilege.WRITE):
             raise session.no_table(self.name)
         dropped = session.resolve(self.name)
         if known:
+            check_no_view(session.tables.load_schema(dropped), str(dropped))
             session.engine.uncache_table(dropped)
         session.tables.drop_table(dropped, self.if_exists, self.purge)
         return empty_result()

@@ -88,8 +88,10 @@ class CreateMaterializedView(ParsedStatement, needs=Privilege.WRITE):
                 return empty_result()
             if not self.or_replace:
                 raise AlreadyExists(f"table '{identifier}' exists already")
-            drop_view(session, identifier, if_exists=False)
-        refresh = create_view(session, identifier, self.query, self.every_ms, self.options, self.comment)
+            need_view(session, identifier)
+        refresh = create_view(
+            session, identifier, self.query, self.every_ms, self.options, self.comment, or_replace=self.or_replace
+        )
         return counts_row({"rows": refresh.rows})
 
 

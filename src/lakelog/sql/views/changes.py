@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakelog.sql.views.keys import is_aggregate, relations_of
+from lakelog.sql.views.keys import equalities, is_aggregate, relations_of
 from lakelog.sql.views.query import ViewQuery
 from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table
 
@@ -18,7 +18,7 @@ def touches_keys(query: ViewQuery, key: Sequence[int]) -> str:
     """Why changes lead to a new computation of all rows; "" if the keys that they touch can be found.
 
     They can in one SELECT over inner and left joins of tables. A left join may add or take away the row with NULL, so
-    no key column may be of its right side.
+    no key column may be of its right side, and no later join may match that row to others.
     """
     select = query.tree
     if not isinstance(select, exp.Select) or select.find(exp.Subquery, exp.Exists, exp.SetOperation, exp.With):
@@ -29,6 +29,8 @@ def touches_keys(query: ViewQuery, key: Sequence[int]) -> str:
         return "a window function may depend on every row"
     if not key:
         return "there is one row for the whole query"
+    if select.args.get("distinct") and is_aggregate(select):
+        return "it selects the distinct ones of its groups"
     padded = set[str]()
     for relation, join in relations_of(select):
         if not isinstance(relation, exp.Table) or query.source_of(relation) is None:
@@ -41,7 +43,31 @@ def touches_keys(query: ViewQuery, key: Sequence[int]) -> str:
     for at in key:
         if any(column.table.lower() in padded for column in select.selects[at].find_all(exp.Column)):
             return "a key column is of the right side of a LEFT JOIN"
-    return ""
+    return "a JOIN may match the NULL of a LEFT JOIN" if _matches_null(select) else ""
+
+
+def _matches_null(select: exp.Select) -> bool:
+    """Whether a row that a LEFT JOIN has filled with NULL may find rows of a later inner join.
+
+    It cannot if each such side has a column in an equality of the condition, also of the LEFT JOINs between.
+    """
+    padded, loose = set[str](), set[str]()
+    for relation, join in relations_of(select):
+        condition = None if join is None else join.args.get("on")
+        is_left = join is not None and str(join.args.get("side") or "").upper() == "LEFT"
+        if condition is not None:
+            aliases = {column.table.lower() for column in condition.find_all(exp.Column)} & padded
+            strict = {
+                side.table.lower() for pair in equalities(condition) for side in pair if isinstance(side, exp.Column)
+            }
+            matches = bool(aliases - strict or aliases & loose)
+            if matches and not is_left:
+                return True
+            if matches:
+                loose.add(relation.alias_or_name.lower())
+        if is_left:
+            padded.add(relation.alias_or_name.lower())
+    return False
 
 
 def touched_queries(query: ViewQuery, key: Sequence[int]) -> list[tuple[int, str, exp.Select]]:

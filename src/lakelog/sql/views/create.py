@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest
+from lakelog.errors import Corrupt, InvalidRequest
 from lakelog.io.clock import now_ms
+from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.view import VIEW
@@ -22,6 +25,9 @@ from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.open import identifier_of
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.local_state import machine_zone
+from lakelog.table.views.rules import check_view_options
+
+_LOG: Final = logging.getLogger("lakelog.views")
 
 
 def create_view(
@@ -31,8 +37,11 @@ def create_view(
     every_ms: int | None,
     options: Mapping[str, str],
     comment: str | None = None,
+    or_replace: bool = False,
 ) -> Refresh:
     """Creates a view and computes its rows; drops it again if that fails.
+
+    With ``or_replace`` it drops the view of this name, once the new one has a plan.
 
     ``every_ms`` is that of ``ViewDefinition``; ``options`` are options of its table, which has a log by default. Raises
     the errors of ``plan_view`` and of ``ViewRefresher.refresh``, AlreadyExists, InvalidOption.
@@ -41,6 +50,8 @@ def create_view(
     definition = ViewDefinition(new_uuid(), query, session.current_catalog, session.database, zone, (), (), every_ms)
     plan = plan_view(session, definition)
     sources = tuple(source.name for source in plan.sources)
+    if str(identifier) in sources:
+        raise InvalidRequest(f"the query of view {identifier} reads the view itself: name the tables that it reads")
     key = plan.local.table_key if plan.local.of_branch else plan.local.key
     definition = replace(definition, sources=sources, key=key)
     table_options = session.tables.canonical_options({LOG_ENABLED.key: "true", **options}, "table")
@@ -51,6 +62,9 @@ def create_view(
         comment=comment,
         time_millis=now_ms(),
     )
+    check_view_options(schema)
+    if or_replace and session.exists(identifier):
+        drop_view(session, identifier, if_exists=False)
     session.create_table(identifier, schema, if_not_exists=False)
     try:
         return refresh_view(session, identifier)
@@ -109,11 +123,15 @@ def _forget_view(session: SessionContext, source: Identifier, definition: ViewDe
 
 
 def views_of(session: SessionContext, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
-    """All views of a catalog, by name."""
+    """All views of a catalog, by name, without those whose definition is damaged."""
     for database in session.tables.list_databases(catalog):
         for name in session.tables.list_tables(database, catalog):
             identifier = Identifier(database, name, catalog)
             schema = session.tables.load_schema(identifier)
-            definition = None if schema is None else ViewDefinition.of(schema)
+            try:
+                definition = None if schema is None else ViewDefinition.of(schema)
+            except Corrupt as why:
+                _LOG.warning("view %s: %s", identifier, why, extra=fields(table=str(identifier)))
+                continue
             if definition is not None:
                 yield identifier, definition

@@ -203,7 +203,7 @@ def _equal_places(query: ViewQuery, select: exp.Select, condition: exp.Expr) -> 
 
     A text that equals a number may have other digits than another one that does.
     """
-    for left, right in _equalities(condition):
+    for left, right in equalities(condition):
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             roots = _root(query, select, _place(left)), _root(query, select, _place(right))
             if (roots[0] == roots[1] and roots[0] in _EXACT) or set(roots) <= set(_WHOLE):
@@ -237,13 +237,13 @@ def source_field(query: ViewQuery, tree: exp.Expr, at: int) -> DataField | None:
     return _field(query, tree, _place(part)) if isinstance(part, exp.Column) else None
 
 
-def _equalities(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+def equalities(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """The equalities that a condition implies."""
     parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
     for part in parts:
         inner = part.unnest()
         if isinstance(inner, exp.And):
-            yield from _equalities(inner)
+            yield from equalities(inner)
         elif isinstance(inner, exp.EQ):
             yield inner.this, inner.expression
 

@@ -110,6 +110,8 @@ def _computed_here(
     """The statements for DuckDB, and the types of the columns. Raises NeedsSpark."""
     tree = query.tree
     if local.of_branch:
+        if any(name.lower() == BRANCH for name in query.columns):
+            raise UnsupportedFeature(f"a column of a UNION ALL in a materialized view cannot be called {BRANCH}")
         tree = tree.copy()
         for number, branch in enumerate(branches_of(tree)):
             branch.select(exp.alias_(exp.Literal.number(number), BRANCH), copy=False)

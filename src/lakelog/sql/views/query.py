@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -22,9 +24,11 @@ _RANDOM = frozenset(
     ("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
      "spark_partition_id", "input_file_name", "current_timestamp", "now", "current_date", "curdate", "localtimestamp",
      "current_time", "current_user", "user", "session_user", "current_database", "current_catalog",
-     "current_timezone", "unix_timestamp")
+     "current_timezone", "unix_timestamp", "current_schema", "input_file_block_start", "input_file_block_length")
 )  # fmt: skip
 """Functions whose value depends on more than the row."""
+_NUMBERED: Final = re.compile(r"(?i:source|added|removed)_\d+")
+"""Names of the tables that a query reads here."""
 _TYPES = {
     "VARCHAR": "TEXT", "CHAR": "TEXT", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP": "TIMESTAMPNTZ",
     "VARBINARY": "BINARY", "TIME": "TIME",
@@ -91,12 +95,19 @@ def read_view_query(session: SessionContext, text: str) -> ViewQuery:
         raise InvalidRequest(f"the query of the view cannot be resolved: {str(why).partition(chr(10))[0]}") from why
     assert isinstance(resolved, exp.Query)
     tree = resolved
+    _spell_columns(tree, sources)
     columns = _columns(tree, spelled, sources)
     return ViewQuery(tree, sources, columns, tuple(_used(tree, at, s.schema) for at, s in enumerate(sources)))
 
 
 def _with_sources(session: SessionContext, query: QueryText, tree: exp.Query) -> tuple[ViewSource, ...]:
     """Names the tables of the tree ``source_0``, …; returns the sources."""
+    for common in tree.find_all(exp.CTE):
+        if _NUMBERED.fullmatch(common.alias):
+            raise UnsupportedFeature(
+                f"a common table expression of a materialized view cannot be called {common.alias}, as lakelog calls a "
+                "source: give it another name"
+            )
     sources: dict[Identifier, ViewSource] = {}
     names = {r.name.start: r.name for r in query.references()}
     if any(reference.travel is not None or reference.changes is not None for reference in query.references()):
@@ -166,6 +177,18 @@ def _columns(tree: exp.Query, spelled: Mapping[str, str], sources: tuple[ViewSou
     if twice := next((name for name in folded if folded.count(name) > 1), None):
         raise InvalidRequest(f"two columns of the view are called '{twice}': give one of them another name by AS")
     return tuple(columns)
+
+
+def _spell_columns(tree: exp.Query, sources: tuple[ViewSource, ...]) -> None:
+    """Gives columns of sources the table's spelling, where a letter has a case that DuckDB does not fold."""
+    for number, source in enumerate(sources):
+        spellings = {name.lower(): name for name in source.schema.field_names if not name.isascii()}
+        aliases = {
+            t.alias_or_name for t in tree.find_all(exp.Table) if t.name == source_table(number) and not cte_of(t)
+        }
+        for column in tree.find_all(exp.Column) if spellings else ():
+            if column.table in aliases and column.name.lower() in spellings:
+                column.set("this", exp.to_identifier(spellings[column.name.lower()], quoted=True))
 
 
 def _used(tree: exp.Query, number: int, schema: TableSchema) -> tuple[str, ...]:

@@ -32,14 +32,14 @@ from lakelog.table.cuts.writer import CutTable, record_cut
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import fingerprint_of
-from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.model.waiting_epochs import waiting_epochs, waiting_position
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.local_state import LocalState
 from lakelog.table.views.position import SourcePosition, ViewPosition
 from lakelog.table.views.report import ViewReport, ViewReporter
-from lakelog.table.write.positioned_writer import PositionedWriter, waiting_position
+from lakelog.table.write.positioned_writer import PositionedWriter
 
 _LOG: Final = logging.getLogger("lakelog.views")
 _ATTEMPTS: Final = 5

@@ -128,9 +128,11 @@ def by_dependency(views: Mapping[Identifier, ViewDefinition]) -> list[Identifier
     """The views in an order in which each one follows those that it reads."""
     by_name = {str(name): name for name in views}
     out: list[Identifier] = []
+    seen = set[Identifier]()  # renamed views may name each other; their refresh says so
 
     def add(name: Identifier) -> None:
-        if name not in out:
+        if name not in seen:
+            seen.add(name)
             for source in views[name].sources:
                 if source in by_name:
                     add(by_name[source])

@@ -75,6 +75,18 @@ def sealed_elsewhere(table: DynamicTable, snapshot: Snapshot | None, record: Epo
         raise
 
 
+def waiting_position(table: DynamicTable, writer: str) -> str:
+    """The position that is committed with the newest epoch of a writer, "" without one. Raises Unavailable."""
+    return writer_position(waiting_epochs(table, writer), writer)
+
+
+def writer_position(epochs: WaitingEpochs, writer: str) -> str:
+    """``waiting_position`` of epochs that were read."""
+    decided = [r.position for r in epochs.waiting if r.writer == writer and r.position]
+    known = epochs.state.writers.get(writer)
+    return decided[-1] if decided else "" if known is None else known.position
+
+
 def is_undone(table: DynamicTable, writer: str) -> bool:
     """True if a rollback has taken rows of this writer out of the table after it had committed them.
 

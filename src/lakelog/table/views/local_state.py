@@ -8,7 +8,7 @@ commits after the table has the changes. The state is a copy: it can be filled a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,6 +36,9 @@ _OLD: Final = "lakelog_old"
 _NEW: Final = "lakelog_new"
 _KEY: Final = "lakelog_key"
 """Aliases of relations, which no column is called like: DuckDB would take ``v.id`` as a field of a struct ``v``."""
+
+_PLACE: Final = "rowid"
+"""DuckDB's name for the place of a row."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -77,7 +80,7 @@ class LocalState:
         self._db = _engine().connect(f"{self._scratch.path}/state.db", config=settings)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
-            self._execute(f"SET TimeZone = '{plan.zone}'")
+            _set_zone(self._db, plan.zone)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 self._create(source_table(at), schema)
@@ -114,7 +117,8 @@ class LocalState:
             for query in (t.query for t in touched if t.side == ADDED):
                 self._execute(f"INSERT INTO touched {query}")
             select = self._plan.query if is_whole else self._plan.restricted
-            yield self._compare(f"({select})", is_whole)
+            with contextlib.closing(self._compare(f"({select})", is_whole)) as result:
+                yield result
             self._adopt()
 
     @contextlib.contextmanager
@@ -124,7 +128,8 @@ class LocalState:
         with self._transaction():
             self._create("computed_rows", columns, temporary=True)
             self._insert("computed_rows", rows, columns)
-            yield self._compare("computed_rows", True)
+            with contextlib.closing(self._compare("computed_rows", True)) as result:
+                yield result
             self._adopt()
 
     def close(self) -> None:
@@ -165,23 +170,32 @@ class LocalState:
 
     def _remove_once(self, table: str, removed: str, columns: Sequence[str]) -> None:
         """Removes each row as often as it was removed from a source without a key."""
+        if any(name.lower() == _PLACE for name in columns):  # the column hides the place of a row
+            self._execute(f"CREATE OR REPLACE TEMP TABLE kept_rows AS FROM {table} EXCEPT ALL FROM {removed}")
+            self._execute(f"DELETE FROM {table}")
+            self._execute(f"INSERT INTO {table} FROM kept_rows")
+            return
         names = ", ".join(quoted(name) for name in columns)
-        same = " AND ".join(f"{_NEW}.{quoted(name)} IS NOT DISTINCT FROM {_OLD}.{quoted(name)}" for name in columns)
+        taken = [f"c{at}" for at in range(len(columns))]  # a column of the source may be called as the number of rows
+        same = " AND ".join(
+            f"{_NEW}.{c} IS NOT DISTINCT FROM {_OLD}.{quoted(n)}" for c, n in zip(taken, columns, strict=True)
+        )
         equal = ", ".join(f"{_OLD}.{quoted(name)}" for name in columns)
         self._execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT {_OLD}.rowid AS place, {_NEW}.times, "
-            f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN "
-            f"(SELECT {names}, count(*) AS times FROM {removed} GROUP BY ALL) {_NEW} ON {same}) WHERE number <= times)"
+            f"DELETE FROM {table} WHERE {_PLACE} IN (SELECT place FROM (SELECT {_OLD}.{_PLACE} AS place, {_NEW}.times, "
+            f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN (SELECT {names}, count(*) "
+            f"FROM {removed} GROUP BY {names}) {_NEW}({', '.join(taken)}, times) ON {same}) WHERE number <= times)"
         )
 
-    def _compare(self, relation: str, is_whole: bool) -> Iterator[pa.RecordBatch]:
+    def _compare(self, relation: str, is_whole: bool) -> Generator[pa.RecordBatch]:
         """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
+        names = f"{_RESULT}({columns}{f', {BRANCH}' if plan.of_branch else ''})"  # by place: DuckDB's ä is not its Ä
         parts = (BRANCH, *plan.key) if plan.of_branch else plan.key
         key = f", {row_key(parts, {**self._kinds, BRANCH: 'INTEGER'})}" if plan.has_row_key else ""
         self._execute(f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS SELECT * FROM {_VIEW} LIMIT 0")
-        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation}")
+        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation} {names}")
         self._check_keys()
         same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
         differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
@@ -196,9 +210,10 @@ class LocalState:
             f"UNION ALL SELECT {_NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
             f"FROM {new} LEFT JOIN {old} ON {same} WHERE {is_new} OR {differs}"
         )
-        for batch in self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS):
-            if batch.num_rows:
-                yield batch
+        with self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS) as reader:
+            for batch in reader:
+                if batch.num_rows:
+                    yield batch
 
     def _check_keys(self) -> None:
         names = ", ".join(quoted(k) for k in self._plan.table_key)
@@ -271,12 +286,24 @@ def _engine() -> Any:
     return duckdb
 
 
+def _set_zone(db: Any, zone: str) -> None:
+    """Sets the time zone of the view. Raises InvalidRequest for one that DuckDB does not know."""
+    escaped = zone.replace("'", "''")
+    try:
+        db.execute(f"SET TimeZone = '{escaped}'")
+    except _engine().Error as unknown:
+        raise InvalidRequest(
+            f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has "
+            "a name, such as UTC or Europe/Paris"
+        ) from unknown
+
+
 class EmptySources:
     """Tables ``source_0``, … without rows in memory, to ask for the columns of a query."""
 
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
-        self._db.execute(f"SET TimeZone = '{zone}'")
+        _set_zone(self._db, zone)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")

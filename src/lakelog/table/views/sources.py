@@ -9,10 +9,9 @@ from typing import Final
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.waiting_epochs import is_undone, waiting_epochs
+from lakelog.table.model.waiting_epochs import is_undone, waiting_epochs, waiting_position
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.position import SourcePosition, ViewPosition
-from lakelog.table.write.positioned_writer import waiting_position
 
 CURRENT: Final = "current"
 BEHIND: Final = "behind"

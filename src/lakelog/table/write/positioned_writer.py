@@ -18,20 +18,9 @@ from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.model.registrations import STREAM
-from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.model.waiting_epochs import waiting_epochs, writer_position
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write.table_writer import failed_before
-
-
-def waiting_position(table: DynamicTable, writer: str) -> str:
-    """The position that is committed with the newest epoch of a writer, "" without one. Raises Unavailable."""
-    return _position(waiting_epochs(table, writer), writer)
-
-
-def _position(found: WaitingEpochs, writer: str) -> str:
-    decided = [r.position for r in found.waiting if r.writer == writer and r.position]
-    known = found.state.writers.get(writer)
-    return decided[-1] if decided else "" if known is None else known.position
 
 
 class PositionedWriter:
@@ -45,7 +34,7 @@ class PositionedWriter:
         self._table, self._writer = table, writer
         found = waiting_epochs(table, writer)
         self._epoch = found.newest().get(writer, -1) + 1
-        self._position = _position(found, writer)
+        self._position = writer_position(found, writer)
         self._task: TaskWriter | None = None
         self._failure: BaseException | None = None
         if table.emits_log:
