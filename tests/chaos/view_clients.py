@@ -29,6 +29,8 @@ from view_world import ViewWorld, all_rows, answer, folded, sorted_rows
 
 WROTE, REFRESHED, CHECKED, SKIPPED, WRONG, FAILED = "wrote", "refreshed", "checked", "skipped", "wrong", "failed"
 _COMMITTED: Final = {"log.consistency": "transactional"}
+_BEHIND: Final = 3
+"""So many snapshots at most are made of one seal."""
 Rows = list[tuple[Any, ...]]
 
 
@@ -103,13 +105,20 @@ def compare_snapshot(lake: Lake, name: str, query: str) -> str | None:
 
 
 def compare_log(lake: Lake, name: str, query: str) -> str | None:
-    """The same for the rows of its log that are in a snapshot, folded; None also if there is a newer one meanwhile."""
+    """How the rows of its log that are in a snapshot differ from those of the files; None: there was a refresh.
+
+    They are those of the newest snapshot, or of the one before: a process may be killed between snapshot and log.
+    """
     table = lake.table(f"db.{name}")
-    sealed = _sealed(table, name)
-    rows = sorted_rows(folded(table, columns_of(table), _COMMITTED))
-    if _sealed(table, name) != sealed:
+    number, columns = _sealed(table, name)[0], columns_of(table)
+    rows = sorted_rows(folded(table, columns, _COMMITTED))
+    ids = [i for i in table.logical.store.snapshots.chain_ids() if number - _BEHIND <= i <= number]
+    files = [sorted_rows([{c: row[c] for c in columns} for row in all_rows(table, i)]) for i in ids]
+    if rows in files:
+        return ""
+    if _sealed(table, name)[0] != number:
         return None
-    return _difference(lake, query, sealed[1], rows, f"the log of {name}")
+    return f"the log of {name}: {_only(rows, files[-1])} and not {_only(files[-1], rows)}, snapshot {number}: {query}"
 
 
 def _sealed(table: Table, name: str) -> tuple[int, str]:

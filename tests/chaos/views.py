@@ -1,4 +1,4 @@
-"""A run of materialized views: their tables change while processes that write, refresh and check are killed and stopped.
+"""A run of materialized views: processes that write, refresh and check are killed and stopped while tables change.
 
 Views are on three levels, and two processes refresh all of them.
 """
@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ from chaos.view_clients import (
     compare_snapshot,
     position_of,
 )
-from lakelog import Lake, connect
+from lakelog import Lake
 from lakelog.errors import LakelogError
 from view_world import HIGHER, SHAPES, ViewWorld, folded, sorted_rows
 
@@ -47,10 +47,7 @@ class World(ViewWorld):
     """Tables of a run, and views on three levels whose queries are drawn."""
 
     def create_views(self, number: int) -> None:
-        """Creates ``v0`` and ``v1`` over tables, three views over them, one above, and ``number`` others over tables.
-
-        Refreshes that follow a log and a view that has none are among them.
-        """
+        """Creates ``v0`` and ``v1`` over tables, three views over them, one above, and ``number`` others over tables."""
         chosen = [SHAPES[2], SHAPES[13], *HIGHER[:3], "select count(*) as rows, sum(groups) as g from db.v2"]
         for query in (*chosen, *self.random.sample(SHAPES, number)):
             name = f"v{len(self.views)}"
@@ -158,7 +155,7 @@ class Views:
         writers = [self.jobs[name] for name in self.jobs if name.startswith("writer")]
         for job in writers:
             job.tell("end")
-        self._wait_until(lambda: all([job.keep_up() for job in writers]), "come to their end", _END_S)
+        self._wait_until(lambda: _all_have_ended(writers), "come to their end", _END_S)
         for name in ("a", "b", "e"):
             world.lake.table(f"db.{name}").seal()
         others = [job for job in self.jobs.values() if job not in writers]
@@ -171,7 +168,7 @@ class Views:
         self._wait_until(are_fresh, "refreshed all views", _END_S)
         for job in others:
             job.tell("end")
-        self._wait_until(lambda: all([job.keep_up() for job in others]), "come to their end", _END_S)
+        self._wait_until(lambda: _all_have_ended(others), "come to their end", _END_S)
 
     def _wait_until(self, is_so: Callable[[], bool], what: str, patience_s: float) -> None:
         deadline = time.monotonic() + patience_s
@@ -196,6 +193,12 @@ class Views:
         yield from (str(more) for _, (what, _, _, more) in lines(self.directory / "journals") if what == WRONG)
         for name, job in self.jobs.items():
             yield from (f"{name} failed by itself: {text}" for text in job.failures)
+
+
+def _all_have_ended(jobs: Sequence[Job]) -> bool:
+    """Whether all have done their work; those that have died are started again."""
+    ended = [job.keep_up() for job in jobs]
+    return all(ended)
 
 
 def _is_fresh(lake: Lake, name: str) -> bool:

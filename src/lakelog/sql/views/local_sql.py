@@ -5,150 +5,157 @@ Everything else raises NeedsSpark, which says why; Spark then computes the rows 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.optimizer.annotate_types import annotate_types
-from sqlglot.schema import MappingSchema
 
-from lakelog.sql.views.query import ViewQuery, source_types
+from lakelog.sql.views.changes import TOUCHED
+from lakelog.sql.views.local_expressions import Expressions
+from lakelog.sql.views.query import ViewQuery, ViewSource
+from lakelog.sql.views.spark_types import ANY, NULL, OTHER, Kind, NeedsSpark, kind_of, unified
+from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table, source_table
 
-_PLAIN: Final = (
-    exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Table, exp.TableAlias, exp.Alias, exp.Column,
-    exp.Identifier, exp.Star, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ,
-    exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Exists,
-    exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.Distinct, exp.Tuple, exp.Add, exp.Sub,
-    exp.Mul, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Filter, exp.Count,
-    exp.Min, exp.Max, exp.Abs, exp.Window, exp.WindowSpec, exp.Order, exp.Ordered, exp.Qualify, exp.Var, exp.DataType,
-    exp.DataTypeParam,
+Relations = Mapping[str, Mapping[str, Kind]]
+"""Alias of a relation → its columns, all in lower case."""
+
+_CLAUSES: Final = (
+    "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "kind",
 )  # fmt: skip
-"""Nodes with the same meaning in both, whatever the types of their parts."""
-_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-_DECIMAL: Final = 38
-_SUM_DIGITS: Final = 10
-"""Digits that the sum of a DECIMAL has more than its values (Spark)."""
-
-
-class NeedsSpark(Exception):
-    """A query has a part whose meaning DuckDB may not share; the text says which."""
+"""Parts of a SELECT with the same meaning in both."""
+_JOIN_PARTS: Final = ("this", "on", "kind", "side")
+_SET_PARTS: Final = ("with_", "this", "expression", "distinct", "order")
 
 
 def local_query(query: ViewQuery, tree: exp.Query) -> str:
-    """The text of a query over the sources for DuckDB. Raises NeedsSpark."""
-    types = MappingSchema(source_types(query.sources), dialect="spark")
-    typed = annotate_types(tree.copy(), schema=types, dialect="spark")
-    for node in list(typed.walk()):
-        _translate(node)
-    return str(typed.sql(dialect="duckdb", identify=True))
+    """The text of a query over the sources for DuckDB; its columns have Spark's types. Raises NeedsSpark."""
+    copy = tree.copy()
+    kinds = _Queries(query.sources).kinds(copy, {}, {})
+    _cast_outputs(copy, kinds)
+    return str(copy.sql(dialect="duckdb", identify=True))
 
 
-def _translate(node: exp.Expr) -> None:
-    """Checks a node, and replaces it where the words or the type of the result differ."""
-    kind = _kind(node.args.get("this"))
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Abs):
-        _check_arithmetic(node, kind)
-    elif isinstance(node, exp.Sum):
-        _cast(node, _type_of_sum(node, kind))
-    elif isinstance(node, exp.Avg):
-        if kind not in (*_WHOLE, "DOUBLE", "FLOAT"):
-            raise NeedsSpark(f"avg of {kind or 'an expression'}")
-    elif isinstance(node, exp.Like):
-        if not isinstance(node.expression, exp.Literal) or "\\" in node.expression.name:
-            raise NeedsSpark("LIKE with an escape")
-    elif isinstance(node, exp.DPipe | exp.Concat):
-        _check_texts(node)
-    elif isinstance(node, exp.Div):
-        _check_division(node, kind)
-    elif isinstance(node, exp.Cast):
-        _check_cast(node, kind)
-    elif isinstance(node, exp.TimestampTrunc):
-        _check_truncation(node, kind)
-    elif isinstance(node, exp.RowNumber | exp.Rank | exp.DenseRank | exp.Length):
-        _cast(node, "INT")
-    elif isinstance(node, exp.AnyValue):
-        node.replace(exp.Min(this=node.this))  # any value of a group is right; this one does not change by itself
-    elif not isinstance(node, _PLAIN):
-        raise NeedsSpark(f"{node.name or node.key}()" if isinstance(node, exp.Func) else node.key)
+def _cast_outputs(tree: exp.Expr, kinds: Sequence[Kind]) -> None:
+    """Gives the columns of a query their types, except for those that are plain columns."""
+    if isinstance(tree, exp.Subquery):
+        _cast_outputs(tree.this, kinds)
+    elif isinstance(tree, exp.SetOperation):
+        _cast_outputs(tree.this, kinds)
+        _cast_outputs(tree.expression, kinds)
+    elif isinstance(tree, exp.Select):
+        for part, kind in zip(tree.selects, kinds, strict=True):
+            inner = part.unalias()
+            if kind in (NULL, ANY) or (isinstance(inner, exp.Column) and isinstance(tree.parent, type(None))):
+                continue
+            if kind != OTHER:
+                name = part.alias_or_name
+                part.replace(exp.alias_(exp.Cast(this=inner.copy(), to=kind.duckdb), name, quoted=True))
 
 
-def _cast(node: exp.Expr, wanted: str) -> None:
-    """Puts a cast around a function, with its FILTER and OVER."""
-    while isinstance(node.parent, exp.Filter | exp.Window) and node.parent.this is node:
-        node = node.parent
-    place = exp.Cast(to=exp.DataType.build(wanted))
-    node.replace(place)
-    place.set("this", node)
-    place.set("own", True)
+class _Queries:
+    """Checks and translates the queries of a tree; each from the inside out."""
+
+    def __init__(self, sources: Sequence[ViewSource]) -> None:
+        self._tables: dict[str, Mapping[str, Kind]] = {}
+        for at, source in enumerate(sources):
+            columns = {f.name.lower(): kind_of(f.type) for f in source.schema.fields}
+            names = (source_table(at), *(changed_table(at, side) for side in (REMOVED, ADDED)))
+            self._tables |= dict.fromkeys(names, columns)
+
+    def kinds(self, tree: exp.Expr, outer: Relations, common: Relations) -> list[Kind]:
+        """The types of the columns of a query. ``outer`` are relations around it, ``common`` are WITH's."""
+        if isinstance(tree, exp.Subquery):
+            _check_parts(tree, ("this", "alias"))
+            return self.kinds(tree.this, outer, common)
+        common = {**common, **self._common(tree, outer, common)}
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, outer, common)
+        if isinstance(tree, exp.Select):
+            return self._select(tree, outer, common)
+        raise NeedsSpark(tree.key)
+
+    def _common(self, tree: exp.Expr, outer: Relations, common: Relations) -> Relations:
+        found: dict[str, Mapping[str, Kind]] = {}
+        with_ = tree.args.get("with_")
+        if with_ is not None and with_.args.get("recursive"):
+            raise NeedsSpark("a recursive query")
+        for part in [] if with_ is None else with_.expressions:
+            found[part.alias.lower()] = self._named(part, outer, {**common, **found})
+        return found
+
+    def _named(self, relation: exp.Expr, outer: Relations, common: Relations) -> Mapping[str, Kind]:
+        """The columns of a subquery or common table expression."""
+        kinds = self.kinds(relation.this, outer, common)
+        given = relation.args.get("alias")
+        names = [name.name for name in given.columns] if isinstance(given, exp.TableAlias) else []
+        names = names or [part.alias_or_name for part in relation.this.selects]
+        return {name.lower(): kind for name, kind in zip(names, kinds, strict=True)}
+
+    def _set_operation(self, tree: exp.SetOperation, outer: Relations, common: Relations) -> list[Kind]:
+        _check_parts(tree, _SET_PARTS)
+        sides = [self.kinds(side, outer, common) for side in (tree.this, tree.expression)]
+        found = [unified(pair, tree.key) for pair in zip(*sides, strict=True)]
+        if any(kinds != found for kinds in sides):
+            for side in (tree.this, tree.expression):
+                _cast_outputs(side, found)
+        return found
+
+    def _select(self, select: exp.Select, outer: Relations, common: Relations) -> list[Kind]:
+        _check_parts(select, _CLAUSES)
+        if select.args.get("kind") or (select.args.get("distinct") and select.args["distinct"].args.get("on")):
+            raise NeedsSpark("a SELECT of another kind")
+        own: dict[str, Mapping[str, Kind]] = {}
+        joins = select.args.get("joins") or []
+        start = select.args.get("from_")
+        for relation in [*([] if start is None else [start.this]), *(join.this for join in joins)]:
+            own[relation.alias_or_name.lower()] = self._relation(relation, outer, common)
+        seen = {**outer, **own}
+        expressions = Expressions(seen, lambda tree: self.kinds(tree, seen, common))
+        for join in joins:
+            _check_parts(join, _JOIN_PARTS)
+            self._visit(expressions, join.args.get("on"))
+        for name in ("where", "having", "qualify"):
+            found = select.args.get(name)
+            self._visit(expressions, None if found is None else found.this)
+        group = select.args.get("group")
+        if group is not None:
+            _check_parts(group, ("expressions",))
+        for clause in (group, select.args.get("order")):
+            for part in [] if clause is None else list(clause.expressions):
+                expressions.kind(part)
+        return [expressions.kind(part.unalias()) for part in select.selects]
+
+    @staticmethod
+    def _visit(expressions: Expressions, node: exp.Expr | None) -> None:
+        if node is not None:
+            expressions.kind(node)
+
+    def _relation(self, relation: exp.Expr, outer: Relations, common: Relations) -> Mapping[str, Kind]:
+        if isinstance(relation, exp.Subquery):
+            return self._named(relation, outer, common)
+        if not isinstance(relation, exp.Table):
+            raise NeedsSpark(relation.key)
+        _check_parts(relation, ("this", "alias"))
+        name = relation.name
+        if name == TOUCHED:
+            return _AnyColumns()
+        known = common.get(name.lower()) or self._tables.get(name)
+        if known is None:
+            raise NeedsSpark(f"relation {name}")
+        return known
 
 
-def _check_arithmetic(node: exp.Expr, kind: str) -> None:
-    kinds = [kind, *([_kind(node.expression)] if isinstance(node, exp.Binary) else [])]
-    if not all(one in ("INT", "BIGINT", "DOUBLE", "DECIMAL") for one in kinds):
-        raise NeedsSpark(f"{node.key} of {', '.join(one or 'an expression' for one in kinds)}")
-    if isinstance(node, exp.Mul) and "DECIMAL" in kinds:
-        raise NeedsSpark("a product of decimals")
+class _AnyColumns(dict[str, Kind]):
+    """The columns of the touched keys, which have the types of the view's key."""
+
+    def __missing__(self, name: str) -> Kind:
+        return ANY
 
 
-def _check_truncation(node: exp.TimestampTrunc, kind: str) -> None:
-    unit = node.args.get("unit")
-    if unit is None or unit.name.upper() not in _UNITS or kind not in ("TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"):
-        raise NeedsSpark(f"date_trunc of {kind or 'an expression'}")
-    if kind == "TIMESTAMPNTZ":  # Spark takes it as a time of the session, and returns an instant
-        place = exp.Cast(to=exp.DataType.build("TIMESTAMPTZ"), own=True)
-        inner = node.this
-        inner.replace(place)
-        place.set("this", inner)
+def _check_parts(node: exp.Expr, known: Sequence[str]) -> None:
+    for part, value in node.args.items():
+        if value and part not in known:
+            raise NeedsSpark(f"{part} of {node.key}")
 
 
-def _kind(node: object) -> str:
-    """The name of the type of an expression, "" if it is not known."""
-    return node.type.this.name if isinstance(node, exp.Expr) and node.type is not None else ""
-
-
-def _type_of_sum(node: exp.Sum, kind: str) -> str:
-    """Spark's type of a sum."""
-    if kind in _WHOLE:
-        return "BIGINT"
-    if kind in ("DOUBLE", "FLOAT"):
-        return "DOUBLE"
-    if kind == "DECIMAL" and (parts := _digits(node.this)):
-        return f"DECIMAL({min(_DECIMAL, parts[0] + _SUM_DIGITS)}, {parts[1]})"
-    raise NeedsSpark(f"sum of {kind or 'an expression'}")
-
-
-def _digits(node: exp.Expr) -> tuple[int, int] | None:
-    """Precision and scale of a decimal column."""
-    if not isinstance(node.unnest(), exp.Column) or node.type is None:
-        return None
-    parts = [int(part.name) for part in node.type.expressions]
-    return (parts[0], parts[1]) if len(parts) == 2 else None
-
-
-def _check_texts(node: exp.Expr) -> None:
-    parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-    if any(_kind(part) not in ("TEXT", "VARCHAR", "CHAR") for part in parts):
-        raise NeedsSpark("concat of other types than STRING")
-
-
-def _check_division(node: exp.Div, kind: str) -> None:
-    """Accepts a division of numbers that are no decimals by a number that is not 0."""
-    divisor = node.expression.unnest()
-    is_number = isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name) != 0
-    if not is_number or "." in divisor.name or kind not in (*_WHOLE, "DOUBLE"):
-        raise NeedsSpark("a division that may fail or has decimals")
-
-
-def _check_cast(node: exp.Cast, kind: str) -> None:
-    if node.args.get("own"):
-        return
-    wanted = node.to.this.name
-    if wanted in _WHOLE and kind in _WHOLE:
-        return
-    if wanted in ("TEXT", "VARCHAR") and kind in (*_WHOLE, "TEXT", "VARCHAR", "DATE"):
-        return
-    if wanted == "DOUBLE" and kind in (*_WHOLE, "FLOAT", "DOUBLE"):
-        return
-    if isinstance(node.this, exp.Literal) and wanted in ("DATE", "TIMESTAMPNTZ"):
-        return
-    raise NeedsSpark(f"a cast of {kind or 'an expression'} to {wanted}")
+__all__ = ["NeedsSpark", "local_query"]

@@ -8,7 +8,7 @@ commits after the table has the changes. The state is a copy: it can be filled a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.table.views.local_functions import MACROS
 from lakelog.table.views.local_plan import ADDED, REMOVED, LocalPlan, changed_table, source_table
 
 _BATCH_ROWS: Final = 65_536
@@ -77,6 +78,8 @@ class LocalState:
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             self._execute(f"SET TimeZone = '{plan.zone}'")
+            for macro in MACROS:
+                self._execute(macro)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 self._create(source_table(at), schema)
@@ -113,7 +116,8 @@ class LocalState:
             for query in (t.query for t in touched if t.side == ADDED):
                 self._execute(f"INSERT INTO touched {query}")
             chosen = self._plan.query if is_whole else self._plan.restricted
-            yield self._compare(f"({chosen})", is_whole)
+            with contextlib.closing(self._compare(f"({chosen})", is_whole)) as rows:
+                yield rows
             self._adopt()
 
     @contextlib.contextmanager
@@ -123,7 +127,8 @@ class LocalState:
         with self._transaction():
             self._create("computed_rows", columns, temporary=True)
             self._insert("computed_rows", rows, columns)
-            yield self._compare("computed_rows", True)
+            with contextlib.closing(self._compare("computed_rows", True)) as changes:
+                yield changes
             self._adopt()
 
     def close(self) -> None:
@@ -171,7 +176,7 @@ class LocalState:
             f"(SELECT {names}, count(*) AS times FROM {removed} GROUP BY ALL) {_NEW} ON {same}) WHERE number <= times)"
         )
 
-    def _compare(self, relation: str, is_whole: bool) -> Iterator[pa.RecordBatch]:
+    def _compare(self, relation: str, is_whole: bool) -> Generator[pa.RecordBatch]:
         """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
@@ -192,9 +197,11 @@ class LocalState:
             f"UNION ALL SELECT {_NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
             f"FROM {new} LEFT JOIN {old} ON {same} WHERE {is_new} OR {differs}"
         )
-        for batch in self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS):
-            if batch.num_rows:
-                yield batch
+        reader = self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS)
+        try:
+            yield from (batch for batch in reader if batch.num_rows)
+        finally:
+            reader.close()
 
     def _check_keys(self) -> None:
         names = ", ".join(quoted(k) for k in self._plan.table_key)
@@ -269,6 +276,8 @@ class EmptySources:
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
         self._db.execute(f"SET TimeZone = '{zone}'")
+        for macro in MACROS:
+            self._db.execute(macro)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")
