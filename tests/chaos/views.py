@@ -47,7 +47,7 @@ class World(ViewWorld):
     """Tables of a run, and views on three levels whose queries are drawn."""
 
     def create_views(self, number: int) -> None:
-        """Creates ``v0`` and ``v1`` over tables, three views over them, one above, and ``number`` others over tables."""
+        """Creates ``v0`` and ``v1`` over tables, views over them, one above, and ``number`` others."""
         chosen = [SHAPES[2], SHAPES[13], *HIGHER[:3], "select count(*) as rows, sum(groups) as g from db.v2"]
         for query in (*chosen, *self.random.sample(SHAPES, number)):
             name = f"v{len(self.views)}"

@@ -122,6 +122,12 @@ class Expressions:
     def inner(self, node: exp.Expr) -> Kind:
         return self.kind(node.this)
 
+    def ordered(self, node: exp.Ordered) -> Kind:
+        kind = self.kind(node.this)
+        if kind == OTHER:
+            raise NeedsSpark("an order of CHAR or nested values")
+        return kind
+
     def condition(self, node: exp.Expr) -> Kind:
         """AND, OR, NOT and IS, whose parts decide nothing about its type."""
         for part in (node.this, node.args.get("expression")):
@@ -147,7 +153,7 @@ class Expressions:
             self._aligned([node.this, *node.expressions], node)
             return BOOLEAN
         kinds = {self.kind(node.this), *self._query(query)} - {NULL}
-        if len(kinds) > 1 and not {kind.root for kind in kinds} <= set(WHOLE):
+        if OTHER in kinds or len(kinds) > 1 and not {kind.root for kind in kinds} <= set(WHOLE):
             raise NeedsSpark("in of " + ", ".join(sorted(map(str, kinds))))
         return BOOLEAN
 
@@ -458,7 +464,8 @@ _METHODS: Final[Sequence[tuple[tuple[type[exp.Expr], ...], Callable[[Expressions
     ((exp.Column,), Expressions.column),
     ((exp.Literal,), Expressions.literal),
     ((exp.Boolean, exp.Null), Expressions.constant),
-    ((exp.Paren, exp.Ordered), Expressions.inner),
+    ((exp.Paren,), Expressions.inner),
+    ((exp.Ordered,), Expressions.ordered),
     ((exp.And, exp.Or, exp.Not, exp.Is), Expressions.condition),
     ((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), Expressions.comparison),
     ((exp.Between,), Expressions.between),

@@ -17,7 +17,7 @@ _MOST_DIGITS: Final = 38
 _EXACT_DIGITS: Final = 15
 """Decimals with so many digits have one nearest DOUBLE in any engine."""
 _MICROS: Final = 6
-_ROOTS: Final = {"CHAR": "STRING", "VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_NTZ"}
+_ROOTS: Final = {"VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_NTZ"}
 _PLAIN: Final = ("BOOLEAN", *WHOLE, "FLOAT", "DOUBLE", "DATE", "BINARY", "VARBINARY")
 _DUCKDB: Final = {"STRING": "VARCHAR", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP", "BINARY": "BLOB"}
 
@@ -66,7 +66,7 @@ OTHER: Final = Kind("OTHER")
 
 
 def kind_of(type_: DataType) -> Kind:
-    """The kind of a column of a table."""
+    """The kind of a column of a table. Spark compares a CHAR without the spaces at its end: it is only passed on."""
     if not isinstance(type_, AtomicType):
         return OTHER
     if type_.root == "DECIMAL":
