@@ -112,7 +112,9 @@ def compare_log(lake: Lake, name: str, query: str) -> str | None:
     table = lake.table(f"db.{name}")
     number, columns = _sealed(table, name)[0], columns_of(table)
     rows = sorted_rows(folded(table, columns, _COMMITTED))
-    ids = [i for i in table.logical.store.snapshots.chain_ids() if number - _BEHIND <= i <= number]
+    ids = (
+        [0] if not number else [i for i in table.logical.store.snapshots.chain_ids() if number - _BEHIND <= i <= number]
+    )
     files = [sorted_rows([{c: row[c] for c in columns} for row in all_rows(table, i)]) for i in ids]
     if rows in files:
         return ""
@@ -122,10 +124,11 @@ def compare_log(lake: Lake, name: str, query: str) -> str | None:
 
 
 def _sealed(table: Table, name: str) -> tuple[int, str]:
-    """The newest snapshot of a view, and the position that it has; a view has a snapshot when it is created."""
+    """The newest snapshot of a view, and the position that it has; 0 for a view that never had a row."""
     writer = _writer(table, name)
     known = waiting_epochs(table.logical, writer)
-    assert known.snapshot is not None
+    if known.snapshot is None:
+        return 0, waiting_position(table.logical, writer)
     return known.snapshot.id, known.state.writers[writer].position
 
 

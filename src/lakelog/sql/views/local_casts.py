@@ -29,6 +29,8 @@ from lakelog.table.views.local_functions import AVERAGE, INSTANT
 TIMES: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 _ISO: Final = re.compile(r"[1-9]\d{3}-\d\d-\d\d(?:[ T]\d\d:\d\d(?P<seconds>:\d\d(?:\.\d{1,6})?)?)?")
 _ISO_DATE: Final = 10
+_LONG: Final = 19
+"""Digits from which DuckDB computes a DECIMAL with 128 bits."""
 _MORE_DIGITS: Final = 4
 """Digits that the average of a DECIMAL has more than its values."""
 
@@ -55,6 +57,11 @@ def cast_in_place(node: exp.Expr, kind: Kind) -> None:
     place = exp.Cast(to=kind.duckdb)
     node.replace(place)
     place.set("this", node)
+
+
+def roomy(kind: Kind, result: Kind) -> Kind:
+    """A DECIMAL for arithmetic: DuckDB gives the result of two short ones no more than 18 digits."""
+    return kind if result.digits < _LONG else Kind("DECIMAL", max(kind.digits, _LONG), kind.scale)
 
 
 def whole_call(node: exp.Expr) -> exp.Expr:

@@ -18,6 +18,7 @@ from lakelog.sql.views.local_casts import (
     cast_in_place,
     check_cast,
     decimal_average,
+    roomy,
     target,
     time_of,
     whole_call,
@@ -215,7 +216,7 @@ class Expressions:
             kinds = [decimal(n, 0) if n and k.root in WHOLE else k for n, k in zip(digits, kinds, strict=True)]
         kind = arithmetic_kind(node, *kinds)
         for part, own in zip((one, other), kinds, strict=True):
-            wanted = own.decimal if kind.root == "DECIMAL" else kind
+            wanted = roomy(own.decimal, kind) if kind.root == "DECIMAL" else kind
             if part.kind != wanted:
                 cast_in_place(part.node, wanted)
         cast_in_place(node, kind)
