@@ -17,7 +17,7 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.views.changes import restricted_query, touched_queries, touches_keys
 from lakelog.sql.views.keys import row_key_of, source_field
-from lakelog.sql.views.local_sql import NeedsSpark, local_query
+from lakelog.sql.views.local.queries import NeedsSpark, local_query
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.local_plan import LocalPlan, LocalSource, Touched

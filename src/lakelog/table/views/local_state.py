@@ -241,7 +241,8 @@ class LocalState:
                 raise failures[0] from None
             raise
         finally:
-            self._db.unregister("given_rows")
+            with contextlib.suppress(_engine().Error):  # DuckDB refuses it in a transaction that has failed
+                self._db.unregister("given_rows")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

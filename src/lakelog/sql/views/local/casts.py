@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-from lakelog.sql.views.spark_types import (
+from lakelog.sql.views.local.types import (
     ANY,
     DATE,
     DOUBLE,

@@ -11,9 +11,9 @@ from typing import Final
 from sqlglot import exp
 
 from lakelog.sql.views.changes import TOUCHED
-from lakelog.sql.views.local_expressions import Expressions
+from lakelog.sql.views.local.expressions import Expressions
+from lakelog.sql.views.local.types import ANY, NULL, OTHER, Kind, NeedsSpark, kind_of, unified
 from lakelog.sql.views.query import ViewQuery, ViewSource
-from lakelog.sql.views.spark_types import ANY, NULL, OTHER, Kind, NeedsSpark, kind_of, unified
 from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table, source_table
 
 Relations = Mapping[str, Mapping[str, Kind]]
