@@ -71,26 +71,26 @@ def whole_call(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def as_time(node: exp.Expr, kind: Kind, wanted: Kind) -> exp.Expr:
+def as_time(node: exp.Expr, kind: Kind, goal: Kind) -> exp.Expr:
     """A date or time as another one, in the time zone of the session."""
-    if kind == wanted:
+    if kind == goal:
         return node
-    if wanted == TIMESTAMP:
+    if goal == TIMESTAMP:
         return call(INSTANT, as_kind(node, TIMESTAMP_NTZ) if kind == DATE else node)
     local = as_kind(node, TIMESTAMP_NTZ) if kind == TIMESTAMP else node
-    return local if wanted == TIMESTAMP_NTZ == kind else as_kind(local, wanted)
+    return local if goal == TIMESTAMP_NTZ == kind else as_kind(local, goal)
 
 
-def time_of(literal: exp.Literal, wanted: Kind) -> exp.Expr:
+def time_of(literal: exp.Literal, goal: Kind) -> exp.Expr:
     """A literal such as '2024-02-29 12:30:00' as a date or time. Raises NeedsSpark for other ways to write one."""
     text = literal.name
-    found = _ISO.fullmatch(text)
-    if found is None or (wanted == DATE and len(text) != _ISO_DATE):
-        raise NeedsSpark(f"'{text}' as a {wanted}")
-    if wanted == DATE:
+    match = _ISO.fullmatch(text)
+    if match is None or (goal == DATE and len(text) != _ISO_DATE):
+        raise NeedsSpark(f"'{text}' as a {goal}")
+    if goal == DATE:
         return as_kind(literal, DATE)
-    rest = " 00:00:00" if len(text) == _ISO_DATE else "" if found["seconds"] else ":00"
-    return as_time(as_kind(exp.Literal.string(text + rest), TIMESTAMP_NTZ), TIMESTAMP_NTZ, wanted)
+    rest = " 00:00:00" if len(text) == _ISO_DATE else "" if match["seconds"] else ":00"
+    return as_time(as_kind(exp.Literal.string(text + rest), TIMESTAMP_NTZ), TIMESTAMP_NTZ, goal)
 
 
 def align(parts: Sequence[Part], what: str, in_pairs: bool = False) -> Kind:
@@ -105,24 +105,24 @@ def align(parts: Sequence[Part], what: str, in_pairs: bool = False) -> Kind:
         return next(iter(kinds), NULL)
     texts = [part for part in parts if part.kind == STRING]
     if kinds - {STRING} <= set(TIMES):
-        wanted = TIMESTAMP if TIMESTAMP in kinds else TIMESTAMP_NTZ if TIMESTAMP_NTZ in kinds else DATE
+        goal = TIMESTAMP if TIMESTAMP in kinds else TIMESTAMP_NTZ if TIMESTAMP_NTZ in kinds else DATE
         if not all(isinstance(part.node, exp.Literal) for part in texts):
-            raise NeedsSpark(f"{what} of STRING and {wanted}")
+            raise NeedsSpark(f"{what} of STRING and {goal}")
         for node, kind in parts:
             if isinstance(node, exp.Literal):
-                node.replace(time_of(node, wanted))
-            elif kind in TIMES and kind != wanted:
+                node.replace(time_of(node, goal))
+            elif kind in TIMES and kind != goal:
                 place = exp.Paren()
                 node.replace(place)
-                place.set("this", as_time(node, kind, wanted))
-        return wanted
+                place.set("this", as_time(node, kind, goal))
+        return goal
     if in_pairs and len(kinds) > 2 and {kind.root for kind in kinds} & {"FLOAT", "DOUBLE"}:
         raise NeedsSpark(f"{what} of {', '.join(sorted(map(str, kinds)))}")
-    wanted = unified([part.kind for part in parts if part.kind != ANY], what)
+    goal = unified([part.kind for part in parts if part.kind != ANY], what)
     for node, kind in parts:
-        if kind not in (NULL, ANY, wanted):
-            cast_in_place(node, wanted)
-    return wanted
+        if kind not in (NULL, ANY, goal):
+            cast_in_place(node, goal)
+    return goal
 
 
 def target(node: exp.Cast) -> Kind:
@@ -133,15 +133,15 @@ def target(node: exp.Cast) -> Kind:
         return decimal(*(numbers + [10, 0][len(numbers) :])[:2])
     if name in ("TEXT", "DATE", "BOOLEAN", "FLOAT", "DOUBLE", *WHOLE) and not to.expressions:
         return Kind("STRING" if name == "TEXT" else name)
-    found = {"TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP_NTZ}.get(name)
-    if found is None:
+    match = {"TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP_NTZ}.get(name)
+    if match is None:
         raise NeedsSpark(f"a cast to {name}")
-    return found
+    return match
 
 
-def check_cast(kind: Kind, wanted: Kind) -> None:
+def check_cast(kind: Kind, goal: Kind) -> None:
     """Raises NeedsSpark for a cast whose results may differ."""
-    if wanted == DOUBLE:
+    if goal == DOUBLE:
         check_exact(kind)
     same = {
         "STRING": (*WHOLE, "STRING", "DATE", "BOOLEAN"),
@@ -151,14 +151,14 @@ def check_cast(kind: Kind, wanted: Kind) -> None:
         "BOOLEAN": ("BOOLEAN",),
         **dict.fromkeys(WHOLE, WHOLE),
     }
-    if kind.root not in same.get(wanted.root, ()):
-        raise NeedsSpark(f"a cast of {kind} to {wanted}")
+    if kind.root not in same.get(goal.root, ()):
+        raise NeedsSpark(f"a cast of {kind} to {goal}")
 
 
 def decimal_average(node: exp.Avg, kind: Kind) -> Kind:
     """Spark's average of a DECIMAL, whose last digit is rounded half up."""
-    wanted = decimal(kind.digits + _MORE_DIGITS, kind.scale + _MORE_DIGITS)
-    decimal(kind.digits + 10 + _MORE_DIGITS, wanted.scale)  # that of the sum
+    goal = decimal(kind.digits + _MORE_DIGITS, kind.scale + _MORE_DIGITS)
+    decimal(kind.digits + 10 + _MORE_DIGITS, goal.scale)  # that of the sum
     outer = whole_call(node)
     calls = list[exp.Expr]()
     for function in (exp.Sum, exp.Count):
@@ -169,9 +169,7 @@ def decimal_average(node: exp.Avg, kind: Kind) -> Kind:
         inner = next(copy.find_all(exp.Avg))
         inner.replace(function(this=inner.this.copy()))
         calls.append(copy)
-    total = as_kind(calls[0], Kind("DECIMAL", 38, wanted.scale))
-    unit = as_kind(
-        exp.Literal.string(f"{10**-wanted.scale:.{wanted.scale}f}"), Kind("DECIMAL", wanted.scale + 1, wanted.scale)
-    )
-    outer.replace(as_kind(call(AVERAGE, total, calls[1], unit), wanted))
-    return wanted
+    total = as_kind(calls[0], Kind("DECIMAL", 38, goal.scale))
+    unit = as_kind(exp.Literal.string(f"{10**-goal.scale:.{goal.scale}f}"), Kind("DECIMAL", goal.scale + 1, goal.scale))
+    outer.replace(as_kind(call(AVERAGE, total, calls[1], unit), goal))
+    return goal

@@ -180,10 +180,10 @@ class Expressions(Scalars):
         if "DECIMAL" in (kinds[0].root, kinds[1].root):  # a whole number in the query has the digits that it has
             kinds = [decimal(n, 0) if n and k.root in WHOLE else k for n, k in zip(digits, kinds, strict=True)]
         kind = arithmetic_kind(node, *kinds)
-        for part, own in zip((one, other), kinds, strict=True):
-            wanted = roomy(own.decimal, kind) if kind.root == "DECIMAL" else kind
-            if part.kind != wanted:
-                cast_in_place(part.node, wanted)
+        for part, kind_there in zip((one, other), kinds, strict=True):
+            goal = roomy(kind_there.decimal, kind) if kind.root == "DECIMAL" else kind
+            if part.kind != goal:
+                cast_in_place(part.node, goal)
         cast_in_place(node, kind)
         return kind
 

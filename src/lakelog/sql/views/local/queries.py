@@ -75,48 +75,48 @@ class _Queries:
         raise NeedsSpark(tree.key)
 
     def _common(self, tree: exp.Expr, outer: Relations, common: Relations) -> Relations:
-        found: dict[str, Mapping[str, Kind]] = {}
+        result: dict[str, Mapping[str, Kind]] = {}
         with_ = tree.args.get("with_")
         if with_ is not None and with_.args.get("recursive"):
             raise NeedsSpark("a recursive query")
         for part in [] if with_ is None else with_.expressions:
-            found[part.alias.lower()] = self._named(part, outer, {**common, **found})
-        return found
+            result[part.alias.lower()] = self._named(part, outer, {**common, **result})
+        return result
 
     def _named(self, relation: exp.Expr, outer: Relations, common: Relations) -> Mapping[str, Kind]:
         """The columns of a subquery or common table expression."""
         kinds = self.kinds(relation.this, outer, common)
-        given = relation.args.get("alias")
-        names = [name.name for name in given.columns] if isinstance(given, exp.TableAlias) else []
+        alias = relation.args.get("alias")
+        names = [name.name for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
         names = names or [part.alias_or_name for part in relation.this.selects]
         return {name.lower(): kind for name, kind in zip(names, kinds, strict=True)}
 
     def _set_operation(self, tree: exp.SetOperation, outer: Relations, common: Relations) -> list[Kind]:
         _check_parts(tree, _SET_PARTS)
         sides = [self.kinds(side, outer, common) for side in (tree.this, tree.expression)]
-        found = [unified(pair, tree.key) for pair in zip(*sides, strict=True)]
-        if any(kinds != found for kinds in sides):
+        result = [unified(pair, tree.key) for pair in zip(*sides, strict=True)]
+        if any(kinds != result for kinds in sides):
             for side in (tree.this, tree.expression):
-                _cast_outputs(side, found)
-        return found
+                _cast_outputs(side, result)
+        return result
 
     def _select(self, select: exp.Select, outer: Relations, common: Relations) -> list[Kind]:
         _check_parts(select, _CLAUSES)
         if select.args.get("kind") or (select.args.get("distinct") and select.args["distinct"].args.get("on")):
             raise NeedsSpark("a SELECT of another kind")
-        own: dict[str, Mapping[str, Kind]] = {}
+        near: dict[str, Mapping[str, Kind]] = {}
         joins = select.args.get("joins") or []
         start = select.args.get("from_")
         for relation in [*([] if start is None else [start.this]), *(join.this for join in joins)]:
-            own[relation.alias_or_name.lower()] = self._relation(relation, outer, common)
-        seen = {**outer, **own}
+            near[relation.alias_or_name.lower()] = self._relation(relation, outer, common)
+        seen = {**outer, **near}
         expressions = Expressions(seen, lambda tree: self.kinds(tree, seen, common))
         for join in joins:
             _check_parts(join, _JOIN_PARTS)
             self._visit(expressions, join.args.get("on"))
         for name in ("where", "having", "qualify"):
-            found = select.args.get(name)
-            self._visit(expressions, None if found is None else found.this)
+            result = select.args.get(name)
+            self._visit(expressions, None if result is None else result.this)
         group = select.args.get("group")
         if group is not None:
             _check_parts(group, ("expressions",))

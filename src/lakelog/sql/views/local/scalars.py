@@ -133,29 +133,29 @@ class Scalars(ABC):
         if kind.root != "DECIMAL" or number < 0:
             raise NeedsSpark(f"round of {kind}")
         scale = min(number, kind.scale)
-        wanted = decimal(kind.digits - kind.scale + 1 + scale, scale)
-        node.replace(as_kind(node.this, wanted))
-        return wanted
+        goal = decimal(kind.digits - kind.scale + 1 + scale, scale)
+        node.replace(as_kind(node.this, goal))
+        return goal
 
     def cast(self, node: exp.Cast) -> Kind:
         """CAST fails in both for a value that does not fit, and TRY_CAST is NULL."""
         kind = self.kind(node.this)
-        wanted = target(node)
+        goal = target(node)
         literal = node.this if isinstance(node.this, exp.Literal) and kind == STRING else None
-        if literal is not None and wanted in TIMES:
-            node.replace(time_of(literal, wanted))
-            return wanted
-        if literal is not None and wanted.root == "DECIMAL" and re.fullmatch(r"-?\d+(\.\d+)?", literal.name):
-            node.replace(as_kind(literal, wanted))  # a number such as 1.5BD
-            return wanted
-        if kind in TIMES and wanted in TIMES:
-            node.replace(as_time(node.this, kind, wanted))
-            return wanted
+        if literal is not None and goal in TIMES:
+            node.replace(time_of(literal, goal))
+            return goal
+        if literal is not None and goal.root == "DECIMAL" and re.fullmatch(r"-?\d+(\.\d+)?", literal.name):
+            node.replace(as_kind(literal, goal))  # a number such as 1.5BD
+            return goal
+        if kind in TIMES and goal in TIMES:
+            node.replace(as_time(node.this, kind, goal))
+            return goal
         if kind != NULL:
-            check_cast(kind, wanted)
+            check_cast(kind, goal)
         kind_of_cast = exp.TryCast if node.args.get("safe") else exp.Cast
-        node.replace(kind_of_cast(this=node.this, to=wanted.duckdb))
-        return wanted
+        node.replace(kind_of_cast(this=node.this, to=goal.duckdb))
+        return goal
 
     def to_date(self, node: exp.TsOrDsToDate) -> Kind:
         kind = self.kind(node.this)

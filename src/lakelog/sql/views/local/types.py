@@ -98,8 +98,8 @@ def literal_kind(text: str) -> Kind:
     if "e" in text.lower():
         return DOUBLE
     if "." in text:
-        whole, _, rest = text.partition(".")
-        return decimal(max(len(whole.lstrip("0")) + len(rest), 1), len(rest))
+        front, _, rest = text.partition(".")
+        return decimal(max(len(front.lstrip("0")) + len(rest), 1), len(rest))
     value = int(text)
     if -(2**31) <= value < 2**31:
         return INT
@@ -111,10 +111,10 @@ def unified(kinds: Sequence[Kind], what: str) -> Kind:
     some = [kind for kind in dict.fromkeys(kinds) if kind != NULL]
     if not some:
         return NULL
-    found = some[0]
+    result = some[0]
     for other in some[1:]:
-        found = _unified(found, other, what)
-    return found
+        result = _unified(result, other, what)
+    return result
 
 
 def _unified(one: Kind, other: Kind, what: str) -> Kind:
@@ -154,5 +154,5 @@ def arithmetic_kind(node: exp.Expr, one: Kind, other: Kind) -> Kind:
     one, other = one.decimal, other.decimal
     if isinstance(node, exp.Mul):
         return decimal(one.digits + other.digits + 1, one.scale + other.scale)
-    found = wider(one, other)
-    return decimal(found.digits + 1, found.scale)
+    result = wider(one, other)
+    return decimal(result.digits + 1, result.scale)
