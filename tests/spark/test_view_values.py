@@ -140,7 +140,7 @@ KEYS: Final = (
     "select a.id, b.id as b_id from db.x a join db.x b on a.d = b.f",
     "select a.id, b.id as b_id from db.x a left join db.x b on a.i = b.m and a.s = b.v",
     "select ti as a from db.x union select b from db.x",
-    "select si as a, c from db.x intersect select 7, 'zz' from db.x",
+    "select si as a, v from db.x intersect select 7, '10' from db.x",
     "select m as a from db.x except select k from db.x",
     "select count(*) as c, sum(si) as s, avg(m) as a, max(y) as y from db.x where id > 100",
     "with q as (select v, sum(m) as s from db.x where i > 0 group by v) select v, s * 2 as s, s + 1 as t from q",

@@ -99,7 +99,7 @@ def align(parts: Sequence[Part], what: str, in_pairs: bool = False) -> Kind:
     ``in_pairs`` says that Spark chooses a type for each pair of the first and another one.
     """
     kinds = {part.kind for part in parts} - {NULL, ANY}
-    if OTHER in kinds:
+    if OTHER in kinds and all(part.kind != ANY for part in parts):  # the key of a view may have it
         raise NeedsSpark(f"{what} of a nested or unknown type")
     if len(kinds) <= 1:
         return next(iter(kinds), NULL)
