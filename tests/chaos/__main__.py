@@ -13,6 +13,11 @@ usage: make chaos ARGS="--writers 4 --minutes 10 --log embedded --append --seed 
 Many writers (``chaos/crowd.py``): so many batch writers and two streaming ones change the same few keys, beside a
 compactor, ``lakelog optimize`` and readers; each of them is killed, or stopped for longer than its lease. In the end
 one order must explain every answer that they got, and all readings of the table must be one.
+
+usage: make chaos ARGS="--views --minutes 10 --seed 7"
+
+Materialized views (``chaos/views.py``): two processes refresh views on three levels while their tables change, and a
+checker compares snapshots and logs of the views with their queries; each process is killed, or stopped for seconds.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from chaos.crowd import Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import LOGS, ServerBroken
+from chaos.views import Views
 from servers.s3_server import S3Server
 
 
@@ -49,6 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--victims", default=",".join(VICTIMS), help="what is killed, of " + ", ".join(VICTIMS))
     parser.add_argument("--writers", type=int, help="many writers: so many batch writers, and two streaming ones")
+    parser.add_argument("--views", action="store_true", help="materialized views, which two processes refresh")
     parser.add_argument(
         "--spark", action="store_true", help="of many writers, one streaming writer is a query of Spark"
     )
@@ -59,35 +66,7 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
     with tempfile.TemporaryDirectory(prefix="lakelog-chaos-") as temporary:
-        chaos: Chaos | Crowd = (
-            Crowd(
-                directory=given.directory or Path(temporary),
-                kind=given.kind,
-                log=given.log,
-                seconds=given.minutes * 60,
-                writers=given.writers,
-                keys=given.keys or 12,
-                seed=given.seed,
-                every_s=given.every or 3,
-                spark=given.spark,
-                content=given.content,
-                store=S3Server((given.directory or Path(temporary)) / "s3") if given.s3 else None,
-                report=lambda line: print(line, flush=True),
-            )
-            if given.writers
-            else Chaos(
-                directory=given.directory or Path(temporary),
-                kind=given.kind,
-                log=given.log,
-                seconds=given.minutes * 60,
-                rate=given.rate,
-                keys=given.keys or 20_000,
-                seed=given.seed,
-                every_s=given.every or 60,
-                victims=tuple(filter(None, given.victims.split(","))),
-                report=lambda line: print(line, flush=True),
-            )
-        )
+        chaos = _chosen(given, given.directory or Path(temporary))
         try:
             found = chaos.run()
         except ServerBroken as why:
@@ -97,6 +76,44 @@ def main() -> None:
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if found["equal"] else 1)
+
+
+def _chosen(given: argparse.Namespace, directory: Path) -> Chaos | Crowd | Views:
+    """The run that the arguments ask for."""
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+
+    seconds = given.minutes * 60
+    if given.views:
+        return Views(directory=directory, seconds=seconds, seed=given.seed, every_s=given.every or 6, report=report)
+    if given.writers:
+        return Crowd(
+            directory=directory,
+            kind=given.kind,
+            log=given.log,
+            seconds=seconds,
+            writers=given.writers,
+            keys=given.keys or 12,
+            seed=given.seed,
+            every_s=given.every or 3,
+            spark=given.spark,
+            content=given.content,
+            store=S3Server(directory / "s3") if given.s3 else None,
+            report=report,
+        )
+    return Chaos(
+        directory=directory,
+        kind=given.kind,
+        log=given.log,
+        seconds=seconds,
+        rate=given.rate,
+        keys=given.keys or 20_000,
+        seed=given.seed,
+        every_s=given.every or 60,
+        victims=tuple(filter(None, given.victims.split(","))),
+        report=report,
+    )
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ class Client:
 
     def __post_init__(self) -> None:
         directory = Path(self.given["directory"])
-        self.number = _next_number(directory / "numbers")
+        self.number = next_number(directory / "numbers")
         self.dice = random.Random(f"{self.given['seed']}/{self.name}/{self.number}")
         if self.dice.random() < _WRONG_CLOCKS:
             clock.time = WrongTime(self.dice.choice((-_MONTH_NS, _MONTH_NS)))  # type: ignore[assignment]
@@ -277,7 +277,7 @@ def last(client: Client) -> None:
     client.lake.close()
 
 
-def _next_number(directory: Path) -> int:
+def next_number(directory: Path) -> int:
     """A number for each process of a run."""
     directory.mkdir(exist_ok=True)
     number = 1

@@ -14,6 +14,7 @@ from chaos.crowd import ACTIONS, Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import ServerBroken
+from chaos.views import Views
 from depth import Depth
 
 TRIES = 3
@@ -76,3 +77,16 @@ def test_one_order_explains_all_answers_when_writers_are_killed_and_stopped(
     assert found["equal"], "\n".join(said)
     assert not depth.is_whole or set(ACTIONS) <= set(found["done"]), "each of them was done"
     assert found["ok"] > 0
+
+
+@pytest.mark.timeout(900)
+def test_views_are_their_queries_when_two_processes_that_refresh_them_are_killed_and_stopped(
+    tmp_path: Path, depth: Depth
+) -> None:
+    said: list[str] = []
+    seconds = 60 if depth.is_whole else 25
+    found = Views(directory=tmp_path, seconds=seconds, seed=depth.seed, every_s=2, report=said.append).run()
+    assert found["equal"], "\n".join(said)
+    assert sum(found["done"].values()) > 0
+    assert found["checked"] > 0
+    assert found["refreshed"] > 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from view_world import SHAPES, run
 
 from depth import DEPTH, Depth
+from view_world import SHAPES, run
 
 
 def test_views_equal_their_queries_after_any_history(tmp_path: Path, depth: Depth) -> None:

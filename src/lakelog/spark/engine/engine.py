@@ -129,8 +129,11 @@ class SparkEngine:
         return with_reports(self.spark, frame, self._reports(plan), plan.write) if is_explain else frame
 
     def batches(self, plan: QueryPlan) -> Iterator[pa.RecordBatch]:
-        """The rows of a query as Arrow batches."""
-        yield from arrow_rows(self.run_query(plan)).to_batches()
+        """The rows of a query as Arrow batches. Raises InvalidRequest with Spark's reason."""
+        try:
+            yield from arrow_rows(self.run_query(plan)).to_batches()
+        except PySparkException as failed:
+            raise InvalidRequest(f"Spark cannot run the query: {str(failed).partition(chr(10))[0]}") from failed
 
     def _reports(self, plan: QueryPlan) -> list[str]:
         """The EXPLAIN report of each table in a query."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import InvalidRequest, LakelogError, UnsupportedFeature
 from lakelog.options.scan import SCAN_SNAPSHOT
 from lakelog.paimon.types.arrow import arrow_schema, type_from_arrow
 from lakelog.paimon.types.types import STRING, AtomicType, DataType
@@ -18,7 +18,7 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.views.changes import restricted_query, touched_queries, touches_keys
 from lakelog.sql.views.keys import branches_of, row_key_of, source_field
-from lakelog.sql.views.local_sql import NeedsSpark, local_query
+from lakelog.sql.views.local.queries import NeedsSpark, local_query
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.local_plan import BRANCH, LocalPlan, LocalSource, Touched
@@ -81,7 +81,7 @@ def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
         if key.of_branch:
             raise UnsupportedFeature(f"UNION ALL in a materialized view, with {why}: make a view of each part") from why
         needs_spark, recomputes = str(why), "Spark computes the view"
-        kinds = [kind for _, kind in here.engine.columns_of(plan_query(here, _text(definition.query)))]
+        kinds = _columns_in_spark(here, definition)
     _check_key(names, dict(zip(query.columns, kinds, strict=True)))
     primary = () if key.is_nullable else names
     columns = tuple((n, k.with_nullable(n not in primary)) for n, k in zip(query.columns, kinds, strict=True))
@@ -91,13 +91,29 @@ def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
 
 
 def spark_plan(session: SessionContext, definition: ViewDefinition, snapshots: Mapping[str, int]) -> QueryPlan:
-    """The plan of the query for Spark, which reads each source at a snapshot, by its name."""
+    """The plan of the query for Spark, which reads each source at a snapshot, by its name; 0 is none yet."""
     plan = plan_query(view_session(session, definition), _text(definition.query))
     sources = tuple(
-        replace(source, options={**source.options, SCAN_SNAPSHOT.key: str(snapshots[str(source.table)])}, joined=())
+        replace(source, options={**source.options, **_at(snapshots[str(source.table)])}, joined=())
         for source in plan.sources
     )
     return replace(plan, sources=sources)
+
+
+def _columns_in_spark(session: SessionContext, definition: ViewDefinition) -> list[DataType]:
+    """The types of the columns in Spark. Raises InvalidRequest if Spark refuses the query."""
+    try:
+        return [kind for _, kind in session.engine.columns_of(plan_query(session, _text(definition.query)))]
+    except LakelogError:
+        raise
+    except Exception as refused:  # Spark has many
+        said = str(refused).partition("\n")[0]
+        raise InvalidRequest(f"Spark refuses the query of the view: {said}") from refused
+
+
+def _at(snapshot: int) -> Mapping[str, str]:
+    """The option that reads a snapshot; none for a table without one."""
+    return {SCAN_SNAPSHOT.key: str(snapshot)} if snapshot else {}
 
 
 def _text(query: str) -> SourceText:

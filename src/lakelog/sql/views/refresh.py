@@ -278,6 +278,9 @@ class ViewRefresher:
         names = self._plan.local.columns
         for batch in self._session.engine.batches(spark_plan(self._session, definition, ids)):
             yield batch.rename_columns(list(names))
+        for name, source in sources.items():
+            if source.newest is None and source.table.store.latest_snapshot() is not None:
+                raise Fenced(f"source {name} got its first rows while Spark read it without a snapshot")
 
     def _write(self, view: DynamicTable, batches: Iterator[pa.RecordBatch]) -> int:
         """Writes the changes of the view into the open epoch; returns the number of rows."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.table.views.local_functions import MACROS
 from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, changed_table, source_table
 
 _BATCH_ROWS: Final = 65_536
@@ -81,6 +82,8 @@ class LocalState:
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             _set_zone(self._db, plan.zone)
+            for macro in MACROS:
+                self._execute(macro)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 self._create(source_table(at), schema)
@@ -253,7 +256,8 @@ class LocalState:
                 raise failures[0] from None
             raise
         finally:
-            self._db.unregister("given_rows")
+            with contextlib.suppress(_engine().Error):  # DuckDB refuses it in a transaction that has failed
+                self._db.unregister("given_rows")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -304,6 +308,8 @@ class EmptySources:
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
         _set_zone(self._db, zone)
+        for macro in MACROS:
+            self._db.execute(macro)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakelog import connect
 from lakelog.lake import Lake
+from lakelog.lake.table import Table
 from lakelog.sql.views.refresh import ViewRefresher
 from lakelog.table.model.waiting_epochs import waiting_position
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
@@ -190,42 +191,43 @@ class ViewWorld:
         definition = ViewDefinition.need(table.logical.schema, name)
         position = ViewPosition.parse(waiting_position(table.logical, definition.writer))
         assert position is not None
-        expected = self._answer(self.views[name], {n: at.snapshot for n, at in position.sources.items()})
+        expected = answer(self.lake, self.views[name], {n: at.snapshot for n, at in position.sources.items()})
         columns = [c for c in table.schema.names if c != ROW_KEY]
         shown = f"seed {self.seed}, {name}: {self.views[name]}\n" + "\n".join(self.steps)
         assert sorted_rows(table.scan(columns).to_arrow().to_pylist()) == expected, shown
-        assert sorted_rows(_folded(table, columns)) == expected, f"log of {shown}"
-
-    def _answer(self, query: str, snapshots: Mapping[str, int]) -> list[tuple[Any, ...]]:
-        with sqlite3.connect(":memory:") as db:
-            for full, snapshot in snapshots.items():
-                name = full.rpartition(".")[2]
-                names, rows = self._source(full, snapshot)
-                db.execute(f"create table {name} ({', '.join(names)})")
-                db.executemany(f"insert into {name} values ({', '.join('?' * len(names))})", rows)
-            db.execute("pragma case_sensitive_like = true")
-            rows = db.execute(query.replace("db.", "")).fetchall()
-        db.close()
-        return sorted(rows, key=repr)
-
-    def _source(self, full: str, snapshot: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-        table = self.lake.table(full)
-        names = [c for c in table.schema.names if c not in (ROW_KEY, "extra")]
-        rows = _all_rows(table, snapshot)
-        return names, [tuple(row[name] for name in names) for row in rows]
+        assert sorted_rows(folded(table, columns)) == expected, f"log of {shown}"
 
 
-def _all_rows(table: Any, snapshot: int) -> list[dict[str, Any]]:
+def answer(lake: Lake, query: str, snapshots: Mapping[str, int]) -> list[tuple[Any, ...]]:
+    """The rows of a query over snapshots of tables, by SQLite."""
+    with sqlite3.connect(":memory:") as db:
+        for full, snapshot in snapshots.items():
+            name = full.rpartition(".")[2]
+            names, rows = _source(lake.table(full), snapshot)
+            db.execute(f"create table {name} ({', '.join(names)})")
+            db.executemany(f"insert into {name} values ({', '.join('?' * len(names))})", rows)
+        db.execute("pragma case_sensitive_like = true")
+        rows = db.execute(query.replace("db.", "")).fetchall()
+    db.close()
+    return sorted(rows, key=repr)
+
+
+def _source(table: Table, snapshot: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    names = [c for c in table.schema.names if c not in (ROW_KEY, "extra")]
+    return names, [tuple(row[name] for name in names) for row in all_rows(table, snapshot)]
+
+
+def all_rows(table: Table, snapshot: int) -> list[dict[str, Any]]:
     """The rows of a snapshot, also those that wait for a compaction."""
     logical = table.logical.all_rows
     splits = logical.store.plan(snapshot)
     return [row for split in splits for batch in logical.store.read_split(split) for row in batch.to_pylist()]
 
 
-def _folded(table: Any, columns: Sequence[str]) -> list[dict[str, Any]]:
+def folded(table: Table, columns: Sequence[str], options: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """The rows that the log of a view adds up to."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for batch in table.tail("earliest", stop="latest"):
+    for batch in table.tail("earliest", stop="latest", options=options):
         for row in batch.to_pylist():
             key = tuple(row[k] for k in table.primary_keys)
             if row["_row_kind"] in ("+I", "+U"):
