@@ -11,6 +11,7 @@ from lakelog.lake.output.describe import describe
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.views.create import forget_view, views_of
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.create import create_table, drop_table
@@ -19,6 +20,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.row_counts import RowCounts
 from lakelog.table.open import base_of, open_table, scan_of
+from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.write.dml_support import DmlSupport, changeable
 from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
 
@@ -139,10 +141,14 @@ class CatalogTables:
     def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str = FIRST) -> None:
         """Drops a database; with ``cascade`` drops its tables and their logs first."""
         there = self._of(catalog)
+        views: list[ViewDefinition] = []
         if cascade and name in there.list_databases():
+            views = [definition for identifier, definition in views_of(self, catalog) if identifier.database == name]
             for table in there.list_tables(name):
                 drop_table(there, Identifier(name, table, catalog), if_exists=True)
         there.drop_database(name, if_exists, cascade)
+        for definition in views:
+            forget_view(self, definition)
 
     def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str]]:
         """(column, type, comment) rows."""

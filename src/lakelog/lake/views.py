@@ -41,7 +41,7 @@ class Views(Public):
 
     def list(self) -> list[str]:
         """The names of the views of the current catalog."""
-        return [str(name) for name, _ in views_of(self._session, self._session.current_catalog)]
+        return [str(name) for name, _ in views_of(self._session.tables, self._session.current_catalog)]
 
     def refresh(self, name: str) -> Refresh:
         """Brings a view to the newest rows of its sources, and makes a snapshot of it.
@@ -69,7 +69,7 @@ class Views(Public):
     def ordered(self, names: Sequence[str] | None = None) -> Sequence[str]:
         """The names of views (None: all), each after the views that it reads. Raises NotFound."""
         session = self._session
-        views = dict(views_of(session, session.current_catalog))
+        views = dict(views_of(session.tables, session.current_catalog))
         chosen = None if names is None else [session.identifier(name) for name in names]
         missing = [name for name in chosen or () if name not in views]
         if missing:

@@ -233,6 +233,14 @@ def test_expiry_keeps_the_snapshot_of_the_position(lake: Lake) -> None:
     assert not lake.table("db.orders").logical.store.consumers.list()
 
 
+def test_dropping_the_database_of_a_view_frees_the_snapshots_of_its_sources(lake: Lake) -> None:
+    lake.sql("create database other")
+    lake.sql("create materialized view other.big as select id, v from db.orders where v > 15")
+    assert lake.table("db.orders").logical.store.consumers.list()
+    lake.sql("drop database other cascade")
+    assert not lake.table("db.orders").logical.store.consumers.list()
+
+
 def test_a_source_may_gain_columns_but_not_lose_or_change_those_of_the_query(lake: Lake) -> None:
     lake.sql("create materialized view db.big as select id, v from db.orders where v > 15")
     lake.sql("alter table db.orders add column extra string")

@@ -185,7 +185,7 @@ class ShowMaterializedViews(ParsedStatement, needs=Privilege.READ):
         catalog, database = (session.current_catalog, session.database)
         if self.database is not None:
             catalog, database = session.resolve_database(self.database)
-        views = {i.table: v for i, v in views_of(session, catalog) if i.database == database}
+        views = {i.table: v for i, v in views_of(session.tables, catalog) if i.database == database}
         columns = ("namespace", "viewName", "refresh", "suspended", "sources", "query")
         rows = [
             (database, name, view.refreshes, str(view.suspended).lower(), ", ".join(view.sources), view.query)

@@ -18,6 +18,7 @@ from lakelog.options.view import VIEW
 from lakelog.paimon.schema.changes import SetOption
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.views.plan import plan_view
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
 from lakelog.table.cuts.writer import forget_cuts
@@ -104,30 +105,32 @@ def drop_view(session: SessionContext, identifier: Identifier, if_exists: bool) 
     if if_exists and session.tables.load_schema(identifier) is None:
         return
     definition = need_view(session, identifier)
-    reader = next((n for n, other in views_of(session, identifier.catalog) if str(identifier) in other.sources), None)
+    reader = next(
+        (n for n, other in views_of(session.tables, identifier.catalog) if str(identifier) in other.sources), None
+    )
     if reader is not None:
         raise InvalidRequest(f"view {identifier} is a source of view {reader}: drop that one first")
     session.tables.drop_table(identifier, if_exists=False, purge=True)
-    for source in definition.sources:
-        _forget_view(session, identifier_of(source), definition)
+    forget_view(session.tables, definition)
 
 
-def _forget_view(session: SessionContext, source: Identifier, definition: ViewDefinition) -> None:
-    """Removes the note in a source that keeps snapshots for a view."""
-    if session.tables.load_schema(source) is not None:
-        table = session.tables.open(source)
-        forget_cuts(table, definition.writer)
-        consumers = table.store.consumers
-        if consumers.position(definition.writer) is not None:
-            consumers.delete(definition.writer)
+def forget_view(tables: Tables, definition: ViewDefinition) -> None:
+    """Removes what keeps snapshots for a view that was dropped, from its sources that exist."""
+    for source in map(identifier_of, definition.sources):
+        if tables.load_schema(source) is not None:
+            table = tables.open(source)
+            forget_cuts(table, definition.writer)
+            consumers = table.store.consumers
+            if consumers.position(definition.writer) is not None:
+                consumers.delete(definition.writer)
 
 
-def views_of(session: SessionContext, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
+def views_of(tables: Tables, catalog: str) -> Iterator[tuple[Identifier, ViewDefinition]]:
     """All views of a catalog, by name, without those whose definition is damaged."""
-    for database in session.tables.list_databases(catalog):
-        for name in session.tables.list_tables(database, catalog):
+    for database in tables.list_databases(catalog):
+        for name in tables.list_tables(database, catalog):
             identifier = Identifier(database, name, catalog)
-            schema = session.tables.load_schema(identifier)
+            schema = tables.load_schema(identifier)
             try:
                 definition = None if schema is None else ViewDefinition.of(schema)
             except Corrupt as why:

@@ -100,7 +100,7 @@ class ViewRunner:
     def _list(self) -> None:
         """Adds new views, drops removed and suspended ones, and takes the newest definitions."""
         self._listed_s = monotonic_s()
-        views = dict(views_of(self._session, self._session.current_catalog))
+        views = dict(views_of(self._session.tables, self._session.current_catalog))
         missing = [name for name in self._chosen or () if name not in views]
         if missing:
             raise NotFound(
