@@ -174,6 +174,7 @@ class ViewRefresher:
             plan = self._checked_plan(view, definition)
         self._plan = plan
         if self._writer is None:
+            seal_staged(view)  # a process may have died before it had told the log what is committed
             self._writer = PositionedWriter(view, definition.writer)
         target = ViewPosition({name: source.position for name, source in sources.items()})
         position = None if rebuild else ViewPosition.parse(self._writer.position)
