@@ -130,6 +130,8 @@ REFUSED = (
     ("select id, v as id from db.orders", "are called 'id'"),
     ("select id, rand() as r from db.orders", "rand"),
     ("select id, current_timestamp() as t from db.orders", "current_timestamp"),
+    ("select id, timestamp'now' as t from db.orders", "'now' as a time"),
+    ("select id from db.orders where date'today' > date'2024-01-01'", "'today' as a time"),
     ("select id from db.orders limit 2", "LIMIT"),
     ("select id from (select id from db.orders union all select id from db.orders) x", "UNION ALL"),
     ("select k, v from db.events union all select state, v from db.orders", "has no primary key"),

@@ -27,6 +27,8 @@ _RANDOM = frozenset(
      "current_timezone", "unix_timestamp", "current_schema", "input_file_block_start", "input_file_block_length")
 )  # fmt: skip
 """Functions whose value depends on more than the row."""
+_MOVING = ("now", "today", "tomorrow", "yesterday")
+"""Texts that are times of the moment."""
 _NUMBERED: Final = re.compile(r"(?i:source|added|removed)_\d+")
 """Names of the tables that a query reads here."""
 _TYPES = {
@@ -149,6 +151,10 @@ def _check_functions(tree: exp.Expr) -> None:
         if name.lower() in _RANDOM:
             raise UnsupportedFeature(
                 f"{name.lower()}() of a materialized view has another value at each refresh: leave it out"
+            )
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.name.lower() in _MOVING:
+            raise UnsupportedFeature(
+                f"'{node.this.name}' as a time in a materialized view has another value at each refresh: leave it out"
             )
         if isinstance(node, exp.Limit | exp.Offset | exp.Fetch):
             raise UnsupportedFeature("LIMIT in a materialized view: use row_number() with a unique order in a subquery")
