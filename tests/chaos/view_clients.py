@@ -21,10 +21,9 @@ from lakelog import connect
 from lakelog.errors import LakelogError
 from lakelog.lake import Lake
 from lakelog.lake.table import Table
-from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.model.waiting_epochs import waiting_epochs, waiting_position
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.position import ViewPosition
-from lakelog.table.write.positioned_writer import waiting_position
 from view_world import ViewWorld, all_rows, answer, folded, sorted_rows
 
 WROTE, REFRESHED, CHECKED, SKIPPED, WRONG, FAILED = "wrote", "refreshed", "checked", "skipped", "wrong", "failed"

@@ -65,49 +65,49 @@ select count(*), max(id) from other.p /*+ OPTIONS('read.mode'='log') */ where _r
 --# what no sign can mend
 select max(id) from other.p /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 21: max over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 21: max over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select max(id) from other.p /*+ OPTIONS('read.mode'='log') */
 -->                       ^
 
 --# DISTINCT
 select count(distinct id) from other.p /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 32: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 32: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select count(distinct id) from other.p /*+ OPTIONS('read.mode'='log') */
 -->                                  ^
 
 --# distinct rows
 select distinct id from other.p /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 25: DISTINCT over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 25: DISTINCT over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select distinct id from other.p /*+ OPTIONS('read.mode'='log') */
 -->                           ^
 
 --# an aggregate over a subquery of the changes
 select count(*) from (select id from other.p /*+ OPTIONS('read.mode'='log') */) x
 --> UnsupportedStatement:
--->   line 1, column 38: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 38: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select count(*) from (select id from other.p /*+ OPTIONS('read.mode'='log') */) x
 -->                                        ^
 
 --# an aggregate over a common table expression of the changes
 with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select count(*) from c
 --> UnsupportedStatement:
--->   line 1, column 27: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 27: count over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select count(*) from c
 -->                             ^
 
 --# an aggregate over a join
 select sum(t.id) from other.p /*+ OPTIONS('read.mode'='log') */ as p join db.t t on p.id = t.id
 --> UnsupportedStatement:
--->   line 1, column 23: sum over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 23: sum over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select sum(t.id) from other.p /*+ OPTIONS('read.mode'='log') */ as p join db.t t on p.id = t.id
 -->                         ^
 
 --# a window
 select id, row_number() over (partition by day order by hour) from other.p /*+ OPTIONS('read.mode'='log') */
 --> UnsupportedStatement:
--->   line 1, column 68: a window function over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 68: a window function over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select id, row_number() over (partition by day order by hour) from other.p /*+ OPTIONS('read.mode'='log') */
 -->                                                                      ^
 
@@ -121,27 +121,27 @@ select id from other.p /*+ OPTIONS('read.mode'='log') */ where id in (select max
 --# IN asks for rows, not for changes
 select id from db.t where id in (select id from other.p /*+ OPTIONS('read.mode'='log') */)
 --> UnsupportedStatement:
--->   line 1, column 49: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   line 1, column 49: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file') or its log as a batch ('streaming'='false'), or write a join
 -->   select id from db.t where id in (select id from other.p /*+ OPTIONS('read.mode'='log') */)
 -->                                                   ^
 
 --# EXISTS
 select id from db.t where not exists (select 1 from other.p /*+ OPTIONS('read.mode'='log') */ p where p.id = t.id and _row_kind = '+I')
 --> UnsupportedStatement:
--->   line 1, column 53: EXISTS asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   line 1, column 53: EXISTS asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file') or its log as a batch ('streaming'='false'), or write a join
 -->   select id from db.t where not exists (select 1 from other.p /*+ OPTIONS('read.mode'='log') */ p where p.id = t.id and _row_kind = '+I')
 -->                                                       ^
 
 --# a common table expression that IN asks
 with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select id from db.t where id in (select id from c)
 --> UnsupportedStatement:
--->   line 1, column 27: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file'), or write a join
+-->   line 1, column 27: IN asks for the rows of table other.p, and its changes are a stream: read its current rows ('read.mode'='union' or 'file') or its log as a batch ('streaming'='false'), or write a join
 -->   with c as (select id from other.p /*+ OPTIONS('read.mode'='log') */) select id from db.t where id in (select id from c)
 -->                             ^
 
 --# a scalar subquery
 select id, (select max(id) from other.p /*+ OPTIONS('read.mode'='log') */) from db.t
 --> UnsupportedStatement:
--->   line 1, column 33: max over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
+-->   line 1, column 33: max over the changes of table other.p would count retractions (-U, -D) as rows: read its current rows ('read.mode'='union' or 'file'), read its log as a batch ('streaming'='false'), or handle retractions with _row_kind, as in sum(case when _row_kind in ('+I', '+U') then v else -v end)
 -->   select id, (select max(id) from other.p /*+ OPTIONS('read.mode'='log') */) from db.t
 -->                                   ^

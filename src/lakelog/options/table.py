@@ -334,7 +334,7 @@ PARTITION_LEGACY_NAME: Final = Option(
     immutable=True,
 )
 
-_IMPORTED: Final = (LOG_ENABLED, CHANGELOG_PRODUCER)
+_IMPORTED: Final = (LOG_ENABLED, CHANGELOG_PRODUCER, VIEW)
 """Declared in other modules; already in another set."""
 _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value not in _IMPORTED),

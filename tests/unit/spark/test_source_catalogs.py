@@ -44,10 +44,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What was to be opened: (warehouse, name, catalog options, storage options), or the same with (directory, …)."""
     found: list[tuple[Any, ...]] = []
 
-    def by_name(warehouse: str, name: Any, hints: Mapping, scope: str, storage: Mapping, catalog: Mapping) -> None:
+    def by_name(warehouse: str, name: Any, hints: Any, scope: str, storage: Mapping, catalog: Mapping, *_: Any) -> None:
         found.append((warehouse, str(name).removeprefix(f"{name.catalog}."), dict(catalog or {}), dict(storage)))
 
-    def by_path(path: str, hints: Mapping, scope: str, storage: Mapping, catalog: Mapping) -> None:
+    def by_path(path: str, hints: Mapping, scope: str, storage: Mapping, catalog: Any = None, *_: Any) -> None:
         assert not hints
         found.append((path, dict(catalog or {}), dict(storage)))
 

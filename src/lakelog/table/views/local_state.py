@@ -20,6 +20,9 @@ from lakelog.table.views.local_functions import MACROS
 from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, changed_table, source_table
 
 _BATCH_ROWS: Final = 65_536
+_PART_ROWS: Final = 100_000
+_PART_BYTES: Final = 64 << 20
+"""Limits of the rows that DuckDB gets at a time."""
 _SETTINGS: Final = {
     "threads": "2",
     "memory_limit": "1GB",
@@ -239,24 +242,12 @@ class LocalState:
         self._db.unregister("empty_rows")
 
     def _insert(self, name: str, batches: Rows, schema: pa.Schema) -> None:
-        failures = list[BaseException]()
-
-        def conformed() -> Iterator[pa.RecordBatch]:
+        """Adds rows, which are read in this thread: a thread of DuckDB would open clients of its own."""
+        for rows in _parts(batches, schema):
+            self._db.register("given_rows", rows)
             try:
-                yield from (batch.select(schema.names).cast(schema) for batch in batches)
-            except BaseException as failure:  # DuckDB would keep only its text
-                failures.append(failure)
-                raise
-
-        self._db.register("given_rows", pa.RecordBatchReader.from_batches(schema, conformed()))
-        try:
-            self._execute(f"INSERT INTO {name} SELECT * FROM given_rows")
-        except InvalidRequest:
-            if failures:
-                raise failures[0] from None
-            raise
-        finally:
-            with contextlib.suppress(_engine().Error):  # DuckDB refuses it in a transaction that has failed
+                self._execute(f"INSERT INTO {name} SELECT * FROM given_rows")
+            finally:
                 self._db.unregister("given_rows")
 
     @contextlib.contextmanager
@@ -279,6 +270,18 @@ class LocalState:
         except _engine().Error as failed:
             said = str(failed).partition("\n")[0]
             raise InvalidRequest(f"the rows of the view cannot be computed: {said}") from failed
+
+
+def _parts(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows in tables of bounded size."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch.select(schema.names).cast(schema))
+        if sum(b.num_rows for b in waiting) >= _PART_ROWS or sum(b.nbytes for b in waiting) >= _PART_BYTES:
+            yield pa.Table.from_batches(waiting, schema)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting, schema)
 
 
 def _engine() -> Any:
