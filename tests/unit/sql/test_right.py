@@ -7,7 +7,20 @@ import pytest
 from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.statements import STATEMENTS
 
-READ = ("SHOW", "DESC", "USE", "SET CATALOG", "SELECT", "FROM", "TABLE", "VALUES", "WITH", "(", "REFRESH TABLE", "EXPLAIN")
+READ = (
+    "SHOW",
+    "DESC",
+    "USE",
+    "SET CATALOG",
+    "SELECT",
+    "FROM",
+    "TABLE",
+    "VALUES",
+    "WITH",
+    "(",
+    "EXPLAIN",
+    "REFRESH TABLE",
+)
 ADMIN = ("CALL", "OPTIMIZE", "ALTER TABLE COMPACT", "VACUUM", "RESTORE")
 PLACES = ("DATABASE", "SCHEMA", "NAMESPACE", "CATALOG")
 
