@@ -45,6 +45,11 @@ def test_a_record_of_the_log_is_the_same_for_all_whatever_expires(depth: Depth) 
     assert not depth.is_whole or {name for name, times in found.events.items() if times} >= EVENTS
 
 
+def test_a_log_that_was_never_written_has_no_segment_to_expire() -> None:
+    """A schedule in which only an expirer ran."""
+    assert simulate_log(332415, traced=False).wrong == ()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(10_000, 20_000, 2_500))
 def test_many_more_schedules(first: int, depth: Depth) -> None:
