@@ -38,7 +38,7 @@ def list_views(database: str | None, warehouse: str, format_name: str) -> None:
 @click.argument("name", shell_complete=complete_tables)
 @warehouse_option
 def explain(name: str, warehouse: str) -> None:
-    """Print where the rows of view NAME are computed, and what a change of a source costs."""
+    """Show which engine computes view NAME, and what it computes after a change of a source."""
     lake = connect(warehouse=warehouse)
     try:
         click.echo(lake.views.explain(name))

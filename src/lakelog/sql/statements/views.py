@@ -209,7 +209,7 @@ class ExplainMaterializedView(ParsedStatement, needs=Privilege.READ):
         return cls(cursor.source, name)
 
     def run(self, session: SessionContext) -> pa.Table:
-        """Where the rows are computed, what a change of a source costs, the key and the statements, as text."""
+        """Returns the plan of the view as text: its engine, what a change makes it compute, its key and statements."""
         identifier = session.resolve(self.name)
         definition = need_view(session, identifier)
         plan = plan_view(session, definition)

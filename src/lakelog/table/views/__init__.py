@@ -1,1 +1,1 @@
-"""Materialized views: what a view table stores about its query, its position in its sources, and its local state."""
+"""Materialized views: their definitions, positions in their sources, and local states."""
