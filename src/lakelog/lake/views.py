@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.options.boundary import Public
 from lakelog.options.option import parse_duration
 from lakelog.sql.parse import Session
 from lakelog.sql.views.create import create_view, drop_view, refresh_view, views_of
 from lakelog.sql.views.refresh import Refresh
-from lakelog.sql.views.runner import Failed, ViewRunner, by_dependency
+from lakelog.sql.views.runner import Failed, ViewRunner, chosen_views
 
 
 @with_checked_arguments
@@ -60,7 +60,7 @@ class Views(Public):
         drop_view(self._session, self._session.identifier(name), if_exists)
 
     def explain(self, name: str) -> str:
-        """Where the rows of a view are computed, and what a change of a source costs."""
+        """Shows which engine computes a view, and what it computes after a change of a source."""
         quoted = ".".join(f"`{part}`" for part in self._session.parts_of(self._session.identifier(name)))
         rows = self._session.run(f"EXPLAIN MATERIALIZED VIEW {quoted}")[0]
         assert isinstance(rows, pa.Table)
@@ -68,13 +68,8 @@ class Views(Public):
 
     def ordered(self, names: Sequence[str] | None = None) -> Sequence[str]:
         """The names of views (None: all), each after the views that it reads. Raises NotFound."""
-        session = self._session
-        views = dict(views_of(session.tables, session.current_catalog))
-        chosen = None if names is None else [session.identifier(name) for name in names]
-        missing = [name for name in chosen or () if name not in views]
-        if missing:
-            raise NotFound(f"there is no materialized view {missing[0]}; there are: {', '.join(self.list()) or 'none'}")
-        return [str(name) for name in by_dependency(views) if chosen is None or name in chosen]
+        chosen = None if names is None else [self._session.identifier(name) for name in names]
+        return [str(name) for name in chosen_views(self._session, chosen)]
 
     def run(
         self, names: Sequence[str] | None = None, stop: threading.Event | None = None, failed: Failed | None = None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from sqlglot import exp
 
-from lakelog.sql.views.keys import equalities, is_aggregate, relations_of
+from lakelog.sql.views.keys import equalities, is_aggregate, join_kind, relations_of
 from lakelog.sql.views.query import ViewQuery
-from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table
-
-TOUCHED: Final = "touched"
+from lakelog.table.views.local_plan import ADDED, KEY_ALIAS, REMOVED, TOUCHED, changed_table
 
 
 def touches_keys(query: ViewQuery, key: Sequence[int]) -> str:
@@ -35,10 +32,10 @@ def touches_keys(query: ViewQuery, key: Sequence[int]) -> str:
     for relation, join in relations_of(select):
         if not isinstance(relation, exp.Table) or query.source_of(relation) is None:
             return "the query has a subquery"
-        kind, side = (str(join.args.get(k) or "").upper() if join else "" for k in ("kind", "side"))
-        if side in ("RIGHT", "FULL") or kind in ("SEMI", "ANTI"):
-            return f"a {side or kind} JOIN"
-        if side == "LEFT":
+        kind = "" if join is None else join_kind(join)
+        if kind in ("RIGHT", "FULL", "SEMI", "ANTI"):
+            return f"a {kind} JOIN"
+        if kind == "LEFT":
             padded.add(relation.alias_or_name.lower())
     for at in key:
         if any(column.table.lower() in padded for column in select.selects[at].find_all(exp.Column)):
@@ -54,7 +51,7 @@ def _matches_null(select: exp.Select) -> bool:
     padded, loose = set[str](), set[str]()
     for relation, join in relations_of(select):
         condition = None if join is None else join.args.get("on")
-        is_left = join is not None and str(join.args.get("side") or "").upper() == "LEFT"
+        is_left = join is not None and join_kind(join) == "LEFT"
         if condition is not None:
             aliases = {column.table.lower() for column in condition.find_all(exp.Column)} & padded
             strict = {
@@ -91,7 +88,7 @@ def _keys_of(select: exp.Select, key: Sequence[int], position: int, changed: str
     relations = list(relations_of(copy))
     relations[position][0].set("this", exp.to_identifier(changed))
     join = relations[position][1]
-    has_left = any(j is not None and str(j.args.get("side") or "").upper() == "LEFT" for _, j in relations)
+    has_left = any(j is not None and join_kind(j) == "LEFT" for _, j in relations)
     if join is not None and join.args.get("side"):
         join.set("side", None)
     copy.set("expressions", [exp.alias_(copy.selects[at].unalias(), f"key_{n}") for n, at in enumerate(key)])
@@ -104,14 +101,10 @@ def restricted_query(query: ViewQuery, key: Sequence[int], names: Sequence[str])
     """The query for the rows whose key is in the table ``touched``, whose columns are ``names``."""
     select = query.tree.copy()
     assert isinstance(select, exp.Select)
-    alias = "lakelog_key"
     same = [
-        exp.NullSafeEQ(this=exp.column(exp.to_identifier(name, quoted=True), table=alias), expression=part.copy())
+        exp.NullSafeEQ(this=exp.column(exp.to_identifier(name, quoted=True), table=KEY_ALIAS), expression=part.copy())
         for name, part in zip(names, (select.selects[at].unalias() for at in key), strict=True)
     ]
-    inner = exp.select("1").from_(exp.alias_(exp.table_(TOUCHED), alias, table=True)).where(*same)
+    inner = exp.select("1").from_(exp.alias_(exp.table_(TOUCHED), KEY_ALIAS, table=True)).where(*same)
     restricted: exp.Select = select.where(exp.Exists(this=inner))
     return restricted
-
-
-__all__ = ["is_aggregate", "restricted_query", "touched_queries", "touches_keys"]

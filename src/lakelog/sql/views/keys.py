@@ -116,7 +116,7 @@ def _relation_key(query: ViewQuery, select: exp.Select) -> list[int]:
     same = _equal_columns(query, select)
     needed: list[Place] = []
     for position, (relation, join) in enumerate(relations_of(select)):
-        kind = "" if join is None else _join_kind(join)
+        kind = "" if join is None else join_kind(join)
         if kind in ("SEMI", "ANTI"):
             continue
         alias = relation.alias_or_name.lower()
@@ -146,7 +146,7 @@ def relations_of(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None
         yield join.this, join
 
 
-def _join_kind(join: exp.Join) -> str:
+def join_kind(join: exp.Join) -> str:
     """INNER, LEFT, RIGHT, FULL, SEMI, ANTI; a comma and CROSS are INNER."""
     kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
     if kind in ("SEMI", "ANTI"):
@@ -250,7 +250,7 @@ def equalities(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 
 def _equal_columns(query: ViewQuery, select: exp.Select) -> dict[Place, set[Place]]:
     """Column → the columns that are equal to it in each row: by WHERE, and by the conditions of inner joins."""
-    joins = [(join, _join_kind(join)) for _, join in relations_of(select) if join is not None]
+    joins = [(join, join_kind(join)) for _, join in relations_of(select) if join is not None]
     conditions = [join.args.get("on") for join, kind in joins if kind == "INNER"]
     if any(kind in ("LEFT", "RIGHT", "FULL") for _, kind in joins):
         conditions = []  # an outer join may add NULL to one side
@@ -298,7 +298,7 @@ def _is_not_null(query: ViewQuery, tree: exp.Expr, at: int) -> bool:
     is_padded = False
     known: exp.Expr | None = None
     for relation, join in relations_of(tree):
-        kind = "" if join is None else _join_kind(join)
+        kind = "" if join is None else join_kind(join)
         if relation.alias_or_name.lower() == alias:
             known, is_padded = relation, kind in ("LEFT", "FULL")
         elif kind in ("RIGHT", "FULL"):

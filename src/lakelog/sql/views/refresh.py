@@ -117,11 +117,10 @@ class ViewRefresher:
 
     def _record_cut(self) -> None:
         """Records the snapshots of the view and its sources as a cut, so that readers can have both (RFC 24)."""
-        assert self._writer is not None
-        position = ViewPosition.parse(self._writer.position)
+        assert self._writer is not None and self._view is not None
+        view, position = self._view, ViewPosition.parse(self._writer.position)
         if position is None or position.sources != {name: source.position for name, source in self._at.items()}:
             return
-        view = self._session.tables.open(self._identifier)
         snapshot, pairs = self._writer.sealed(), [(s.table, s.newest) for s in self._at.values()]
         members = [CutTable(table, newest) for table, newest in [(view, snapshot), *pairs] if newest is not None]
         if len(members) == len(pairs) + 1:
@@ -174,7 +173,7 @@ class ViewRefresher:
             plan = self._checked_plan(view, definition)
         self._plan = plan
         if self._writer is None:
-            seal_staged(view)  # a process may have died before it had told the log what is committed
+            seal_staged(view)  # a process may have died after the commit of an epoch and before its seal
             self._writer = PositionedWriter(view, definition.writer)
         target = ViewPosition({name: source.position for name, source in sources.items()})
         position = None if rebuild else ViewPosition.parse(self._writer.position)
@@ -224,9 +223,12 @@ class ViewRefresher:
                     f"source {source.name} of view {view.name} was dropped: create it again and run ALTER MATERIALIZED "
                     f"VIEW {view.name} REBUILD, or drop the view"
                 ) from missing
-            if waiting_epochs(table).waiting:
+            epochs = waiting_epochs(table)
+            newest = epochs.snapshot
+            if epochs.waiting:
                 seal_staged(table)
-            out[source.name] = _Source(merged_on_read(table), table.store.latest_snapshot())
+                newest = table.store.latest_snapshot()
+            out[source.name] = _Source(merged_on_read(table), newest)
         return out
 
     def _filled(

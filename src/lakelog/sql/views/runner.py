@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,19 +100,8 @@ class ViewRunner:
     def _list(self) -> None:
         """Adds new views, drops removed and suspended ones, and takes the newest definitions."""
         self._listed_s = monotonic_s()
-        views = dict(views_of(self._session.tables, self._session.current_catalog))
-        missing = [name for name in self._chosen or () if name not in views]
-        if missing:
-            raise NotFound(
-                f"there is no materialized view {missing[0]}; there are: {', '.join(map(str, views)) or 'none'}"
-            )
-        due = {
-            name: views[name]
-            for name in by_dependency(views)
-            if (self._chosen is None or name in self._chosen)
-            and not views[name].suspended
-            and views[name].every_ms is not None
-        }
+        views = chosen_views(self._session, self._chosen)
+        due = {name: view for name, view in views.items() if not view.suspended and view.every_ms is not None}
         for name in [name for name in self._kept if name not in due or due[name].id != self._kept[name].definition.id]:
             self._kept.pop(name).refresher.close()
         entries = {
@@ -124,7 +113,16 @@ class ViewRunner:
         self._kept = entries
 
 
-def by_dependency(views: Mapping[Identifier, ViewDefinition]) -> list[Identifier]:
+def chosen_views(session: SessionContext, chosen: Collection[Identifier] | None) -> dict[Identifier, ViewDefinition]:
+    """Views of the current catalog (None: all), each after the views that it reads. Raises NotFound."""
+    views = dict(views_of(session.tables, session.current_catalog))
+    missing = [name for name in chosen or () if name not in views]
+    if missing:
+        raise NotFound(f"there is no materialized view {missing[0]}; there are: {', '.join(map(str, views)) or 'none'}")
+    return {name: views[name] for name in _by_dependency(views) if chosen is None or name in chosen}
+
+
+def _by_dependency(views: Mapping[Identifier, ViewDefinition]) -> list[Identifier]:
     """The views in an order in which each one follows those that it reads."""
     by_name = {str(name): name for name in views}
     out: list[Identifier] = []

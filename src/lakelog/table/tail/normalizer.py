@@ -305,11 +305,13 @@ class StreamStates:
 def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer batches, because each batch is looked up in the whole state."""
     held: list[pa.RecordBatch] = []
+    row_count = 0
     for batch in batches:
         held.append(batch)
-        if sum(b.num_rows for b in held) >= _LOOKUP_ROWS:
+        row_count += batch.num_rows
+        if row_count >= _LOOKUP_ROWS:
             yield pa.concat_batches(held)
-            held = []
+            held, row_count = [], 0
     if held:
         yield pa.concat_batches(held)
 

@@ -11,6 +11,11 @@ REMOVED: Final = "removed"
 ADDED: Final = "added"
 """The two sides of the changes of a source: rows before, and rows after."""
 
+TOUCHED: Final = "touched"
+"""The table of the keys of the view that changes touch."""
+
+KEY_ALIAS: Final = "lakelog_key"
+"""Its alias in a query. No column has such a name: DuckDB would take ``v.id`` as a field of a struct ``v``."""
 
 BRANCH: Final = "lakelog_branch"
 """Column of ``query`` beside those of the view: the number of the branch of a UNION ALL."""

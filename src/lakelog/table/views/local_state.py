@@ -17,7 +17,16 @@ from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.table.views.local_functions import MACROS
-from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, changed_table, source_table
+from lakelog.table.views.local_plan import (
+    ADDED,
+    BRANCH,
+    KEY_ALIAS,
+    REMOVED,
+    TOUCHED,
+    LocalPlan,
+    changed_table,
+    source_table,
+)
 
 _BATCH_ROWS: Final = 65_536
 _PART_ROWS: Final = 100_000
@@ -38,8 +47,7 @@ _RESULT: Final = "result_rows"
 _CHANGES: Final = "view_changes"
 _OLD: Final = "lakelog_old"
 _NEW: Final = "lakelog_new"
-_KEY: Final = "lakelog_key"
-"""Aliases of relations, which no column is called like: DuckDB would take ``v.id`` as a field of a struct ``v``."""
+"""Aliases of relations. No column has such a name: DuckDB would take ``v.id`` as a field of a struct ``v``."""
 
 _PLACE: Final = "rowid"
 """DuckDB's name for the place of a row."""
@@ -84,9 +92,7 @@ class LocalState:
         self._db = _engine().connect(f"{self._scratch.path}/state.db", config=settings)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
-            _set_zone(self._db, plan.zone)
-            for macro in MACROS:
-                self._execute(macro)
+            _prepare(self._db, plan.zone)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
                 self._create(source_table(at), schema)
@@ -121,7 +127,7 @@ class LocalState:
             for at in changes:
                 self._apply(at)
             for query in (t.query for t in touched if t.side == ADDED):
-                self._execute(f"INSERT INTO touched {query}")
+                self._execute(f"INSERT INTO {TOUCHED} {query}")
             select = self._plan.query if is_whole else self._plan.restricted
             with contextlib.closing(self._compare(f"({select})", is_whole)) as result:
                 yield result
@@ -159,9 +165,9 @@ class LocalState:
     def _collect_keys(self, queries: Sequence[str]) -> None:
         """Creates the table of the touched keys of the view, with the rows of some queries."""
         kinds = ", ".join(f"{quoted(name)} {self._kinds[name]}" for name in self._plan.key)
-        self._execute(f"CREATE OR REPLACE TEMP TABLE touched ({kinds or 'nothing INTEGER'})")
+        self._execute(f"CREATE OR REPLACE TEMP TABLE {TOUCHED} ({kinds or 'nothing INTEGER'})")
         for query in queries:
-            self._execute(f"INSERT INTO touched {query}")
+            self._execute(f"INSERT INTO {TOUCHED} {query}")
 
     def _apply(self, at: int) -> None:
         """Applies the kept changes of a source to its rows."""
@@ -205,8 +211,8 @@ class LocalState:
         self._check_keys()
         same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
         differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
-        is_touched = " AND ".join(f"{_KEY}.{quoted(k)} IS NOT DISTINCT FROM {_OLD}.{quoted(k)}" for k in plan.key)
-        scope = "" if is_whole else f"AND EXISTS (SELECT 1 FROM touched {_KEY} WHERE {is_touched})"
+        is_touched = " AND ".join(f"{KEY_ALIAS}.{quoted(k)} IS NOT DISTINCT FROM {_OLD}.{quoted(k)}" for k in plan.key)
+        scope = "" if is_whole else f"AND EXISTS (SELECT 1 FROM {TOUCHED} {KEY_ALIAS} WHERE {is_touched})"
         old, new, is_new = f"{_VIEW} {_OLD}", f"{_RESULT} {_NEW}", f"{_OLD}.{quoted(plan.table_key[0])} IS NULL"
         kind = f"AS {ROW_KIND_COLUMN}"
         self._execute(
@@ -275,11 +281,13 @@ class LocalState:
 def _parts(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows in tables of bounded size."""
     waiting: list[pa.RecordBatch] = []
+    row_count = size = 0
     for batch in batches:
         waiting.append(batch.select(schema.names).cast(schema))
-        if sum(b.num_rows for b in waiting) >= _PART_ROWS or sum(b.nbytes for b in waiting) >= _PART_BYTES:
+        row_count, size = row_count + batch.num_rows, size + waiting[-1].nbytes
+        if row_count >= _PART_ROWS or size >= _PART_BYTES:
             yield pa.Table.from_batches(waiting, schema)
-            waiting = []
+            waiting, row_count, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting, schema)
 
@@ -293,8 +301,8 @@ def _engine() -> Any:
     return duckdb
 
 
-def _set_zone(db: Any, zone: str) -> None:
-    """Sets the time zone of the view. Raises InvalidRequest for one that DuckDB does not know."""
+def _prepare(db: Any, zone: str) -> None:
+    """Sets the time zone of the view and makes the macros. Raises InvalidRequest for one that DuckDB does not know."""
     escaped = zone.replace("'", "''")
     try:
         db.execute(f"SET TimeZone = '{escaped}'")
@@ -303,6 +311,8 @@ def _set_zone(db: Any, zone: str) -> None:
             f"time zone '{zone}' of the view is not known to DuckDB: create the view in a session whose time zone has "
             "a name, such as UTC or Europe/Paris"
         ) from unknown
+    for macro in MACROS:
+        db.execute(macro)
 
 
 class EmptySources:
@@ -310,9 +320,7 @@ class EmptySources:
 
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
-        _set_zone(self._db, zone)
-        for macro in MACROS:
-            self._db.execute(macro)
+        _prepare(self._db, zone)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")

@@ -10,11 +10,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from lakelog.sql.views.changes import TOUCHED
 from lakelog.sql.views.local.expressions import Expressions
 from lakelog.sql.views.local.types import ANY, NULL, OTHER, Kind, NeedsSpark, kind_of, unified
 from lakelog.sql.views.query import ViewQuery, ViewSource
-from lakelog.table.views.local_plan import ADDED, REMOVED, changed_table, source_table
+from lakelog.table.views.local_plan import ADDED, REMOVED, TOUCHED, changed_table, source_table
 
 Relations = Mapping[str, Mapping[str, Kind]]
 """Alias of a relation → its columns, all in lower case."""
