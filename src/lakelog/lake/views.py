@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.options.boundary import Public
-from lakelog.options.option import parse_duration
 from lakelog.sql.parse import Session
 from lakelog.sql.views.create import create_view, drop_view, refresh_view, views_of
 from lakelog.sql.views.refresh import Refresh
 from lakelog.sql.views.runner import Failed, ViewRunner, chosen_views
+from lakelog.table.views.definition import ViewDefinition
 
 
 @with_checked_arguments
@@ -37,7 +36,8 @@ class Views(Public):
         lake.views.create("db.totals", "select state, count(*) as orders from db.orders group by state")
         ```
         """
-        return create_view(self._session, self._session.identifier(name), query, _every_ms(refresh), options or {})
+        every_ms = ViewDefinition.parse_refreshes(refresh)
+        return create_view(self._session, self._session.identifier(name), query, every_ms, options or {})
 
     def list(self) -> list[str]:
         """The names of the views of the current catalog."""
@@ -81,17 +81,3 @@ class Views(Public):
         views.
         """
         return ViewRunner(self._session, names).run(stop or threading.Event(), failed)
-
-
-def _every_ms(refresh: str) -> int | None:
-    """The interval of a refresh in ms, 0 for each commit, None for never. Raises InvalidRequest."""
-    words = " ".join(refresh.lower().split())
-    if words in ("on commit", "manual"):
-        return 0 if words == "on commit" else None
-    try:
-        every = int(parse_duration(words.removeprefix("every ")).total_seconds() * 1000)
-    except ValueError:
-        every = 0
-    if every <= 0:
-        raise InvalidRequest(f"refresh = '{refresh}': write 'on commit', 'manual' or an interval such as '1 minute'")
-    return every

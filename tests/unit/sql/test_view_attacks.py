@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, LakelogError, NotFound, UnsupportedFeature
 from lakelog.lake import Lake
 
 Row = dict[str, Any]
@@ -179,6 +179,22 @@ def test_a_refused_change_of_a_view_leaves_it_as_it_was(lake: Lake, statement: s
     write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
     lake.views.refresh("db.w")
     assert rows(lake, "db.w") == [(1, 10)]
+
+
+def test_a_replaced_view_stays_until_the_new_one_has_its_rows(lake: Lake) -> None:
+    write(lake, "db.a", {"id": 1, "n": 10, "g": "x"})
+    lake.sql("create materialized view db.w as select id, n from db.a")
+    with pytest.raises(LakelogError, match="zero"):
+        lake.sql("create or replace materialized view db.w as select id, n / (n - 10) as q from db.a")
+    assert rows(lake, "db.w") == [(1, 10)]
+    assert lake.list_tables("db") == ["a", "w"]
+    lake.sql("create or replace materialized view db.w as select g, count(*) as number from db.a group by g")
+    assert rows(lake, "db.w") == [("x", 1)]
+    write(lake, "db.a", {"id": 2, "n": 10, "g": "x"})
+    lake.views.refresh("db.w")
+    assert rows(lake, "db.w") == [("x", 2)]
+    assert [finding.kind for finding in lake.health("db.a").findings] == []
+    assert lake.list_tables("db") == ["a", "w"]
 
 
 def test_what_a_view_may_have_changed(lake: Lake) -> None:

@@ -368,11 +368,9 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
 
 @contextmanager
 def new_table_name(session: SessionContext, table: TableDefinition) -> Iterator[Identifier]:
-    """The name under which to create a table; at the end of the block the table gets its final name.
+    """The name under which to create a table: its own, or that of ``replaced_table``.
 
-    The names differ if the table replaces another one. If the block fails, the old table stays unchanged. Otherwise it
-    is dropped, as by DROP TABLE, once the new one has its name. Between the two renames the name does not exist.
-    Raises NotFound for REPLACE TABLE of a missing table, UnsupportedFeature if the storage cannot rename.
+    Raises NotFound for REPLACE TABLE of a missing table, InvalidRequest for a materialized view.
     """
     identifier = session.resolve(table.name)
     if not table.or_replace or not session.exists(identifier):
@@ -381,6 +379,17 @@ def new_table_name(session: SessionContext, table: TableDefinition) -> Iterator[
         yield identifier
         return
     check_no_view(session.tables.load_schema(identifier), str(identifier))
+    with replaced_table(session, identifier) as fresh:
+        yield fresh
+
+
+@contextmanager
+def replaced_table(session: SessionContext, identifier: Identifier) -> Iterator[Identifier]:
+    """The name under which to create what replaces a table; at the end of the block it gets the name of that table.
+
+    If the block fails, the old table stays unchanged. Otherwise it is dropped, as by DROP TABLE, once the new one has
+    its name. Between the two renames the name does not exist. Raises UnsupportedFeature if the storage cannot rename.
+    """
     attempt = new_attempt()
     fresh = replace(identifier, table=f"{identifier.table}__new_{attempt}")
     old = replace(identifier, table=f"{identifier.table}__old_{attempt}")

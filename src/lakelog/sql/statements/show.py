@@ -179,7 +179,7 @@ def _view_text(identifier: Identifier, schema: TableSchema, definition: ViewDefi
     options = {key: value for key, value in schema.options.items() if key != VIEW.key}
     text = f"CREATE MATERIALIZED VIEW {'.'.join(map(quoted_name, identifier.parts))}"
     text += _comment_and_options(schema.comment, options)
-    return f"{text}\nREFRESH {definition.refresh_clause}\nAS {definition.query.strip()}\n"
+    return f"{text}\nREFRESH {definition.refreshes.upper()}\nAS {definition.query.strip()}\n"
 
 
 def _table_text(identifier: Identifier, schema: TableSchema) -> str:

@@ -7,33 +7,26 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from lakelog.errors import AlreadyExists, InvalidRequest
-from lakelog.options.option import parse_duration
+from lakelog.errors import AlreadyExists
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.statement import ParsedStatement, Privilege, counts_row, empty_result, matching, text_rows
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.views.create import change_view, create_view, drop_view, need_view, refresh_view, views_of
 from lakelog.sql.views.plan import plan_view
+from lakelog.table.views.definition import ViewDefinition
 
 _MATERIALIZED = ("MATERIALIZED", "VIEW")
 
 
 def _read_refresh(cursor: TokenStream) -> int | None:
-    """Reads ``ON COMMIT``, ``EVERY n unit`` or ``MANUAL``: the interval in ms, 0 for each commit, None for never."""
+    """Reads ``ON COMMIT``, ``EVERY n unit`` or ``MANUAL``; returns ``ViewDefinition.every_ms``."""
     if cursor.accept_words("ON", "COMMIT"):
-        return 0
+        return ViewDefinition.parse_refreshes("on commit")
     if cursor.accept_words("MANUAL"):
-        return None
+        return ViewDefinition.parse_refreshes("manual")
     cursor.expect_words("EVERY")
     number = cursor.take().text
-    unit = cursor.name_part("a unit such as seconds or minutes")
-    try:
-        every = int(parse_duration(f"{number} {unit}").total_seconds() * 1000)
-    except ValueError as why:
-        raise InvalidRequest(f"REFRESH EVERY {number} {unit}: {why}") from None
-    if every <= 0:
-        raise InvalidRequest(f"REFRESH EVERY {number} {unit}: give a longer time, or ON COMMIT")
-    return every
+    return ViewDefinition.parse_refreshes(f"every {number} {cursor.name_part('a unit such as seconds or minutes')}")
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.errors import Corrupt, InvalidRequest, UnsupportedFeature
 from lakelog.io.clock import now_ms
 from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.view import VIEW
 from lakelog.paimon.schema.changes import SetOption
-from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.sql.ddl.table_definition import replaced_table
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.ports import Tables
 from lakelog.sql.views.plan import plan_view
@@ -42,7 +43,7 @@ def create_view(
 ) -> Refresh:
     """Creates a view and computes its rows; drops it again if that fails.
 
-    With ``or_replace`` it drops the view of this name, once the new one has a plan.
+    With ``or_replace`` the view of this name stays until the new one has its rows.
 
     ``every_ms`` is that of ``ViewDefinition``; ``options`` are options of its table, which has a log by default. Raises
     the errors of ``plan_view`` and of ``ViewRefresher.refresh``, AlreadyExists, InvalidOption.
@@ -64,8 +65,26 @@ def create_view(
         time_millis=now_ms(),
     )
     check_view_options(schema)
-    if or_replace and session.exists(identifier):
-        drop_view(session, identifier, if_exists=False)
+    if not or_replace or not session.exists(identifier):
+        return _filled_view(session, identifier, schema)
+    old = _droppable_view(session, identifier)
+    is_filled = False
+    try:
+        with replaced_table(session, identifier) as fresh:
+            refresh = _filled_view(session, fresh, schema)
+            is_filled = True
+    except UnsupportedFeature:
+        if not is_filled:
+            raise
+        drop_view(session, identifier, if_exists=False)  # the storage cannot rename; the query has shown that it runs
+        return _filled_view(session, identifier, schema)
+    forget_view(session.tables, old)
+    refresh_view(session, identifier)  # notes the name of the view in its sources
+    return refresh
+
+
+def _filled_view(session: SessionContext, identifier: Identifier, schema: TableSchema) -> Refresh:
+    """Creates the table of a view and computes its rows; drops it again if that fails."""
     session.create_table(identifier, schema, if_not_exists=False)
     try:
         return refresh_view(session, identifier)
@@ -104,14 +123,20 @@ def drop_view(session: SessionContext, identifier: Identifier, if_exists: bool) 
     """
     if if_exists and session.tables.load_schema(identifier) is None:
         return
+    definition = _droppable_view(session, identifier)
+    session.tables.drop_table(identifier, if_exists=False, purge=True)
+    forget_view(session.tables, definition)
+
+
+def _droppable_view(session: SessionContext, identifier: Identifier) -> ViewDefinition:
+    """The definition of a view that no other view reads. Raises NotFound, InvalidRequest."""
     definition = need_view(session, identifier)
     reader = next(
         (n for n, other in views_of(session.tables, identifier.catalog) if str(identifier) in other.sources), None
     )
     if reader is not None:
         raise InvalidRequest(f"view {identifier} is a source of view {reader}: drop that one first")
-    session.tables.drop_table(identifier, if_exists=False, purge=True)
-    forget_view(session.tables, definition)
+    return definition
 
 
 def forget_view(tables: Tables, definition: ViewDefinition) -> None:

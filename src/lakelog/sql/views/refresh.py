@@ -109,7 +109,7 @@ class ViewRefresher:
     def end(self) -> None:
         """Makes a snapshot of the view's rows, records it with those of its sources, and removes the local state."""
         if self._writer is not None:
-            self._record_cut()
+            self._keep_snapshots()
             self._writer.end()
         if self._view is not None:
             self._reporter.end(self._view)
@@ -118,11 +118,8 @@ class ViewRefresher:
     def _record_cut(self) -> None:
         """Records the snapshots of the view and its sources as a cut, so that readers can have both (RFC 24)."""
         assert self._writer is not None and self._view is not None
-        view, position = self._view, ViewPosition.parse(self._writer.position)
-        if position is None or position.sources != {name: source.position for name, source in self._at.items()}:
-            return
-        snapshot, pairs = self._writer.sealed(), [(s.table, s.newest) for s in self._at.values()]
-        members = [CutTable(table, newest) for table, newest in [(view, snapshot), *pairs] if newest is not None]
+        view, pairs = self._view, [(source.table, source.newest) for source in self._at.values()]
+        members = [CutTable(table, s) for table, s in [(view, self._writer.sealed()), *pairs] if s is not None]
         if len(members) == len(pairs) + 1:
             with contextlib.suppress(NotFound, CommitUnknown):  # the next cut has another number
                 record_cut(ViewDefinition.need(view.schema, view.name).writer, members, self._writer.position)
@@ -195,7 +192,8 @@ class ViewRefresher:
             rows = self._write(view, batches)
             self._writer.commit(target.text)
         self._position = target.text
-        self._keep_snapshots(definition, sources)
+        if monotonic_s() > self._noted_s + _NOTE_S:  # until then the older note keeps these snapshots, too
+            self._keep_snapshots()
         return Refresh(view.name, rows, is_whole)
 
     def _checked_plan(self, view: DynamicTable, definition: ViewDefinition) -> ViewPlan:
@@ -297,16 +295,19 @@ class ViewRefresher:
                 rows += batch.num_rows
         return rows
 
-    def _keep_snapshots(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> None:
-        """Notes in the sources which snapshots the next refresh reads, so that expiry keeps them."""
-        if monotonic_s() < self._noted_s + _NOTE_S:
-            return  # the older note keeps these snapshots, too
+    def _keep_snapshots(self) -> None:
+        """Notes in the sources which snapshots the next refresh reads, so that expiry keeps them; records the cut."""
+        assert self._writer is not None and self._view is not None
+        position = ViewPosition.parse(self._writer.position)
+        if position is None or position.sources != {name: source.position for name, source in self._at.items()}:
+            return
         self._noted_s = monotonic_s()
         self._record_cut()
-        for name, source in sources.items():
+        writer = ViewDefinition.need(self._view.schema, self._view.name).writer
+        for name, source in self._at.items():
             if source.newest is not None:
                 try:
-                    source.table.store.consumers.record(definition.writer, source.newest.id, str(self._identifier))
+                    source.table.store.consumers.record(writer, source.newest.id, str(self._identifier))
                 except Unavailable as why:  # the next refresh notes it, or computes all rows
                     _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
 

@@ -8,6 +8,7 @@ from typing import Final
 import orjson
 
 from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.options.option import parse_duration
 from lakelog.options.view import VIEW
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.json_record import JsonRecord
@@ -44,18 +45,32 @@ class ViewDefinition(JsonRecord):
 
     @property
     def refreshes(self) -> str:
-        """When the view is refreshed, as in CREATE MATERIALIZED VIEW."""
-        if self.every_ms is None:
-            return "manual"
-        return f"every {self.every_ms / 1000:g} seconds" if self.every_ms else "on commit"
-
-    @property
-    def refresh_clause(self) -> str:
-        """What CREATE MATERIALIZED VIEW has after REFRESH."""
+        """When the view is refreshed, as after REFRESH in CREATE MATERIALIZED VIEW."""
         if not self.every_ms:
-            return "MANUAL" if self.every_ms is None else "ON COMMIT"
+            return "manual" if self.every_ms is None else "on commit"
         seconds, rest = divmod(self.every_ms, 1000)
-        return f"EVERY {self.every_ms} MILLISECONDS" if rest else f"EVERY {seconds} SECONDS"
+        return f"every {self.every_ms} milliseconds" if rest else f"every {seconds} seconds"
+
+    @staticmethod
+    def parse_refreshes(text: str) -> int | None:
+        """The value of ``every_ms`` for ``on commit``, ``manual`` or an interval. Raises InvalidRequest.
+
+        ```python
+        assert ViewDefinition.parse_refreshes("every 2 minutes") == 120_000
+        ```
+        """
+        words = " ".join(text.lower().split())
+        if words in ("on commit", "manual"):
+            return 0 if words == "on commit" else None
+        try:
+            every = int(parse_duration(words.removeprefix("every ")).total_seconds() * 1000)
+        except ValueError:
+            every = 0
+        if every <= 0:
+            raise InvalidRequest(
+                f"a view cannot be refreshed '{text}': write 'on commit', 'manual' or an interval such as '1 minute'"
+            )
+        return every
 
     @property
     def text(self) -> str:
