@@ -128,5 +128,12 @@ SCAN_METADATA_COLUMNS: Final = Option(
     ("read",),
 )
 
+FILE_SCAN_OPTIONS: Final = (
+    SCAN_MODE, SCAN_SNAPSHOT, SCAN_TIMESTAMP, SCAN_TIMESTAMP_MILLIS, SCAN_TAG, SCAN_WATERMARK, SCAN_VERSION, READ_CUT,
+    INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP, INCREMENTAL_TO_AUTO_TAG, INCREMENTAL_MODE, STREAM_OVERWRITE,
+    SCAN_METADATA_COLUMNS,
+)  # fmt: skip
+"""Options that choose snapshots, or what is read of their files; the log has no answer to them."""
+
 SCAN_OPTIONS: Final = Declared(options_in(globals()))
 """Every option of this page."""

@@ -6,14 +6,18 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidOption, InvalidRequest, LakelogError
 from lakelog.lake.table import Table
+from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.option import Option
+from lakelog.options.scan import FILE_SCAN_OPTIONS
 from lakelog.table.read import log_range
 from log_tables import JSON, make, rows
 
@@ -155,3 +159,13 @@ def test_what_has_no_range_is_refused(tmp_path: Path) -> None:
         lake.sql("create table db.t (id int) using lakelog")
         with pytest.raises(InvalidRequest, match="has no log"):
             lake.table("db.t").scan(options=BATCH)
+
+
+@pytest.mark.parametrize("option", [*FILE_SCAN_OPTIONS, SCAN_DATA_FILES], ids=lambda option: str(option.key))
+def test_no_read_of_the_log_ignores_an_option_of_file_reads(tmp_path: Path, option: Option[Any]) -> None:
+    table = make(tmp_path)
+    hint = {option.key: option.choices[0] if option.choices else "true" if option.kind is bool else "1"}
+    with pytest.raises(InvalidOption, match=f"'{option.key}' = '{hint[option.key]}' chooses files"):
+        table.tail("earliest", options=hint)
+    with pytest.raises(LakelogError):  # some choose changes of the files, or have no such snapshot
+        table.scan(options={**BATCH, **hint}).to_arrow()

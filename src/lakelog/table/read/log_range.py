@@ -29,7 +29,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.base import TableScan, chosen
 from lakelog.table.read.changes_scan import with_row_kind
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
+from lakelog.table.read.snapshot_switch import SnapshotPart, check_log_hints, latest_full, start_position
 from lakelog.table.read.union_scan import union_scan
 
 _LATEST_FULL: Final = "latest-full"
@@ -84,7 +84,11 @@ class LogRangeScan(TableScan):
         return options.need(STARTUP_MODE) if named else _LATEST_FULL
 
     def plan(self) -> Sequence[LogPart | Split]:
-        """One part per log partition, and those of a first snapshot. Raises OffsetExpired, Unavailable."""
+        """One part per log partition, and those of a first snapshot.
+
+        Raises InvalidOption for an option that only a read of files can follow, OffsetExpired, Unavailable.
+        """
+        check_log_hints(self.table)
         if self._is_netted and self._start == _LATEST_FULL:
             return self._current.plan()
         scan = LogScan(self.table)

@@ -8,9 +8,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.errors import InvalidOption
 from lakelog.filestore.read.plan import Split
 from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.header import CORRECTION, DATA, of_kinds
+from lakelog.options.log import READ_MODE, SCAN_DATA_FILES, STARTUP_MODE
+from lakelog.options.scan import FILE_SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
@@ -83,8 +86,22 @@ def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Sn
     return replace(switch, ends=ends, starts=starts)
 
 
+def check_log_hints(table: DynamicTable) -> None:
+    """Raises InvalidOption if a read of the log has an option of its own that only a read of files can follow."""
+    option = next((o for o in (*FILE_SCAN_OPTIONS, SCAN_DATA_FILES) if o.key in table.hints), None)
+    if option is not None:
+        raise InvalidOption(
+            f"option '{option.key}' = '{table.hints[option.key]}' chooses files, and this is a read of the log of "
+            f"{table.name}: set '{STARTUP_MODE.key}' instead, or read the files ('{READ_MODE.key}'='file')"
+        )
+
+
 def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:
-    """The start of a new reader, from ``LogScan.start_offsets`` or a snapshot. Raises the errors of ``latest_full``."""
+    """The start of a new reader, from ``LogScan.start_offsets`` or a snapshot.
+
+    Raises the errors of ``check_log_hints`` and ``latest_full``.
+    """
+    check_log_hints(scan.table)
     if scan.start_mode(start) == "latest-full":
         return latest_full(scan.table)
     offsets = scan.start_offsets(start)
