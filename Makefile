@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 # Two at a time: Spark and the servers wait more than they work. A file stays together, with what it has set up.
 SPREAD := -n 2 --dist loadfile
 # Tests that start no server of their own and need no other environment.
-NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest
+NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest and not hosts
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop --ignore=tests/browser
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
@@ -18,7 +18,7 @@ NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site \
         .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
-        test-docs test-lowest test-on-connect test-single
+        test-docs test-lowest test-on-connect test-single hosts test-hosts
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ test: .venv need-java ## four minutes: what needs no server, and a few tests of 
 	LAKELOG_LANE=smoke $(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 3/10) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/4) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with more of them (LAKELOG_DEPTH=full, night); slow tests
@@ -62,7 +62,7 @@ check-house:
 
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
 SINGLE := test-chaos test-on-connect
-LANES := test-servers test-docs test-browser test-lowest
+LANES := test-servers test-docs test-browser test-lowest test-hosts
 VERBS := test-spark test-deep $(LANES) test-single
 test-more test-single $(VERBS) $(SINGLE): export LAKELOG_NO_SKIPS := 1
 $(VERBS) $(SINGLE): export LAKELOG_LANE = $(@:test-%=%)
@@ -78,7 +78,12 @@ test-chaos:
 
 test-servers: ## tests on real Kafka, Pulsar, S3, HDFS and PostgreSQL, and on Paimon's REST catalog (ARGS="-m kafka": on one of them)
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 1/2) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
+	$(PYTEST) $(SPREAD) $(call draw,--cases 1/4 --files 9/20) -m "not ($(NO_SERVER))" $(addprefix tests/,contract integration spark storage) --ignore=$(CHAOS) $(ARGS)
+
+# One scenario of those of a file that is drawn; alone on the machine, because its hosts have clocks.
+test-hosts: ## hosts of namespaces that share storage alone: a cluster, its failures, YARN; needs root (ARGS go to pytest)
+	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
+	$(PYTEST) $(call draw,--cases 1/8 --files 1/100) tests/hosts $(ARGS)
 
 test-docs: ## every block of the docs, and the notebooks (ARGS go to pytest)
 	$(PYTEST) -n 2 --dist worksteal tests/docs $(ARGS)
@@ -144,6 +149,10 @@ differential: .venv need-java ## conditions and values without Spark, against Sp
 chaos: export PYTHONPATH := tests
 chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append", ARGS="--writers 4")
 	.venv/bin/python -m chaos $(ARGS)
+
+hosts: export PYTHONPATH := tests
+hosts: .venv/spark-classes.jsa ## a double write on four hosts that fail, or a job on a cluster; needs root (ARGS="chaos --minutes 10", ARGS="jobs --cluster yarn-cluster")
+	.venv/bin/python -m hosts $(ARGS)
 
 bench: .venv need-java ## measure lakelog and its peers into docs/results: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py --results docs/results $(ARGS)

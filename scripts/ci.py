@@ -58,10 +58,11 @@ LANES: Final = (
     Lane("test-lowest", 60, ("fileformat", "merge", "paimon")),
     Lane("test-browser", 60, ("service/dashboard", "service/terminal", "browser")),
     Lane("test-single", 120, ("table/commit", "spark", "chaos")),
+    Lane("test-hosts", 60, ("spark/session", "hosts", "deploy")),
     Lane("test-docs", 150, ("docs", "examples", "sql", "cli")),
-    Lane("test-spark", 270, ("spark", "sql", "lake")),
+    Lane("test-spark", 235, ("spark", "sql", "lake")),
     Lane("test-deep", 270, ("table", "filestore", "logstore", "merge", "state", "property")),
-    Lane("test-servers", 300, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
+    Lane("test-servers", 280, ("logstore", "io", "catalog", "service/ingest", "contract", "integration", "storage")),
 )
 
 
@@ -202,7 +203,7 @@ def run_affected(base: str) -> int:
     )
     status = subprocess.run(["make", "check"], cwd=ROOT, check=False).returncode
     if tests:
-        no_server = "not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest and not browser"
+        no_server = "not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest and not hosts and not browser"
         options = ["-n", "2", "--dist", "worksteal", "--cases", "1/3", "-m", f"not slow and {no_server}"]
         command = [sys.executable, "-m", "pytest", "-q", *options, *tests]
         console.print(shlex.join(command), highlight=False, soft_wrap=True)

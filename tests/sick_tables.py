@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.io.machine import machine_identity
+from lakelog.io.machine import process_space
 from lakelog.lake import Lake
 from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import trim
@@ -79,5 +79,5 @@ def _die_in_maintenance(lake: Lake) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     table = lake.table("shop.visits")
-    run = Run(table.name, "compaction", "", 1_000, machine_identity(), ended.pid, id="0" * 16)
+    run = Run(table.name, "compaction", "", 1_000, process_space(), ended.pid, id="0" * 16)
     Runs(table.logical.io, table.path).record(run)

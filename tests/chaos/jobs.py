@@ -34,8 +34,6 @@ def write(given: dict[str, Any]) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         **STREAM_SETTINGS,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.deploy.maxExecutorRetries": "-1",
@@ -45,11 +43,12 @@ def write(given: dict[str, Any]) -> None:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "ERROR",
+        **given["cluster"],
     }
-    builder = SparkSession.builder.master("local-cluster[2,1,512]")
+    builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    lake = connect(builder.getOrCreate(), warehouse=given["warehouse"])
+    lake = open_lake(given, builder.getOrCreate())
     lake.spark.dataSource.register(ChaosSource)
     source = lake.spark.readStream.format("chaos").options(**given["source"]).load()
     query = lake.write_stream(source.repartition(2, "id"), "db.t", given["checkpoint"])
@@ -62,13 +61,18 @@ def write(given: dict[str, Any]) -> None:
     lake.spark.stop()
 
 
+def open_lake(given: dict[str, Any], spark: Any = None, **more: Any) -> Lake:
+    """The lake of the settings."""
+    return connect(warehouse=given["warehouse"], spark=spark, storage_options=given["storage"], **more)
+
+
 def copy(given: dict[str, Any]) -> None:
     """Follows the log by a streaming query into a second table, until it is told to end and has all there is.
 
     A row without a key may come twice and be taken back: the copy adds up how often it is there.
     """
     settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": _QUICK_JVM}
-    with connect(warehouse=given["warehouse"], settings=settings) as lake:
+    with open_lake(given, settings=settings) as lake:
         options = {"read.mode": "log", "scan.startup.mode": "earliest"}
         frame = lake.read_stream("db.t", options)
         if given["source"]["kind"] == "append":
@@ -90,7 +94,7 @@ def tail(given: dict[str, Any]) -> None:
 
     After a broker that was away for too long it goes on from its position.
     """
-    lake = connect(warehouse=given["warehouse"])
+    lake = open_lake(given)
     seen = _Seen(Input(**given["input"]).kind)
     threading.Thread(target=_follow, args=(lake, seen), daemon=True).start()
     wanted = int(sys.stdin.readline())

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,23 +52,34 @@ def go_on(leader: int) -> None:
     kill(session(leader), signal.SIGCONT)
 
 
-def memory_mb(leaders: list[int]) -> float:
-    """Resident memory of sessions, MiB; pages that processes share count once."""
+def sessions(leaders: Sequence[int]) -> list[Process]:
+    """The processes of several sessions."""
+    return [process for leader in leaders for process in session(leader)]
+
+
+def memory_mb(processes: Sequence[Process]) -> float:
+    """Resident memory, MiB; pages that processes share count once."""
     total = 0
-    for leader in leaders:
-        for process in session(leader):
-            with contextlib.suppress(OSError, ValueError):
-                rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-                total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    for process in processes:
+        with contextlib.suppress(OSError, ValueError):
+            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+            total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
     return total / 1024
 
 
 class Job:
     """A Python module that is started again and again; its output is kept in a file."""
 
-    def __init__(self, role: str, command: list[str], directory: Path) -> None:
+    def __init__(
+        self,
+        role: str,
+        command: list[str],
+        directory: Path,
+        on: Callable[[Sequence[str]], list[str]] = lambda command: [*command],
+    ) -> None:
+        """``on`` makes of a command the one that runs it elsewhere; asked at each start."""
         self.role = role
-        self._command = [sys.executable, "-m", *command]
+        self._command, self._on = [sys.executable, "-m", *command], on
         self.output = directory / f"{role}.log"
         self._process: subprocess.Popen[str] | None = None
         self._replaced: list[subprocess.Popen[str]] = []
@@ -84,7 +96,7 @@ class Job:
         path = os.pathsep.join([str(_TESTS), os.environ.get("PYTHONPATH", "")])
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                self._command,
+                self._on(self._command),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

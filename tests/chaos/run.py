@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from chaos.kills import Kill, plan_kills
-from chaos.processes import EXECUTOR, TASK_WORKER, Job, kill, memory_mb
+from chaos.processes import EXECUTOR, TASK_WORKER, Job, kill, memory_mb, sessions
 from chaos.rows import DDL, Input
 from chaos.servers import SERVERS, Server
 from chaos.verdict import census, judge, readings
@@ -50,7 +50,11 @@ class Chaos:
     every_s: float
     victims: tuple[str, ...]
     report: Callable[[str], None]
+    roles: tuple[str, ...] = ("writer", "copier", "tail")
+    """The jobs, of which the first one writes."""
     server: Server | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+    """What the jobs are told."""
     jobs: dict[str, Job] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
     peak_mb: float = 0.0
@@ -62,10 +66,11 @@ class Chaos:
         """Starts, kills, waits, counts. Raises TimeoutError when the jobs do not come to their end, ServerBroken."""
         self.directory.mkdir(parents=True, exist_ok=True)
         rows, total = Input(self.kind, self.keys, self.seed), int(self.rate * self.seconds)
-        if self.log in SERVERS:
-            self.server = SERVERS.create(self.log, self.directory / self.log).start()
+        self.server = self._new_server()
         try:
-            with connect(warehouse=self._warehouse) as lake:
+            if self.server is not None:
+                self.server.start()
+            with connect(warehouse=self._warehouse, storage_options=self._storage) as lake:
                 self._create(lake)
                 self._lake = lake
                 self._start(total)
@@ -75,7 +80,9 @@ class Chaos:
                 took = time.monotonic() - started
                 tailed = self._end_readers(lake, rows)
                 self.report("counting")
-                found = judge(counted_input(rows, total), readings(lake, rows, self._values(lake), tailed))
+                found = judge(
+                    counted_input(rows, total), readings(lake, rows, self._values(lake), tailed, "copier" in self.roles)
+                )
                 counts = census(lake.table("db.t"), rows, total)
                 snapshot = lake.table("db.t").latest_snapshot()
         finally:
@@ -102,6 +109,10 @@ class Chaos:
         self.report(table_of(results))
         return results
 
+    def _new_server(self) -> Server | None:
+        """The log's server, where it has one."""
+        return SERVERS.create(self.log, self.directory / self.log) if self.log in SERVERS else None
+
     @property
     def _log(self) -> LogReader:
         assert self._lake is not None
@@ -112,6 +123,10 @@ class Chaos:
     @property
     def _warehouse(self) -> str:
         return str(self.directory / "warehouse")
+
+    @property
+    def _storage(self) -> dict[str, str]:
+        return {}
 
     def _create(self, lake: Lake) -> None:
         options = {"log-store.enabled": "true", "bucket": "4", "log.changelog-mode": _MODE[self.kind]}
@@ -145,9 +160,23 @@ class Chaos:
             "burst": str(_BURST),
             "start_ms": str(time.time_ns() // 1_000_000 + int(_HEAD_START_S * 1000)),
         }
+        self.given = self._settings(source)
+        for role in self.roles:
+            self.jobs[role] = self._new_job(role)
+            self.jobs[role].start()
+
+    def _new_job(self, role: str) -> Job:
         settings = self.directory / "settings.json"
-        given = {
+        settings.write_text(json.dumps(self.given), encoding="utf-8")
+        return Job(role, ["chaos.jobs", role, str(settings)], self.directory)
+
+    def _settings(self, source: dict[str, str]) -> dict[str, Any]:
+        """What the jobs are told."""
+        local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        return {
             "warehouse": self._warehouse,
+            "storage": self._storage,
+            "cluster": {"spark.master": "local-cluster[2,1,512]", **local},
             "source": source,
             "input": {"kind": self.kind, "keys": self.keys, "seed": self.seed},
             "checkpoint": str(self.directory / "checkpoint"),
@@ -155,13 +184,6 @@ class Chaos:
             "tailed": str(self.directory / "tailed.arrow"),
             "patience_s": 120,
         }
-        settings.write_text(json.dumps(given), encoding="utf-8")
-        self.jobs = {
-            role: Job(role, ["chaos.jobs", role, str(settings)], self.directory)
-            for role in ("writer", "copier", "tail")
-        }
-        for job in self.jobs.values():
-            job.start()
 
     def _rage(self) -> None:
         """Kills by plan, and starts again what has died; at least until each victim was killed once."""
@@ -175,11 +197,16 @@ class Chaos:
             last = now
             if coming is not None and coming.at_s <= worked and self._kill(coming):
                 coming = next(plan, None)
-            is_done = [job.keep_up() for job in self.jobs.values()][0]
+            is_done = self._keep_up()
             if now - started >= told:
                 told = now - started + _TELL_S
                 self._tell(now - started)
             time.sleep(_LOOK_S)
+
+    def _keep_up(self) -> bool:
+        """Starts again what has died; whether the writing job has done its work."""
+        ended = {role: job.keep_up() for role, job in self.jobs.items()}
+        return ended["writer"]
 
     def _kill(self, what: Kill) -> bool:
         """Whether there was something to kill; else it is tried again.
@@ -247,8 +274,7 @@ class Chaos:
             now = time.monotonic() - started
             if now > _END_S:
                 raise TimeoutError(f"the {job.role} has not come to its end; see {job.output}")
-            for other in self.jobs.values():
-                other.keep_up()
+            self._keep_up()
             if now >= told:
                 told = now + _TELL_S
                 self._tell(now)
@@ -257,11 +283,11 @@ class Chaos:
     def _end_readers(self, lake: Lake, rows: Input) -> pl.DataFrame:
         """Tells the readers that nothing more comes, and waits until they have it all; what the tail has."""
         there = sum(batch.num_rows for batch in lake.table("db.t").tail("earliest", stop="latest"))
-        for role, word in (("tail", str(there)), ("copier", "end")):
-            self.jobs[role].tell(word)
-        for role in ("tail", "copier"):
+        for role in self.roles[1:]:
+            self.jobs[role].tell(str(there))
+        for role in self.roles[1:]:
             self._wait_for(self.jobs[role])
-        return pl.read_ipc(self.directory / "tailed.arrow")
+        return pl.read_ipc(self.given["tailed"])
 
     def _values(self, lake: Lake) -> Iterator[bytes | None]:
         """The values of the log, by a client of its own where there is a server."""
@@ -276,7 +302,7 @@ class Chaos:
     def _tell(self, now: float) -> None:
         if self.server is not None:
             self.server.check()
-        memory = memory_mb([leader for job in self.jobs.values() for leader in job.leaders[-1:]] + self._server_pids())
+        memory = self._memory_mb()
         self.peak_mb = max(self.peak_mb, memory)
         kills = " ".join(f"{victim} {count}" for victim, count in sorted(self.killed.items()))
         failed = sum(len(job.failures) for job in self.jobs.values())
@@ -285,12 +311,13 @@ class Chaos:
             f"{memory:.0f} MiB"
         )
 
-    def _server_pids(self) -> list[int]:
-        return [] if self.server is None or self.server.process is None else [self.server.process.pid]
+    def _memory_mb(self) -> float:
+        servers = [] if self.server is None or self.server.process is None else [self.server.process.pid]
+        return memory_mb(sessions([leader for job in self.jobs.values() for leader in job.leaders[-1:]] + servers))
 
     def _reached(self) -> int:
         """The change up to which micro-batches are planned."""
-        offsets = [p for p in (self.directory / "checkpoint" / "offsets").glob("*") if p.name.isdigit()]
+        offsets = [p for p in Path(self.given["checkpoint"], "offsets").glob("*") if p.name.isdigit()]
         if not offsets:
             return 0
         newest = max(offsets, key=lambda p: int(p.name)).read_text(encoding="utf-8").splitlines()
@@ -298,7 +325,7 @@ class Chaos:
 
     def _finished(self) -> int:
         """How many micro-batches are finished."""
-        return sum(p.name.isdigit() for p in (self.directory / "checkpoint" / "commits").glob("*"))
+        return sum(p.name.isdigit() for p in Path(self.given["checkpoint"], "commits").glob("*"))
 
     def _stop(self) -> None:
         for job in self.jobs.values():

@@ -53,22 +53,26 @@ def census(table: Table, rows: Input, total: int) -> dict[str, int]:
     }
 
 
-def readings(lake: Lake, rows: Input, values: Iterator[bytes | None], tailed: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def readings(
+    lake: Lake, rows: Input, values: Iterator[bytes | None], tailed: pl.DataFrame, is_copied: bool = True
+) -> dict[str, pl.DataFrame]:
     """The table as each reader has it, counted."""
-    table, copy = lake.table("db.t"), lake.table("db.copy")
+    table = lake.table("db.t")
     again, committed = Net(rows.kind), Net(rows.kind)
     for net, options in ((again, {}), (committed, {"log.consistency": "transactional"})):
         for batch in table.tail("earliest", stop="latest", options=options):
             net.add(batch)
-    copied: Any = pl.from_arrow(copy.scan().to_arrow())
-    return {
+    found = {
         "batch read": counted(table.scan().to_arrow()),
         "log, by lakelog": again.table(),
         "log, committed rows": committed.table(),
         "log, by a plain consumer": plain(rows, values),
         "tail that lived through it": tailed,
-        "copy by a stream": copied.select(tailed.columns) if rows.kind == "append" else counted(copied),
     }
+    if is_copied:
+        copied: Any = pl.from_arrow(lake.table("db.copy").scan().to_arrow())
+        found["copy by a stream"] = copied.select(tailed.columns) if rows.kind == "append" else counted(copied)
+    return found
 
 
 def plain(rows: Input, values: Iterator[bytes | None]) -> pl.DataFrame:

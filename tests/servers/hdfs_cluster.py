@@ -15,7 +15,7 @@ from pathlib import Path
 from lakelog.service.servers.jars import resolve_jars
 from lakelog.service.servers.server_process import ServerProcess, free_port, java_program
 
-_JARS = (
+JARS = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
     "org.apache.hadoop:hadoop-client-runtime:3.5.0",
     "org.apache.hadoop:hadoop-client-api:3.5.0",
@@ -30,7 +30,7 @@ class HdfsCluster(ServerProcess):
 
     def __init__(self, directory: str | Path) -> None:
         super().__init__(directory)
-        self._classpath = f"{resolve_jars(_JARS)[0].parent}/*"
+        self._classpath = f"{resolve_jars(JARS)[0].parent}/*"
         self.port, self._http = free_port(), free_port()
         self.uri = f"hdfs://127.0.0.1:{self.port}"
 

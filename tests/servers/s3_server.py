@@ -28,11 +28,11 @@ class S3Server(ServerProcess):
 
     access_key, secret_key, region = "lake-user", "lake-secret", "us-east-1"
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, address: str = "127.0.0.1") -> None:
         super().__init__(directory)
         wanted = os.environ.get("LAKELOG_TEST_S3")
-        self.port = free_port()
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.port, self._address = free_port(), address
+        self.endpoint = f"http://{address}:{self.port}"
         self._binary = None if wanted == "moto" else _gateway(must=wanted is not None)
         for folder in ("data", "meta"):
             (self.directory / folder).mkdir(exist_ok=True)
@@ -71,9 +71,9 @@ class S3Server(ServerProcess):
 
     def command(self) -> Sequence[str]:
         if self._binary is None:
-            return [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(self.port)]
+            return [str(Path(sys.executable).with_name("moto_server")), "-H", self._address, "-p", str(self.port)]
         # without --sidecar the metadata lives in extended attributes, which not every file system has
-        place = ["--port", f"127.0.0.1:{self.port}", "--region", self.region, "--quiet"]
+        place = ["--port", f"{self._address}:{self.port}", "--region", self.region, "--quiet"]
         return [str(self._binary), *place, "posix", "--sidecar", str(self.directory / "meta"), "data"]
 
     def is_ready(self) -> bool:

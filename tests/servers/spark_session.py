@@ -10,7 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from lakelog.spark.session.session import local_session, session_settings
+from lakelog.spark.session.session import local_session, session_place, session_settings
 from servers.spark_cluster import SparkCluster
 from servers.spark_connect import SparkConnectServer
 from servers.spark_home import job_environment
@@ -29,7 +29,7 @@ def spark_session(directory: Path, kind: str = KIND) -> Iterator[SparkSession]:
     if kind not in KINDS:
         raise ValueError(f"LAKELOG_SPARK = '{kind}': give one of {', '.join(KINDS)}")
     if kind == "connect":
-        with SparkConnectServer(directory, {**session_settings(), **_ZONE}) as server:
+        with SparkConnectServer(directory, {**session_settings(), **session_place("local[2]"), **_ZONE}) as server:
             yield from _until_stopped(SparkSession.builder.remote(server.url).getOrCreate())
         return
     if kind != "local":  # executors inherit it, or their workers do not find lakelog

@@ -20,7 +20,7 @@ import orjson
 
 from lakelog.errors import CommitUnknown, LakelogError, NotFound, Unavailable
 from lakelog.io.clock import LONG_AGO, Moment, monotonic_s, now_ms, pause
-from lakelog.io.machine import has_ended, machine_identity
+from lakelog.io.machine import has_ended, process_space
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.storage_clock import StorageClock
@@ -210,7 +210,7 @@ class Leases:
             return None
         others = (file for other in of_task.values() for file in other.values())
         unused = [file for file in others if self._clock.is_older(file.mtime_ms, _FORGOTTEN_MS)]
-        facts = {"owner": new_uuid(), "machine": machine_identity(), "process": os.getpid()}
+        facts = {"owner": new_uuid(), "machine": process_space(), "process": os.getpid()}
         lease = Lease(f"{self.directory}/{task}.{turn + 1}", DURATION_MS, facts)
         try:
             if not self.io.create(lease.path, lease.to_bytes()):

@@ -17,6 +17,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.options.environment import PYSPARK_BELOW, PYSPARK_OLDEST
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_SPACE: Final = Path("/proc/self/ns/pid")
 _THREADS: Final = Path("/proc/self/task")
 _POOL_THREAD: Final = re.compile(r"polars-\d+")
 """A thread of the pool; polars starts others when it is imported, which no write needs."""
@@ -28,6 +29,11 @@ _INSTALL_JAVA: Final = (
 )
 
 
+def machine_name() -> str:
+    """The host name of this machine, for messages."""
+    return platform.node()
+
+
 def machine_identity() -> str:
     """Host name and boot id, which are equal for processes that share local files and memory, as far as is known.
 
@@ -36,7 +42,17 @@ def machine_identity() -> str:
     boot = f"{uuid.getnode():012x}"
     with contextlib.suppress(OSError):
         boot = _BOOT_ID.read_text().strip()
-    return f"{platform.node()}/{boot}"
+    return f"{machine_name()}/{boot}"
+
+
+def process_space() -> str:
+    """Where a process number means one process: the machine, and the number of the container's process namespace.
+
+    Containers on one machine may share its name and boot, but not the numbers of their processes.
+    """
+    with contextlib.suppress(OSError):
+        return f"{machine_identity()}/{os.readlink(_SPACE)}"
+    return machine_identity()
 
 
 def java_program() -> str:
@@ -86,9 +102,9 @@ def is_running(process: int) -> bool:
     return True
 
 
-def has_ended(machine: object, process: object) -> bool:
-    """Returns whether a process is one of this machine that has ended; False if only another machine knows."""
-    return isinstance(process, int) and machine == machine_identity() and not is_running(process)
+def has_ended(space: object, process: object) -> bool:
+    """Returns whether a process of ``process_space`` has ended; False if only another machine or container knows."""
+    return isinstance(process, int) and space == process_space() and not is_running(process)
 
 
 class _State:

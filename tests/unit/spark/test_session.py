@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.spark.session.session import is_spread
+from lakelog.spark.session.session import is_spread, session_place
 
 
 class _Session:
@@ -33,3 +33,18 @@ class _Session:
 )
 def test_executors_are_on_this_machine_when_no_other_one_reaches_the_master(master, spread) -> None:
     assert is_spread(_Session(master)) == spread
+
+
+def test_a_driver_listens_beyond_loopback_only_for_executors_on_other_machines(monkeypatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    for master in (None, "local[2]", "spark://localhost:7077"):
+        assert session_place(master)["spark.driver.host"] == "127.0.0.1"
+        assert session_place(master)["spark.driver.bindAddress"] == "127.0.0.1"
+    for master in ("spark://master:7077", "yarn", "k8s://https://cluster:6443"):
+        assert session_place(master) == {"spark.master": master}
+
+
+def test_a_submitted_job_runs_where_it_was_submitted(monkeypatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert session_place(None) == {}
+    assert session_place("yarn") == {"spark.master": "yarn"}

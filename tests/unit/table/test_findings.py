@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from lakelog import connect
 from lakelog.cli.tables import health, log
-from lakelog.io.machine import machine_identity
+from lakelog.io.machine import process_space
 from lakelog.io.storage.file_io import DiskSpace
 from lakelog.lake.table import Table
 from lakelog.options import metrics as m
@@ -111,7 +111,7 @@ def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -
         writer.write(rows(1))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    run = Run("db.t", "compaction", "test", 1_000, machine_identity(), ended.pid, id="0" * 16)
+    run = Run("db.t", "compaction", "test", 1_000, process_space(), ended.pid, id="0" * 16)
     Runs(table.logical.io, table.path).record(run)
     assert table.health().figures.snapshots.dead_run == DeadRun("compaction", run.host, ended.pid)
 

@@ -16,6 +16,7 @@ from typing import Final
 from lakelog.errors import NotFound, TableReplaced, Unavailable
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.io.clock import monotonic_s
+from lakelog.io.machine import machine_name
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.table import TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
@@ -65,7 +66,7 @@ class Identity:
         if found is None:
             raise TableReplaced(
                 f"table {self.name} is no longer in '{self.paths.root}': it was dropped or renamed since it was "
-                "opened. Nothing was written; open it again by its current name"
+                f"opened. Nothing was written; open it again by its current name{self._if_local()}"
             )
         if not self._is_same(found):
             raise TableReplaced(
@@ -73,6 +74,15 @@ class Identity:
                 "since it was opened. Nothing was written; open it again to work with the new one"
             )
         _SEEN[key] = monotonic_s()
+
+    def _if_local(self) -> str:
+        """What else to do, if this process may be on another machine than the one that opened the table."""
+        if "://" in self.paths.root:
+            return ""
+        return (
+            f". If it was opened on another machine than this one, {machine_name()}, use a warehouse that all machines "
+            "reach by the same address: an object store, HDFS, or a directory that each of them mounts"
+        )
 
     @contextlib.contextmanager
     def own_directory(self) -> Iterator[FileIO]:

@@ -29,6 +29,7 @@ from obstore.store import from_url
 
 from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.clock import sleep
+from lakelog.io.machine import machine_name
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole
 from lakelog.io.storage.ranged_input import RangedInput
@@ -61,6 +62,8 @@ _CONFLICT_PAUSES_S: Final = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 _open_store: Any = from_url
 """Untyped, because its overloads depend on the kind of store, which only the URI determines."""
 
+_SKEWED: Final = "RequestTimeTooSkewed"
+"""Code of S3's answer to a request whose time is wrong by a quarter of an hour or more."""
 _PART_BYTES: Final = 8 << 20
 _DELETE_AT_ONCE: Final = 1000
 _PUTS: Final = 8
@@ -213,6 +216,11 @@ class ObjectStoreFileIO(FileIO):
             what = "the bucket of" if "NoSuchBucket" in str(why) else "file"
             raise NotFound(f"{what} '{path}' does not exist") from None
         except (PermissionDeniedError, UnauthenticatedError) as why:
+            if _SKEWED in str(why):
+                raise Unavailable(
+                    f"'{path}' cannot be read or written: the clock of this machine, {machine_name()}, and that of the "
+                    f"store differ by too much for signed requests. Set this one ({self._text(why)})"
+                ) from None
             raise Unavailable(
                 f"no permission for '{path}': check the storage options, the AWS_ variables and the policy of the "
                 f"bucket ({self._text(why)})"

@@ -13,7 +13,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.io.machine import machine_identity
+from lakelog.io.machine import process_space
 from lakelog.lake import Lake
 from lakelog.service.ingest.connection import Server
 from lakelog.service.ingest.source import SlotState, Source
@@ -99,7 +99,7 @@ class Reports:
             held_bytes=self._state.held_bytes,
             slot_state=self._state.wal_status,
             why=why,
-            machine=machine_identity(),
+            machine=process_space(),
             process=os.getpid(),
         )
         for target in targets:

@@ -113,7 +113,7 @@ def free_port() -> int:
         return port
 
 
-_JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
+KAFKA_JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 """The second one binds the log: without it a failed start is silent."""
 
 
@@ -133,7 +133,7 @@ class KafkaBroker(ServerProcess):
 
     def command(self) -> Sequence[str]:
         """The command of the broker; formats its storage at the first start."""
-        classpath = f"{resolve_jars(_JARS)[0].parent.absolute()}/*"
+        classpath = f"{resolve_jars(KAFKA_JARS)[0].parent.absolute()}/*"
         settings = self.directory / "server.properties"
         settings.write_text("".join(f"{k}={v}\n" for k, v in self._settings().items()), encoding="utf-8")
         if not (self.directory / "data" / "meta.properties").exists():

@@ -37,6 +37,8 @@ STREAM_SETTINGS: Mapping[str, str] = {
 }
 """Settings of a local session; each is justified by measurement (see the design page on latency)."""
 _LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Variable of a program that ``spark-submit`` runs."""
 _WHY: Final[Mapping[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "each Python task pays about 40 ms for a delayed TCP acknowledgement",
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -51,32 +53,49 @@ _WHY: Final[Mapping[str, str]] = {
 
 
 def session_settings() -> dict[str, str]:
-    """All settings of a new session here except its master; also suitable for a server on one machine."""
+    """All settings of a new session here except its place, so also suitable for a session on a cluster."""
     return {
         **STREAM_SETTINGS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(_cores()),
         "spark.log.level": "ERROR",
     }
 
 
 def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Starts (or reuses) a local Spark session configured for streams; binds to loopback only.
+    """Starts (or reuses) a session configured for streams: on this machine, unless the settings name another master.
 
-    Raises NotInstalled with the install command if there is no Java.
+    In a job of ``spark-submit`` it is the session that was submitted. Raises NotInstalled with the install command if
+    there is no Java.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder
-    master = {"spark.app.name": app_name, "spark.master": f"local[{_cores()}]"}
-    own = {**master, **session_settings(), **(settings or {})}
+    given = settings or {}
+    own = {"spark.app.name": app_name, **session_settings(), **session_place(given.get("spark.master")), **given}
     start_jvm(own)
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def session_place(master: str | None) -> dict[str, str]:
+    """The settings of a new session that depend on where it runs.
+
+    The driver of a session whose executors are here listens on loopback only. A driver of other machines' executors
+    must not, or they never reach it.
+    """
+    if master is None and _SUBMITTED in os.environ:
+        return {}  # spark-submit has chosen
+    chosen = master or f"local[{_cores()}]"
+    if is_spread_master(chosen):
+        return {"spark.master": chosen}
+    return {
+        "spark.master": chosen,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(_cores()),
+    }
 
 
 def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
@@ -170,11 +189,15 @@ def _take_own_python(spark: SparkSession) -> None:
 
 
 def is_spread(spark: SparkSession) -> bool:
-    """True if the session's executors may be on other machines than its driver.
+    """True if the session's executors may be on other machines than its driver."""
+    return is_spread_master(spark.conf.get("spark.master", "") or "")
+
+
+def is_spread_master(master: str) -> bool:
+    """True if executors of this master may be on other machines than the driver.
 
     They are not if it is local, or if all masters of its cluster are on loopback, which no other machine reaches.
     """
-    master = spark.conf.get("spark.master", "") or ""
     scheme, _, hosts = master.partition("://")
     return not scheme.startswith("local") and not (
         scheme == "spark" and all(_LOOPBACK.fullmatch(host) for host in hosts.split(","))

@@ -14,7 +14,7 @@ from typing import Final
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.io.machine import has_ended, machine_identity
+from lakelog.io.machine import has_ended, process_space
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.notebook import NotebookView, time_text
@@ -81,7 +81,7 @@ class Run(NotebookView, JsonRecord):
     @staticmethod
     def begun(table: str, kind: str, reason: str, now_ms: int) -> Run:
         """A run of this process that starts now."""
-        return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
+        return Run(table, kind, reason, now_ms, process_space(), os.getpid(), id=new_attempt())
 
     def with_current_outcome(self) -> Run:
         """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
