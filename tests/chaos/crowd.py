@@ -74,8 +74,9 @@ class Crowd:
         """Starts, kills, stops, lets all come to rest, judges."""
         for name in ("journals", "links"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
-        if self.log in SERVERS:
-            self.server = SERVERS.create(self.log, self.directory / self.log).start()
+        self.server = self._new_server()
+        if self.server is not None:
+            self.server.start()
         if self.store is not None:
             os.environ.update(self.store.start().variables)  # for all processes
             self._bucket = self.store.new_bucket()
@@ -112,6 +113,10 @@ class Crowd:
         self.report(_table_of(results))
         return results
 
+    def _new_server(self) -> Server | None:
+        """The log's server, where it has one."""
+        return SERVERS.create(self.log, self.directory / self.log) if self.log in SERVERS else None
+
     @property
     def _warehouse(self) -> str:
         return str(self.directory / "warehouse") if self.store is None else f"s3://{self._bucket}/warehouse"
@@ -146,13 +151,16 @@ class Crowd:
         roles |= {"reader": "reader", "eventual": "tail", "transactional": "tail", "compactor": "compactor"}
         roles |= {} if self.kind == "append" else {"rollback": "rollback"}
         for name, role in roles.items():
-            self.jobs[name] = Job(name, ["chaos.clients", role, name, str(settings)], self.directory)
+            self.jobs[name] = self._new_job(name, ["chaos.clients", role, name, str(settings)])
         if self.spark:
-            self.jobs["stream1"] = Job("stream1", ["chaos.crowd_spark", "stream1", str(settings)], self.directory)
+            self.jobs["stream1"] = self._new_job("stream1", ["chaos.crowd_spark", "stream1", str(settings)])
         optimizer = ["lakelog", "optimize", "db.t", "--interval", "2 s", "--warehouse", self._warehouse]
-        self.jobs["optimizer"] = Job("optimizer", optimizer, self.directory)
+        self.jobs["optimizer"] = self._new_job("optimizer", optimizer)
         for job in self.jobs.values():
             job.start()
+
+    def _new_job(self, name: str, command: list[str]) -> Job:
+        return Job(name, command, self.directory)
 
     def _rage(self) -> None:
         """Each ``every_s`` something is done to some process, and what has died is started again."""
@@ -233,9 +241,9 @@ class Crowd:
         victim = self.server or self.store
         assert victim is not None and victim.process is not None
         pid = victim.process.pid
-        os.kill(pid, signal.SIGSTOP)
+        os.killpg(pid, signal.SIGSTOP)
         self.done["server stalled"] += 1
-        self._returning = threading.Timer(stalled_s, os.kill, (pid, signal.SIGCONT))
+        self._returning = threading.Timer(stalled_s, os.killpg, (pid, signal.SIGCONT))
         self._returning.start()
 
     def _wait_for_server(self) -> None:
@@ -258,7 +266,7 @@ class Crowd:
         for job in left:
             job.kill_all()
         time.sleep(self.lease_s + 0.5)
-        last = self.jobs["last"] = Job("last", ["chaos.clients", "last", "last", self._settings], self.directory)
+        last = self.jobs["last"] = self._new_job("last", ["chaos.clients", "last", "last", self._settings])
         last.start()
         for job in (last, *tails):
             self.jobs[job.role] = job

@@ -9,6 +9,10 @@ is there twice, or is not taken back.
 usage: make hosts ARGS="jobs --cluster yarn-cluster --storage hdfs --log files"
 
 A job of many parts (``hosts/cluster_job.py``) on a cluster; prints what it has found.
+
+usage: make hosts ARGS="crowd --minutes 5 --log files --storage hdfs --ahead 3600"
+
+Many writers of the same keys, as ``python -m chaos --writers``, on hosts whose clocks differ.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hosts.clock import find_faketime
 from hosts.cluster_job import PARTS
+from hosts.crowd import CrowdOnHosts
 from hosts.jobs import CLUSTERS, LOGS, STORAGES, JobsRun
 from hosts.network import NoHosts, go_inside
 from hosts.run import VICTIMS, HostsRun
@@ -30,7 +36,7 @@ from hosts.run import VICTIMS, HostsRun
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="what", required=True)
-    chaos, jobs = kinds.add_parser("chaos"), kinds.add_parser("jobs")
+    chaos, jobs, crowd = (kinds.add_parser(name) for name in ("chaos", "jobs", "crowd"))
     chaos.add_argument("--minutes", type=float, default=10)
     chaos.add_argument("--rate", type=int, default=500, help="changes a second")
     chaos.add_argument("--kind", choices=("changes", "upserts", "append"), default="changes")
@@ -44,26 +50,35 @@ def main() -> None:
     jobs.add_argument("--cluster", choices=CLUSTERS, default=CLUSTERS[0])
     jobs.add_argument("--storage", choices=STORAGES, default=STORAGES[0])
     jobs.add_argument("--parts", default=",".join(PARTS))
-    for kind in (chaos, jobs):
+    crowd.add_argument("--minutes", type=float, default=5)
+    crowd.add_argument("--writers", type=int, default=4)
+    crowd.add_argument("--kind", choices=("changes", "upserts", "append"), default="changes")
+    crowd.add_argument("--keys", type=int, default=12)
+    crowd.add_argument("--seed", type=int, default=1)
+    crowd.add_argument("--every", type=float, default=3, help="seconds between two failures")
+    crowd.add_argument("--storage", choices=STORAGES, default=STORAGES[0])
+    crowd.add_argument("--ahead", type=int, default=600, help="seconds by which two of the clocks are wrong")
+    for kind in (chaos, jobs, crowd):
         kind.add_argument("--log", choices=LOGS, default=LOGS[0])
         kind.add_argument("--directory", type=Path, help="where the disks of the hosts stay for a look at them")
         kind.add_argument("--json", type=Path, help="a file for the results")
     given = parser.parse_args()
     try:
+        faketime = find_faketime() if given.what == "crowd" else Path()
         go_inside("hosts", sys.argv[1:])
     except NoHosts as why:
         print(why, file=sys.stderr)
         sys.exit(2)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
     with tempfile.TemporaryDirectory(prefix="lakelog-hosts-") as temporary:
-        found = _run(given, given.directory or Path(temporary))
+        found = _run(given, given.directory or Path(temporary), faketime)
     print(json.dumps(found), flush=True)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if found.get("equal", True) else 1)
 
 
-def _run(given: argparse.Namespace, directory: Path) -> dict[str, Any]:
+def _run(given: argparse.Namespace, directory: Path, faketime: Path) -> dict[str, Any]:
     def report(line: str) -> None:
         print(line, flush=True)
 
@@ -75,6 +90,21 @@ def _run(given: argparse.Namespace, directory: Path) -> dict[str, Any]:
             log=given.log,
             parts=tuple(given.parts.split(",")),
             report=report,
+        ).run()
+    if given.what == "crowd":
+        return CrowdOnHosts(
+            directory=directory / "notes",
+            log=given.log,
+            kind=given.kind,
+            seconds=given.minutes * 60,
+            writers=given.writers,
+            keys=given.keys,
+            seed=given.seed,
+            every_s=given.every,
+            report=report,
+            clocks={"ahead": given.ahead, "behind": -given.ahead},
+            faketime=faketime,
+            storage=given.storage,
         ).run()
     return HostsRun(
         directory=directory,

@@ -78,8 +78,9 @@ def go_inside(module: str, arguments: Sequence[str]) -> None:
 class Network:
     """A bridge and its hosts, made by ``with`` in a process that has gone inside."""
 
-    def __init__(self, directory: Path, names: Sequence[str]) -> None:
-        self.directory = directory.absolute()
+    def __init__(self, directory: Path, names: Sequence[str], notes: Path | None = None) -> None:
+        """``notes`` is a directory for the judge of a run, the only one that all hosts have in common."""
+        self.directory, self.notes = directory.absolute(), notes
         addresses = {name: f"{_NETWORK}.{number}" for number, name in enumerate(names, 10)}
         self.hosts = {name: Host(self, name, address) for name, address in addresses.items()}
         self._names = {"localhost": "127.0.0.1", "judge": f"{_NETWORK}.1", **addresses}
@@ -239,7 +240,8 @@ class Host:
         yield f"mkdir -p {self._root}/tmp {self._root}/var/tmp {self._root}/run {self._root}/proc {self._root}/dev"
         yield f"chmod 1777 {self._root}/tmp {self._root}/var/tmp"
         yield from self._bound(_installed())  # some of it may be below /tmp
-        yield f"mkdir -p {self._root}{self.disk} && mount --bind {self.disk} {self._root}{self.disk}"
+        for own in filter(None, (self.disk, self._network.notes)):
+            yield f"mkdir -p {self._root}{own} && mount --bind {own} {self._root}{own}"
         yield f"mount --rbind /dev {self._root}/dev && mount -t tmpfs -o mode=1777 none {self._root}/dev/shm"
         yield f"mount -t proc none {self._root}/proc"
         for name in ("hosts", "resolv.conf"):
