@@ -28,9 +28,12 @@ from typing import Any
 from hosts.clock import find_faketime
 from hosts.cluster_job import PARTS
 from hosts.crowd import CrowdOnHosts
+from hosts.hadoop import YARN_JARS
 from hosts.jobs import CLUSTERS, LOGS, STORAGES, JobsRun
 from hosts.network import NoHosts, go_inside
 from hosts.run import VICTIMS, HostsRun
+from lakelog.service.servers.server_process import KAFKA_JARS
+from servers.hdfs_cluster import JARS as HADOOP_JARS
 
 
 def main() -> None:
@@ -65,7 +68,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         faketime = find_faketime() if given.what == "crowd" else Path()
-        go_inside("hosts", sys.argv[1:])
+        go_inside("hosts", sys.argv[1:], (KAFKA_JARS, HADOOP_JARS, YARN_JARS))
     except NoHosts as why:
         print(why, file=sys.stderr)
         sys.exit(2)

@@ -20,6 +20,8 @@ from servers.hdfs_cluster import JARS
 NAME_NODE, NAME_NODE_HTTP, DATA_NODE, DATA_NODE_HTTP, DATA_NODE_IPC = 8020, 9870, 9866, 9864, 9867
 RESOURCES_HTTP: Final = 8088
 """A host has all its ports for itself."""
+YARN_JARS: Final = ("ch.qos.reload4j:reload4j:1.2.22", "org.bouncycastle:bcpkix-jdk18on:1.84")
+"""What YARN needs beside the jar with all of Hadoop's servers."""
 _YARN: Final = "org.apache.hadoop.yarn.server"
 _HDFS: Final = "org.apache.hadoop.hdfs.server"
 
@@ -84,7 +86,8 @@ class _Hadoop(ServerProcess):
 
     def java(self, *main: str) -> list[str]:
         """The command of a class of Hadoop."""
-        classpath = f"{write_settings(self.host, self.servers)}:{resolve_jars(JARS)[0].parent}/*"
+        jars = ":".join(f"{resolve_jars(found)[0].parent}/*" for found in (JARS, YARN_JARS))
+        classpath = f"{write_settings(self.host, self.servers)}:{jars}"
         logs = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", f"-Dhadoop.log.dir={self.directory}"]
         return ["java", "-Xms32m", f"-Xmx{self.MEMORY}", *logs, "-cp", classpath, *main]
 

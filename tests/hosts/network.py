@@ -18,8 +18,7 @@ from typing import Final, Self
 
 from chaos.processes import Process, kill
 from lakelog.service.servers.jars import jar_cache, resolve_jars
-from lakelog.service.servers.server_process import KAFKA_JARS, QUICK_START
-from servers.hdfs_cluster import JARS as HADOOP_JARS
+from lakelog.service.servers.server_process import QUICK_START
 from servers.spark_home import SPARK_HOME
 
 ROOT: Final = Path(__file__).parents[2]
@@ -62,12 +61,15 @@ def check_machine() -> None:
         )
 
 
-def go_inside(module: str, arguments: Sequence[str]) -> None:
-    """Returns in a process that is in a namespace for a network; another one becomes the same command in one."""
+def go_inside(module: str, arguments: Sequence[str], downloads: Sequence[Sequence[str]]) -> None:
+    """Returns in a process that is in a namespace for a network; another one becomes the same command in one.
+
+    It fetches jars first. Raises NoHosts.
+    """
     if os.environ.get(_INSIDE):
         return
     check_machine()
-    for jars in (KAFKA_JARS, HADOOP_JARS):  # there is no other network inside
+    for jars in downloads:  # there is no other network inside
         resolve_jars(jars)
     sys.stdout.flush()
     environment = {**os.environ, _INSIDE: "1"}

@@ -34,5 +34,9 @@ def test_a_job_writes_both_stores_joins_and_compacts_from_other_hosts(
     assert found["stream"] == {"is_input": True, "is_log": True, "log": CHANGES}
     assert found["lookup"] == {
         "rows": 2_000,
-        "first old": 500, "first none": 500, "later old": 250, "later new": 500, "later none": 250,
+        "first old": 500,
+        "first none": 500,
+        "later old": 250,
+        "later new": 500,
+        "later none": 250,
     }
