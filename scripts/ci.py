@@ -203,7 +203,8 @@ def run_affected(base: str) -> int:
     )
     status = subprocess.run(["make", "check"], cwd=ROOT, check=False).returncode
     if tests:
-        no_server = "not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest and not hosts and not browser"
+        servers = ("kafka", "pulsar", "s3", "hdfs", "postgres", "rest", "hosts", "browser")
+        no_server = " and ".join(f"not {name}" for name in servers)
         options = ["-n", "2", "--dist", "worksteal", "--cases", "1/3", "-m", f"not slow and {no_server}"]
         command = [sys.executable, "-m", "pytest", "-q", *options, *tests]
         console.print(shlex.join(command), highlight=False, soft_wrap=True)
