@@ -48,6 +48,8 @@ _COMMANDS: Final = {
         "Maintain tables: compaction, expiry, cleaning and healing on demand.",
     ),
     "expire": ("lakelog.cli.maintenance.table:expire", "Expire old snapshots of a table."),
+    "backup": ("lakelog.cli.maintenance.backup:backup", "Copy a table into a backup, consistent and incremental."),
+    "restore": ("lakelog.cli.maintenance.backup:restore", "Restore a table from a backup, or list its points."),
     "view": ("lakelog.cli.services.view:view", "Refresh materialized views, and keep them fresh."),
     "dashboard": (
         "lakelog.cli.services.dashboard:dashboard",

@@ -14,6 +14,8 @@ from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.views.create import forget_view, views_of
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.catalog_config import CatalogConfig
+from lakelog.table.copies.backup_store import BackupPoint, BackupStore
+from lakelog.table.copies.restore import restore_new
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -81,6 +83,12 @@ class CatalogTables:
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates a table and its log."""
         create_table(self._of(identifier.catalog), identifier, schema, if_not_exists)
+
+    def restore(
+        self, identifier: Identifier, store: BackupStore, point: BackupPoint, options: Mapping[str, str]
+    ) -> DynamicTable:
+        """Makes a new table of a point of a backup."""
+        return restore_new(self._of(identifier.catalog), identifier, store, point, options)
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops a table and, if lakelog owns it, its log."""

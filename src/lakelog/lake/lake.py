@@ -14,6 +14,7 @@ from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.arguments import with_checked_arguments
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.copies import LakeCopies
 from lakelog.lake.cut import LakeCut
 from lakelog.lake.definitions import LakeDefinitions
 from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
@@ -41,7 +42,7 @@ Place = str | os.PathLike[str]
 
 
 @with_checked_arguments
-class Lake(LakeDefinitions):
+class Lake(LakeDefinitions, LakeCopies):
     """A warehouse with its tables, its SQL, and a Spark session that starts when first needed."""
 
     def __init__(

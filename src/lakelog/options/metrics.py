@@ -24,6 +24,7 @@ BYTES_WRITTEN: Final = Metric(
 )
 ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows returned by tails of the log.")
 ROWS_MIRRORED: Final = Metric("rows_mirrored", COUNTER, "Rows committed to the Kafka topics of mirrors.")
+BACKUP_BYTES: Final = Metric("backup", COUNTER, "Bytes that backups of a table have copied.", unit="bytes")
 ROWS_INGESTED: Final = Metric(
     "rows_ingested", COUNTER, "Changes of a source database that `lakelog ingest` committed, and rows of its snapshots."
 )

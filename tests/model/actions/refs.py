@@ -179,3 +179,47 @@ class Branch(Action):
             _restore(world, world.marks[self.mark])
             for values in resolved(world, self.rows):
                 world.put(values)
+
+
+@dataclass(frozen=True)
+class Backup(Action):
+    """A backup of the newest state, restored as a new table, or into the table after one more write."""
+
+    rows: NamedRows
+    columns: tuple[Column, ...]
+    in_place: bool
+    covers = ("Lake.backup", "Lake.restore", "Lake.backup_points")
+    forgets = True
+    weight = 30
+    may_refuse = _GONE + "|cannot be rolled back|in its log that no file"
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        if world.newest is None or len(world.columns) != len(world.table.columns):
+            return None
+        return cls(drawn_rows(rng, world, 2), world.columns, rng.random() < 0.5)
+
+    @property
+    def code(self) -> str:
+        made = table_code(self.columns, self.rows)
+        change = f"with t.writer() as w:\n    w.write({made})\n"
+        to = "'db.t', in_place=True" if self.in_place else "'db.restored'"
+        compare = (
+            ""
+            if self.in_place
+            else (
+                "\ntry: assert rows(lake.table('db.restored').scan()) == rows(t.scan())"
+                "\nfinally: lake.drop_table('db.restored')"
+            )
+        )
+        return (
+            "backup = tempfile.mkdtemp()\nlake.backup('db.t', backup)\n"
+            f"{change if self.in_place else ''}"
+            f"lake.restore(backup, {to}, timestamp=lake.backup_points(backup, check=True)[-1].time_ms){compare}"
+        )
+
+    def apply(self, world: World) -> None:
+        if world.newest is None:
+            raise NotPossible("no such state")
+        if self.in_place:
+            _restore(world, State(world.rows, world.seen, world.columns))

@@ -59,3 +59,24 @@ def test_a_writer_is_ended(tmp_path) -> None:
     assert newest_state(table.store)[1].writers["query-1"].ended
     wrong = CliRunner().invoke(command, ["log", "db.t", "--end-writer", "query-2", *where])
     assert wrong.exit_code and "its writers: query-1" in str(wrong.exception)
+
+
+def test_a_table_is_backed_up_and_restored(tmp_path) -> None:
+    lake, backup = lakelog.connect(warehouse=str(tmp_path / "w")), str(tmp_path / "backup")
+    lake.create_table("db.t", {"id": "int"}, primary_key="id", options={"log-store.enabled": "true"})
+    lake.write(pa.table({"id": pa.array([1], pa.int32())}), "db.t")
+
+    def answer(*arguments: str, code: int = 0) -> str:
+        done = CliRunner().invoke(command, [*arguments, "--warehouse", str(tmp_path / "w")])
+        assert done.exit_code == code, done.output
+        return done.output.strip() or str(done.exception)
+
+    assert answer("backup", "db.t", "--to", backup).startswith("point 1: snapshot 1, ")
+    assert answer("backup", "db.t", "--to", backup, "--keep", "1").startswith("point 2: snapshot 1, 0 files copied")
+    lake.write(pa.table({"id": pa.array([2], pa.int32())}), "db.t")
+    assert answer("restore", backup, "--format", "csv").splitlines()[0].startswith("point,snapshot,committed")
+    assert "db.r has the rows of snapshot 1" in answer("restore", backup, "db.r", "--check")
+    assert lake.table("db.r").scan().count() == 1
+    answer("restore", backup, "db.t", "--in-place")
+    assert lake.table("db.t").scan().count() == 1
+    assert "is not a backup" in answer("restore", str(tmp_path / "w"), "db.x", code=1)

@@ -17,14 +17,15 @@ from lakelog.lake import Lake
 from lakelog.lake import connect as connect_lake
 from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 
-_PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings", "properties")
+_PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings", "properties", "target")
 
 
 @dataclass(frozen=True)
 class WarehouseConfig:
     """The connection of a command: warehouse, options, additional catalogs, settings of Spark.
 
-    ``properties`` are those of the client of a mirror.
+    ``properties`` are those of the client of a mirror, ``target`` the storage options of the other place of a backup or
+    a replica.
     """
 
     warehouse: str
@@ -32,6 +33,7 @@ class WarehouseConfig:
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    target: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def reached(self) -> CatalogConfig:
@@ -78,6 +80,7 @@ def _read(file: Path, warehouse: str) -> WarehouseConfig:
         {name: _texts(_table(file, name, catalogs)) for name in catalogs},
         _texts(_table(file, "settings", content)),
         _texts(_table(file, "properties", content)),
+        _texts(_table(file, "target", content)),
     )
 
 

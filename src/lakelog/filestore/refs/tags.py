@@ -84,6 +84,12 @@ class Tags:
         self.after()
         return tag_from_json(name, data)
 
+    def import_state(self, name: str, state: Snapshot) -> None:
+        """Names a state whose files were copied into the table; moves the tag if it exists. Raises InvalidRequest."""
+        _check_name(name)
+        self.references.io.write(self.references.paths.tag(name), state.to_json())
+        self.after()
+
     def replace(self, name: str, snapshot_id: int | None = None, retained: timedelta | None = None) -> Tag:
         """Moves a tag to another snapshot (None: the newest) and deletes files that only the old one referenced.
 

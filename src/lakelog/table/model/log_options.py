@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption, UnsupportedFeature
@@ -21,9 +22,11 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import BUCKET, TABLE_ID, TABLE_OPTIONS
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
-_LOG_ID = "lakelog.log-id"
-_LOG_MACHINE = "lakelog.log-machine"
-_LOG_SYSTEM = "log.system"
+LOG_ID: Final = "lakelog.log-id"
+"""The key in a schema's options of the id of the table's log."""
+LOG_MACHINE: Final = "lakelog.log-machine"
+"""The key of the machine that has a local log."""
+_LOG_SYSTEM: Final = "log.system"
 
 ALL_OPTIONS = Declared(
     [
@@ -154,7 +157,7 @@ def check_log_partitions(schema: TableSchema) -> None:
 
 def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
     """The options that locate the table's log later; the default address is derived from the table's path."""
-    kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
+    kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, LOG_ID: log.log_id, LOG_MACHINE: log.machine}
     if log.address != log_factory(log.system).default_address(path):
         kept[LOG_ADDRESS.key] = log.address
     return kept
@@ -162,7 +165,7 @@ def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
 
 def log_id_in(schema: TableSchema) -> str:
     """The stored id of a table's log; "" without a log, and in a table of an early version."""
-    return schema.options.get(_LOG_ID, "")
+    return schema.options.get(LOG_ID, "")
 
 
 def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
@@ -181,8 +184,8 @@ def _location(options: Options, system: str, address: str, topic: str, buckets: 
         topic=topic,
         buckets=buckets,
         retention_ms=None if retention is None else round(retention.total_seconds() * 1000),
-        log_id=options.get(_LOG_ID, ""),
-        machine=options.get(_LOG_MACHINE, ""),
+        log_id=options.get(LOG_ID, ""),
+        machine=options.get(LOG_MACHINE, ""),
         owner=options.get(TABLE_ID, ""),
         properties={
             k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)

@@ -80,6 +80,15 @@ def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> 
     return target
 
 
+def restore_copied(table: DynamicTable, state: Snapshot) -> None:
+    """Makes a state the first one of a new table, whose directory has the state's files. The log stays empty.
+
+    Raises CommitConflict, CommitUnknown, Unavailable.
+    """
+    names = frozenset(entry.file.file_name for entry in table.store.live_entries(state))
+    _restore(table, f"restore-{new_uuid()}", state, True, lambda: names)
+
+
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
     """Raises InvalidRequest if the log has input rows that cannot be taken back, unless ``files_only``."""
     if files_only or not table.emits_log or not table.schema.is_keyed:

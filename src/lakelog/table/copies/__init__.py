@@ -1,0 +1,1 @@
+"""Copies of tables: backups, restored tables, replicas (RFC 26)."""
