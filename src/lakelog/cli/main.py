@@ -50,6 +50,11 @@ _COMMANDS: Final = {
     "expire": ("lakelog.cli.maintenance.table:expire", "Expire old snapshots of a table."),
     "backup": ("lakelog.cli.maintenance.backup:backup", "Copy a table into a backup, consistent and incremental."),
     "restore": ("lakelog.cli.maintenance.backup:restore", "Restore a table from a backup, or list its points."),
+    "replicate": (
+        "lakelog.cli.maintenance.replicate:replicate",
+        "Keep a replica of a table in another warehouse close to it.",
+    ),
+    "promote": ("lakelog.cli.maintenance.replicate:promote", "Make a replica a table of its own."),
     "view": ("lakelog.cli.services.view:view", "Refresh materialized views, and keep them fresh."),
     "dashboard": (
         "lakelog.cli.services.dashboard:dashboard",

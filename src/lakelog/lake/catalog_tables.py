@@ -15,6 +15,7 @@ from lakelog.sql.views.create import forget_view, views_of
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.copies.backup_store import BackupPoint, BackupStore
+from lakelog.table.copies.replication import promote
 from lakelog.table.copies.restore import restore_new
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
@@ -89,6 +90,10 @@ class CatalogTables:
     ) -> DynamicTable:
         """Makes a new table of a point of a backup."""
         return restore_new(self._of(identifier.catalog), identifier, store, point, options)
+
+    def promote(self, identifier: Identifier, options: Mapping[str, str]) -> None:
+        """Makes a replica a table of its own."""
+        promote(self._of(identifier.catalog), identifier, options)
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops a table and, if lakelog owns it, its log."""

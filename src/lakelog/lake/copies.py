@@ -1,9 +1,11 @@
-"""The methods of ``Lake`` that copy tables: backup and restore."""
+"""The methods of ``Lake`` that copy tables: backup, restore, replica."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from lakelog.catalog.names import FIRST
@@ -13,14 +15,17 @@ from lakelog.options.notebook import ViewList
 from lakelog.sql.parse import Session
 from lakelog.table.copies.backup import back_up, verify
 from lakelog.table.copies.backup_store import BackupPoint, BackupStore
+from lakelog.table.copies.replica import Replica, open_replica
+from lakelog.table.copies.replication import ReplicaProgress, Replication
 from lakelog.table.copies.restore import pick_point, restore_into
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
+from lakelog.table.open import identifier_of, open_catalog
 from lakelog.table.read.time_travel import millis_of
 
 
 class LakeCopies(Public, ABC):
-    """Backups of tables."""
+    """Backups and replicas of tables."""
 
     _tables: CatalogTables
     _session: Session
@@ -97,10 +102,51 @@ class LakeCopies(Public, ABC):
         if in_place:
             restore_into(self._open(name), store, point, files_only)
         else:
-            given = canonical_options(options or {}, "table")
-            self._tables.restore(self._session.identifier(name), store, point, given)
+            table_options = canonical_options(options or {}, "table")
+            self._tables.restore(self._session.identifier(name), store, point, table_options)
         return point
 
+    def replicate(
+        self,
+        name: str,
+        to: str,
+        *,
+        replica: str | None = None,
+        stop: str | threading.Event | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Iterator[ReplicaProgress]:
+        """Keeps a replica of a table in the warehouse ``to`` close to it; yields after each step.
+
+        The replica has the same name unless ``replica`` gives another one. It is created with the first call, and a
+        later call continues. It can be read like any table, and nobody else writes it until ``promote``. The call runs
+        without end, up to an event, or (``stop="latest"``) up to the current state of the table. While a storage does
+        not answer, it tries again, and the lag grows. ``storage_options`` are those of the storage of ``to``, by
+        default those of this lake. Raises AlreadyExists, InvalidRequest for the replica of another table, Fenced after
+        a promotion.
+
+        ```python
+        for step in lake.replicate("shop.orders", "s3://second-region/warehouse"):
+            print(step.snapshot, step.lag_s)
+        ```
+        """
+        identifier = self._session.identifier(name)
+        target = identifier_of(replica) if replica is not None else replace(identifier, catalog="")
+        catalog = open_catalog(to, self._storage(storage_options))
+        source = self._open(name)
+        return Replication(Replica(source, open_replica(catalog, target, source))).run(stop)
+
+    def promote(self, name: str, options: Mapping[str, str] | None = None) -> None:
+        """Makes a replica of this warehouse a table of its own, which can be written.
+
+        It gets a new log if its source had one; ``options`` are table options to set, such as ``log-store.address``.
+        The process that replicates is fenced: it cannot commit another snapshot. Writers and checkpoints of the source
+        are refused here. Stop the writers of the source first if they still run: nothing that they commit afterwards is
+        in the promoted table. Raises InvalidRequest for a table that is no replica.
+        """
+        self._tables.promote(self._session.identifier(name), canonical_options(options or {}, "table"))
+
+    def _storage(self, storage_options: Mapping[str, str] | None) -> Mapping[str, str]:
+        return self._tables.configs[FIRST].storage if storage_options is None else storage_options
+
     def _backup(self, place: str, storage_options: Mapping[str, str] | None) -> BackupStore:
-        given = self._tables.configs[FIRST].storage if storage_options is None else storage_options
-        return BackupStore.at(place, given)
+        return BackupStore.at(place, self._storage(storage_options))

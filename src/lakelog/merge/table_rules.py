@@ -8,6 +8,7 @@ from typing import Final
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.merge.base import MergeEngine
 from lakelog.options.changelog import CHANGELOG_PRODUCER
+from lakelog.options.features import TableFeatures
 from lakelog.options.log import CHANGE_TRACKING, CHANGES, EMIT_MODE, INPUT, LOG_CONTENT, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
@@ -57,10 +58,12 @@ def is_evolving(options: Mapping[str, str]) -> bool:
 
 
 def check_access(options: Mapping[str, str], table: str) -> None:
-    """Refuses a table whose rows and columns depend on who asks: lakelog does not apply filters and masks of a catalog.
+    """Refuses a table with a reader feature that is unknown here, and one whose rows and columns depend on who asks.
 
-    Called whenever a table is opened, so that no read, copy or statistic shows its rows. Raises UnsupportedFeature.
+    lakelog does not apply filters and masks of a catalog. Called whenever a table is opened, so that no read, copy or
+    statistic shows its rows. Raises UnsupportedFeature.
     """
+    TableFeatures.of(options).check_readable(table)
     if _is_set(options, QUERY_AUTH):
         raise UnsupportedFeature(
             f"table {table} has '{QUERY_AUTH}' = '{options[QUERY_AUTH]}': its catalog filters and masks rows per user, "
@@ -98,6 +101,7 @@ def check_writable(table_options: Mapping[str, str]) -> None:
     any change. Reads may still work. Raises InvalidOption for options that contradict each other.
     """
     options = Options(table_options)
+    TableFeatures.of(table_options).check_writable()
     for key in _UNKNOWN_FLAGS:
         if _is_set(table_options, key):
             raise _refused(key, table_options[key], "lakelog writes only tables where it is false")

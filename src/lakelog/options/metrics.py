@@ -25,6 +25,9 @@ BYTES_WRITTEN: Final = Metric(
 ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows returned by tails of the log.")
 ROWS_MIRRORED: Final = Metric("rows_mirrored", COUNTER, "Rows committed to the Kafka topics of mirrors.")
 BACKUP_BYTES: Final = Metric("backup", COUNTER, "Bytes that backups of a table have copied.", unit="bytes")
+SNAPSHOTS_REPLICATED: Final = Metric(
+    "snapshots_replicated", COUNTER, "Snapshots of its source that a replica has copied."
+)
 ROWS_INGESTED: Final = Metric(
     "rows_ingested", COUNTER, "Changes of a source database that `lakelog ingest` committed, and rows of its snapshots."
 )
@@ -197,6 +200,12 @@ INGEST_REPORT_AGE: Final = Metric(
     "Age of the last report of `lakelog ingest`. It reports about each half minute.",
     ("table",),
     "seconds",
+)
+REPLICA_LAG: Final = Metric(
+    "replica_lag",
+    GAUGE,
+    "Age of the newest state of its source that a replica may lack: what a loss of the source loses at most.",
+    unit="seconds",
 )
 VIEW_LAG: Final = Metric(
     "view_lag",

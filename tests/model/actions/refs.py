@@ -190,7 +190,7 @@ class Backup(Action):
     in_place: bool
     covers = ("Lake.backup", "Lake.restore", "Lake.backup_points")
     forgets = True
-    weight = 30
+    weight = 0.5
     may_refuse = _GONE + "|cannot be rolled back|in its log that no file"
 
     @classmethod
@@ -223,3 +223,28 @@ class Backup(Action):
             raise NotPossible("no such state")
         if self.in_place:
             _restore(world, State(world.rows, world.seen, world.columns))
+
+
+@dataclass(frozen=True)
+class Replicate(Action):
+    """A replica of the newest state, which ends as a table of its own."""
+
+    promotes: bool
+    covers = ("Lake.replicate", "Lake.promote")
+    weight = 0.5
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        return cls(rng.random() < 0.3)
+
+    @property
+    def code(self) -> str:
+        same = "assert rows(second.table('db.t').scan()) == rows(t.scan())"
+        promotion = f"\nsecond.promote('db.t')\n{same}\nsecond.drop_table('db.t')" if self.promotes else ""
+        return (
+            "list(lake.replicate('db.t', f'{place}/second', stop='latest'))\n"
+            f"second = lakelog.connect(f'{{place}}/second')\n{same}{promotion}"
+        )
+
+    def apply(self, world: World) -> None:
+        """Nothing changes."""

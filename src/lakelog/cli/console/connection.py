@@ -61,6 +61,11 @@ def warehouse_config(warehouse: str) -> WarehouseConfig:
     return WarehouseConfig(warehouse) if file is None else _read(file, warehouse)
 
 
+def target_options(warehouse: str) -> Mapping[str, str] | None:
+    """The storage options of the other place, None for those of the warehouse."""
+    return warehouse_config(warehouse).target or None
+
+
 def _read(file: Path, warehouse: str) -> WarehouseConfig:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import click
 import pyarrow as pa
 from rich.filesize import decimal
 
-from lakelog.cli.console.connection import connect, warehouse_config
+from lakelog.cli.console.connection import connect, target_options
 from lakelog.cli.console.names import complete_tables, option_pairs, table_argument
 from lakelog.cli.console.output import PRINTERS, FactPrinter, format_option, warehouse_option
 from lakelog.options.notebook import time_text
@@ -69,10 +67,10 @@ def restore(
     The new table has an identity and an empty log of its own, so writers and checkpoints of the old table are refused.
     With --in-place the table itself gets the rows of the point, as a rollback does, and its writers continue.
     """
-    given = target_options(warehouse)
+    storage = target_options(warehouse)
     with connect(warehouse=warehouse) as lake:
         if table is None or check:
-            points = lake.backup_points(directory, check=check, storage_options=given)
+            points = lake.backup_points(directory, check=check, storage_options=storage)
         if table is None:
             PRINTERS[format_name]().print_result([pa.Table.from_pylist([_facts(point) for point in points])])
             return
@@ -85,15 +83,10 @@ def restore(
             in_place=in_place,
             files_only=files_only,
             options=option_pairs(options),
-            storage_options=given,
+            storage_options=storage,
         )
     text = f"{table} has the rows of snapshot {point.snapshot}, committed {time_text(point.time_ms)}"
     FactPrinter(format_name).print(text, {"table": table, **_facts(point)})
-
-
-def target_options(warehouse: str) -> Mapping[str, str] | None:
-    """The storage options of the other place, None for those of the warehouse."""
-    return warehouse_config(warehouse).target or None
 
 
 def _copied(point: BackupPoint) -> str:

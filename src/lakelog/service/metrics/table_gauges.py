@@ -139,6 +139,8 @@ def health_samples(health: TableHealth) -> Iterator[Sample]:
         yield Sample(m.INGEST_UNREAD, (table,), stats.ingest.unread_bytes)
         yield Sample(m.INGEST_HELD, (table,), stats.ingest.held_bytes)
         yield Sample(m.INGEST_REPORT_AGE, (table,), _seconds(stats.looked_ms, stats.ingest.reported_ms))
+    if stats.replica is not None:
+        yield Sample(m.REPLICA_LAG, (table,), stats.replica.lag_ms(stats.looked_ms) / 1000)
     if stats.view is not None:
         yield from _view_samples(table, stats.view, stats.looked_ms)
     log = stats.log

@@ -95,11 +95,11 @@ def _held(table: DynamicTable, store: BackupStore, tag: str | None) -> Iterator[
         yield snapshot, state_at(table.store, snapshot)
         return
     name = f"lakelog-backup-{hashlib.sha256(store.root.encode()).hexdigest()[:12]}"
-    held = _tagged(table, name)
+    point = _tagged(table, name)
     try:
-        yield held
+        yield point
     finally:
-        if held[0] is not None:
+        if point[0] is not None:
             with contextlib.suppress(NotFound):
                 table.store.tags.delete(name)
 
@@ -124,12 +124,12 @@ def _tagged(table: DynamicTable, name: str) -> tuple[Snapshot | None, LogState]:
 def _copy(table: DynamicTable, store: BackupStore, snapshot: Snapshot | None, state: LogState) -> BackupPoint:
     points = store.points()
     known = {name: copied for point in points for name, copied in point.files.items()}
-    wanted = {f"schema/schema-{number}" for number in table.store.branches.schema_ids(MAIN_BRANCH)}
+    names = {f"schema/schema-{number}" for number in table.store.branches.schema_ids(MAIN_BRANCH)}
     if snapshot is not None:
         root = GcRoot(table.store.paths.snapshot(snapshot.id), snapshot, TAG)
-        wanted |= StateFiles(table).of(root, state)
-    new = FileCopies(table.io, table.path, store.io, store.files).copy(wanted - set(known))
-    files: dict[str, CopiedFile] = {name: new.get(name) or known[name] for name in sorted(wanted)}
+        names |= StateFiles(table).of(root, state)
+    new = FileCopies(table.io, table.path, store.io, store.files).copy(names - set(known))
+    files: dict[str, CopiedFile] = {name: new.get(name) or known[name] for name in sorted(names)}
     now = now_ms()
     point = BackupPoint(
         snapshot=0 if snapshot is None else snapshot.id,

@@ -46,9 +46,9 @@ class BackedUpTable(JsonRecord):
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """The reverse of ``to_json``. Raises Corrupt, UnsupportedFeature for a later version."""
-        found = cls.from_json(data)
-        check_version(found.version, BACKUP_VERSION, "a backup")
-        return found
+        parsed = cls.from_json(data)
+        check_version(parsed.version, BACKUP_VERSION, "a backup")
+        return parsed
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,11 +127,11 @@ class BackupStore:
         """Makes the directory the backup of a table. Raises InvalidRequest if it is that of another one."""
         if self.io.create(self._head, table.to_json()):
             return
-        found = self.table()
-        if found.identity != table.identity:
+        parsed = self.table()
+        if parsed.identity != table.identity:
             raise InvalidRequest(
-                f"'{self}' is the backup of table {found.table}, and table {table.table} is another one or was created "
-                "again since: give each table a directory of its own"
+                f"'{self}' is the backup of table {parsed.table}, and table {table.table} is another one or was "
+                "created again since: give each table a directory of its own"
             )
 
     def points(self) -> list[BackupPoint]:
@@ -195,6 +195,6 @@ class BackupStore:
 
 
 def _parse(number: int, data: bytes) -> BackupPoint:
-    found = BackupPoint.from_json(data)
-    check_version(found.version, BACKUP_VERSION, "a point of a backup")
-    return replace(found, number=number)
+    parsed = BackupPoint.from_json(data)
+    check_version(parsed.version, BACKUP_VERSION, "a point of a backup")
+    return replace(parsed, number=number)

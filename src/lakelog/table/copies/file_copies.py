@@ -49,8 +49,20 @@ class FileCopies:
             return {}
         ordered = sorted(names)
         with ThreadPoolExecutor(min(_THREADS, len(ordered)), "lakelog-copy") as threads:
-            found = threads.map(lambda name: self._copy_file(name, (expected or {}).get(name)), ordered)
-            return dict(zip(ordered, found, strict=True))
+            copies = threads.map(lambda name: self._copy_file(name, (expected or {}).get(name)), ordered)
+            return dict(zip(ordered, copies, strict=True))
+
+    def has(self, name: str) -> bool:
+        """True if the target has the file, as large as the source has it or had it."""
+        target = f"{self.target_root}/{name}"
+        try:
+            size = self.target.size(target)
+        except NotFound:
+            return False
+        try:
+            return size == self.source.size(f"{self.source_root}/{name}")
+        except NotFound:  # expired there; who needs it finds out
+            return True
 
     def check(self, expected: Mapping[str, CopiedFile]) -> None:
         """Reads files of the target and compares them. Raises Corrupt, NotFound naming the first bad one."""
@@ -63,9 +75,9 @@ class FileCopies:
         size = self.source.size(source)
         if expected is not None and size != expected.size:
             raise Corrupt(f"'{source}' has {size:,} bytes, and {expected.size:,} were copied: use an older point")
-        is_whole = self._has(target, size)
-        copied = self._checksum(self.target, target) if is_whole else self._write(source, target)
-        if is_whole and expected is not None and copied != expected:  # a file of this name that a crash has left
+        is_there = self._has(target, size)
+        copied = self._checksum(self.target, target) if is_there else self._write(source, target)
+        if is_there and expected is not None and copied != expected:  # a file of this name that a crash has left
             copied = self._write(source, target)
         if expected is not None and copied != expected:
             self.target.delete(target)
@@ -117,8 +129,8 @@ class StateFiles:
 
         Raises NotFound if the snapshot has expired, UnsupportedFeature for a file outside of the table's directory.
         """
-        found = self._references.metadata_of(root) | self._references.data_of(root)
-        return {self._name(path) for path in found} | (set() if state is None else self._rejected(state))
+        paths = self._references.metadata_of(root) | self._references.data_of(root)
+        return {self._name(path) for path in paths} | (set() if state is None else self._rejected(state))
 
     def _rejected(self, state: LogState) -> set[str]:
         entries = RejectedEntries(self.table)

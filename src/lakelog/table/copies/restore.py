@@ -49,17 +49,17 @@ def pick_point(
         raise InvalidRequest("restore one of: a snapshot id, a tag, a timestamp in milliseconds")
     store.table()
     points = store.points()
-    found = [
+    fitting = [
         point
         for point in points
         if (snapshot_id is None or point.snapshot == snapshot_id)
         and (tag is None or tag in point.tags)
         and (timestamp_ms is None or point.time_ms <= timestamp_ms)
     ]
-    if not found:
+    if not fitting:
         has = ", ".join(f"snapshot {point.snapshot}" for point in points[-5:]) or "none"
         raise NotFound(f"the backup in '{store}' has no such point; its newest points: {has}")
-    return max(found, key=lambda point: (point.time_ms, point.number))
+    return max(fitting, key=lambda point: (point.time_ms, point.number))
 
 
 def restore_new(
@@ -87,12 +87,12 @@ def restore_new(
     source = f"{store.table().identity}@{point.number}"
     schemas = _schemas(store, point)
     first = schemas[0]
-    wanted = {**_without_log(first), **options, RESTORED_FROM: source}
+    first_options = {**without_log(first), **options, RESTORED_FROM: source}
     if identifier.database not in catalog.list_databases():
         catalog.create_database(identifier.database, if_not_exists=True)
-    made, is_new = _create(catalog, identifier, replace(first, options=wanted), source)
+    table, is_new = _create(catalog, identifier, replace(first, options=first_options), source)
     try:
-        table = _with_schemas(made, schemas[1:], options)
+        table = _with_schemas(table, schemas[1:], options)
         if point.state is not None:
             # 3, 4
             restore_copied(table, _copied(table, store, point, point.state))
@@ -113,10 +113,10 @@ def restore_into(table: DynamicTable, store: BackupStore, point: BackupPoint, fi
     tag. A crash leaves a tag, which keeps files, and the next restore of the point deletes it. Raises InvalidRequest
     for another table, and the errors of a rollback.
     """
-    found = store.table()
-    if found.identity != table.identity.text:
+    source = store.table()
+    if source.identity != table.identity.text:
         raise InvalidRequest(
-            f"table {table.name} is not the one in '{store}' ({found.table}), or was created again since: restore the "
+            f"table {table.name} is not the one in '{store}' ({source.table}), or was created again since: restore the "
             "backup as a new table"
         )
     if point.state is None:
@@ -183,7 +183,7 @@ def _schemas(store: BackupStore, point: BackupPoint) -> list[TableSchema]:
     return [read_as(store.io, f"{store.files}/{name}", TableSchema.from_json) for name in names]
 
 
-def _without_log(schema: TableSchema) -> dict[str, str]:
+def without_log(schema: TableSchema) -> dict[str, str]:
     """The options of a schema without its identity, and without what locates its log."""
     options = dict(schema.options)
     is_local = LOG_TYPE.key in options and log_factory(options[LOG_TYPE.key]).is_local
@@ -207,20 +207,20 @@ def _create(catalog: Catalog, identifier: Identifier, schema: TableSchema, sourc
         ) from None
 
 
-def _with_schemas(made: DynamicTable, schemas: list[TableSchema], given: Mapping[str, str]) -> DynamicTable:
+def _with_schemas(table: DynamicTable, schemas: list[TableSchema], overrides: Mapping[str, str]) -> DynamicTable:
     """The table with the later schemas of the backup, which have its identity and its log. Raises CommitConflict."""
-    first = replace(made.store.paths, schema=made.schema)
-    oldest = read_as(made.io, first.schema_file(min(made.store.branches.schema_ids("main"))), TableSchema.from_json)
-    own = {key: oldest.options[key] for key in (TABLE_ID, RESTORED_FROM, *_OF_LOG) if key in oldest.options}
+    first = replace(table.store.paths, schema=table.schema)
+    oldest = read_as(table.io, first.schema_file(min(table.store.branches.schema_ids("main"))), TableSchema.from_json)
+    identity = {key: oldest.options[key] for key in (TABLE_ID, RESTORED_FROM, *_OF_LOG) if key in oldest.options}
     has_log = Options(oldest.options).need(LOG_ENABLED)
     newest = oldest
     for schema in schemas:
-        options = {**_without_log(schema), **given, LOG_ENABLED.key: str(has_log).lower(), **own}
+        options = {**without_log(schema), **overrides, LOG_ENABLED.key: str(has_log).lower(), **identity}
         newest = replace(schema, options=options, time_millis=now_ms())
         path = first.schema_file(schema.id)
-        if not made.io.create(path, newest.to_json()):
-            there = read_as(made.io, path, TableSchema.from_json)
+        if not table.io.create(path, newest.to_json()):
+            there = read_as(table.io, path, TableSchema.from_json)
             if replace(there, time_millis=newest.time_millis) != newest:
-                raise CommitConflict(f"table {made.name} was altered while it was restored: drop it and restore again")
+                raise CommitConflict(f"table {table.name} was altered while it was restored: drop it and restore again")
             newest = there
-    return made.with_schema(newest)
+    return table.with_schema(newest)

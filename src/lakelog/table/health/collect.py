@@ -21,6 +21,7 @@ from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
 from lakelog.table.health.collect_log import collect_log_stats
 from lakelog.table.health.ingest_report import IngestReport
+from lakelog.table.health.replica_report import ReplicaReport
 from lakelog.table.health.stats import BucketStats, DeadRun, LogStats, SnapshotStats, TableStats, ViewStats
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import bucket_task, leases_of, runs_of
@@ -58,6 +59,7 @@ def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStat
         undone_writers(table),
         _view(table),
         missing_views(table),
+        ReplicaReport(table.io, table.path).read(),
     )
 
 

@@ -21,6 +21,7 @@ from lakelog.table.health.stats import (
     BucketStats,
     IngestStats,
     LogStats,
+    ReplicaStats,
     TableStats,
     ViewStats,
 )
@@ -34,6 +35,8 @@ _ENDED_MS = 2 * 24 * 3_600_000
 """Age of the end of an ingest from which on its slot is taken for forgotten."""
 _VIEW_LATE_MS = 30_000
 """Time that a refresh may take beyond the interval of its view."""
+_REPLICA_LATE_MS = 30_000
+"""Lag of a replica from which on it is a finding."""
 _FREE_SPACE = "free space on the disk: expire snapshots, shorten 'log-store.retention', or move other files away"
 _AT_RISK = ("unreserved", "lost")
 """States of a slot whose WAL the server may remove, or has removed."""
@@ -54,10 +57,11 @@ VIEW_FAILED: Final = "view-failed"
 VIEW_BEHIND: Final = "view-behind"
 VIEW_SUSPENDED: Final = "view-suspended"
 VIEW_MISSING: Final = "view-missing"
+REPLICA_BEHIND: Final = "replica-behind"
 FINDINGS: Final = (
     UNREADABLE, STORES_DIFFER, LOW_SPACE, DEAD_WRITER, LOG_UNREACHABLE, SLOT_AT_RISK, INGEST_UNDONE,
-    INGEST_STOPPED, VIEW_SOURCE, VIEW_FAILED, VIEW_BEHIND, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD, VIEW_SUSPENDED,
-    VIEW_MISSING, REJECTED_ROWS,
+    INGEST_STOPPED, REPLICA_BEHIND, VIEW_SOURCE, VIEW_FAILED, VIEW_BEHIND, DEAD_RUN, ONLY_IN_LOG, LOG_AHEAD,
+    VIEW_SUSPENDED, VIEW_MISSING, REJECTED_ROWS,
 )  # fmt: skip
 """Every kind, the worst first."""
 
@@ -180,6 +184,8 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         found += _of_view(stats.name, stats.view, stats.looked_ms)
     if stats.ingest is not None:
         found += _of_ingest(stats.name, stats.ingest, stats.looked_ms)
+    if stats.replica is not None and stats.replica.lag_ms(stats.looked_ms) > _REPLICA_LATE_MS:
+        found.append(_behind(stats.name, stats.replica, stats.looked_ms))
     for consumer, view in stats.missing_views:
         reason = f"consumer '{consumer}' keeps snapshots for the materialized view {view}, which is not there"
         to_do = call_statement("reset_consumer", stats.name, consumer)
@@ -193,6 +199,13 @@ def pick_findings(stats: TableStats, needs: Sequence[Action]) -> tuple[Finding, 
         reason = f"the disk of the table has {format_bytes(space.free)} of free space: {what}"
         found.append(Finding(LOW_SPACE, reason, _FREE_SPACE, is_warning=not space.is_full))
     return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
+
+
+def _behind(name: str, replica: ReplicaStats, now_ms: int) -> Finding:
+    why = f": {replica.error}" if replica.error else ""
+    ago = format_duration(replica.lag_ms(now_ms))
+    reason = f"the replica may lack what {replica.source} has committed in the last {ago}{why}"
+    return Finding(REPLICA_BEHIND, reason, f"start lakelog replicate again, or {shell_command('promote', name)}")
 
 
 def _undone(name: str, ingest: IngestStats | None) -> Finding:

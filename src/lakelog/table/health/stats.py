@@ -230,6 +230,27 @@ class IngestStats(JsonRecord):
 
 
 @dataclass(frozen=True)
+class ReplicaStats(JsonRecord):
+    """The state of a replica: its source, and the source's snapshot that it has.
+
+    ``complete_ms`` is the time (ms since 1970) up to which it has every committed row of the source, by the clock of
+    the process that copies. ``error`` is why it did not copy at ``reported_ms``, "" if it did. ``promoted`` marks one
+    that is a table of its own by now.
+    """
+
+    source: str
+    snapshot: int
+    complete_ms: int
+    reported_ms: int
+    error: str = ""
+    promoted: bool = False
+
+    def lag_ms(self, now_ms: int) -> int:
+        """The age of the newest state that it may lack: what a loss of the source loses at most."""
+        return max(0, now_ms - self.complete_ms)
+
+
+@dataclass(frozen=True)
 class ViewStats:
     """A materialized view: its sources, when it is refreshed, and what its process last said.
 
@@ -273,6 +294,8 @@ class TableStats:
     """The materialized view that the table is; None for any other."""
     missing_views: tuple[tuple[str, str], ...] = ()
     """Consumers that keep snapshots for a materialized view that is not there, each with the name of the view."""
+    replica: ReplicaStats | None = None
+    """The last report of ``lakelog replicate``; None for a table that is no replica."""
 
     @property
     def rows(self) -> int:

@@ -17,6 +17,7 @@ from lakelog.filestore.store import FileStore
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.merge.table_rules import check_access, log_content
+from lakelog.options.features import TableFeatures
 from lakelog.options.log import (
     CHANGE_TRACKING,
     CHANGELOG_MODE,
@@ -107,9 +108,10 @@ class DynamicTable:
         return branch if self.view is None else f"{branch}${self.view}"
 
     def check_writable(self) -> None:
-        """Raises UnsupportedFeature for a system table. Called before a write."""
+        """Raises UnsupportedFeature for a system table, or a table feature that forbids it. Called before a write."""
         if self.view is not None:
             raise UnsupportedFeature(f"{self.name} is a system table: it cannot be written, only read")
+        TableFeatures.of(self.schema.options).check_writable()
 
     def check_rows_writable(self) -> None:
         """Raises UnsupportedFeature for a system table, and for a materialized view, whose rows its query decides.

@@ -80,13 +80,16 @@ def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> 
     return target
 
 
-def restore_copied(table: DynamicTable, state: Snapshot) -> None:
-    """Makes a state the first one of a new table, whose directory has the state's files. The log stays empty.
+def restore_copied(
+    table: DynamicTable, state: Snapshot, check: Callable[[Snapshot | None], Mapping[str, str]] = lambda newest: {}
+) -> None:
+    """Makes a state the newest one of a table whose directory has the state's files. The log stays as it is.
 
-    Raises CommitConflict, CommitUnknown, Unavailable.
+    ``check`` gets the newest snapshot before each try. It returns more properties of the new one, or raises. Raises
+    CommitConflict, CommitUnknown, Unavailable.
     """
     names = frozenset(entry.file.file_name for entry in table.store.live_entries(state))
-    _restore(table, f"restore-{new_uuid()}", state, True, lambda: names)
+    _restore(table, f"restore-{new_uuid()}", state, True, lambda: names, check)
 
 
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
@@ -110,6 +113,7 @@ def _restore(
     target: Snapshot,
     files_only: bool,
     unused: Callable[[], frozenset[str]] = frozenset,
+    check: Callable[[Snapshot | None], Mapping[str, str]] = lambda newest: {},
 ) -> None:
     if table.emits_log and table.schema.is_keyed and not files_only:
         _restore_rows(table, user, target)
@@ -118,7 +122,8 @@ def _restore(
 
     def properties(newest: Snapshot | None) -> Mapping[str, str]:
         state = _state_after(state_at(table.store, newest), target)
-        return replace(state, ahead=state.offsets if is_ahead else state.ahead).to_properties()
+        state = replace(state, ahead=state.offsets if is_ahead else state.ahead)
+        return {**state.to_properties(), **check(newest)}
 
     def commit(request: CommitRequest) -> Snapshot:
         request = replace(request, prepare=properties)

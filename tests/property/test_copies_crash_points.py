@@ -1,4 +1,4 @@
-"""Every storage call of a backup and of a restore: the process dies, and what was there before is still whole."""
+"""Every storage call of a backup, a restore and a replica: the process dies, and what was there before is whole."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from depth import Depth
 from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog import connect
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import AlreadyExists
+from lakelog.errors import AlreadyExists, Fenced
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.lake import Lake
 from lakelog.table.copies.backup import back_up
 from lakelog.table.copies.backup_store import BackupStore
+from lakelog.table.copies.replica import REPLICA_OF, Replica, open_replica
+from lakelog.table.copies.replication import promote
 from lakelog.table.copies.restore import restore_into, restore_new
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import identifier_of
@@ -118,12 +120,74 @@ def restored_in_place(place: Path, plan: FaultPlan) -> None:
     assert [tag.name for tag in lake.table("db.t").tags()] == []
 
 
+def replicated(place: Path, plan: FaultPlan) -> None:
+    lake, _, _ = make(place)
+    source = lake.table("db.t").logical
+    steps = [rows(lake, "db.t")]
+    second = connect(str(place / "second"))
+    catalog = FilesystemCatalog(str(place / "second"), FaultyFileIO(LocalFileIO(), plan))
+    try:
+        for number in range(3):
+            if number == 2:  # the second copy follows, the third one has missed snapshots
+                end_consumers(source)
+                lake.table("db.t").expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+            replica = Replica(source, open_replica(catalog, identifier_of("db.t"), source))
+            list(replica.copy_next())
+            write(lake, 10 + number, v="c")
+            write(lake, 20 + number, v="c")
+            lake.table("db.t").compact(full=True)
+            steps.append(rows(lake, "db.t"))
+    except Died:
+        if second.table_exists("db.t"):
+            assert set(rows(second, "db.t")) <= {row for step in (*steps, rows(lake, "db.t")) for row in step}
+    list(Replica(source, open_replica(plain(place), identifier_of("db.t"), source)).copy_next())
+    assert rows(second, "db.t") == rows(lake, "db.t")
+    second.table("db.t").expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    second.table("db.t").remove_orphan_files(older_than="0 s")
+    assert rows(second, "db.t") == rows(lake, "db.t")
+
+
+def end_consumers(table: DynamicTable) -> None:
+    for consumer in table.store.consumers.list():
+        table.store.consumers.delete(consumer.name)
+
+
+def plain(place: Path) -> FilesystemCatalog:
+    return FilesystemCatalog(str(place / "second"), LocalFileIO())
+
+
+def promoted(place: Path, plan: FaultPlan) -> None:
+    lake, _, _ = make(place)
+    source = lake.table("db.t").logical
+    list(Replica(source, open_replica(plain(place), identifier_of("db.t"), source)).copy_next())
+    second, before = connect(str(place / "second")), rows(lake, "db.t")
+    catalog = FilesystemCatalog(str(place / "second"), FaultyFileIO(LocalFileIO(), plan))
+    try:
+        promote(catalog, identifier_of("db.t"), {})
+    except Died:
+        assert rows(second, "db.t") == before
+        if REPLICA_OF in second.table("db.t").options:
+            second.promote("db.t")
+    with second.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array([99], pa.int32()), "v": ["new"]}))
+    after = before + Counter({(99, "new"): 1})
+    assert rows(second, "db.t") == after
+    assert (
+        Counter(
+            tuple(r.values()) for r in second.table("db.t").scan(options={"read.mode": "union"}).to_arrow().to_pylist()
+        )
+        == after
+    )
+    with pytest.raises((AlreadyExists, Fenced)):
+        list(Replica(source, open_replica(plain(place), identifier_of("db.t"), source)).copy_next())
+
+
 @pytest.mark.parametrize("death", DEATHS)
-@pytest.mark.parametrize("job", [backed_up, restored, restored_in_place])
+@pytest.mark.parametrize("job", [backed_up, restored, restored_in_place, replicated, promoted])
 def test_a_death_at_any_storage_call_leaves_points_and_tables_whole(tmp_path, job, death, depth: Depth) -> None:
     whole = FaultPlan()
     job(tmp_path / "whole", whole)
-    assert len(whole.calls) > 10
+    assert len(whole.calls) > 4
     for call in depth.some(whole.calls):
         plan = FaultPlan({call.number: death})
         job(tmp_path / str(call.number), plan)
