@@ -182,6 +182,7 @@ def promoted(place: Path, plan: FaultPlan) -> None:
         list(Replica(source, open_replica(plain(place), identifier_of("db.t"), source)).copy_next())
 
 
+@pytest.mark.timeout(3600)  # all points of a night, on a busy machine
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("job", [backed_up, restored, restored_in_place, replicated, promoted])
 def test_a_death_at_any_storage_call_leaves_points_and_tables_whole(tmp_path, job, death, depth: Depth) -> None:
