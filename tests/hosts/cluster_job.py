@@ -1,6 +1,6 @@
 """A job of many parts on a cluster whose machines share storage and a log's server alone; its results are a table.
 
-usage: cluster_job.py SETTINGS (JSON: warehouse, storage, log, checkpoints, cluster)
+usage: cluster_job.py SETTINGS (JSON: warehouse, storage, log, checkpoints, cluster, parts; local: a directory here)
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from chaos.rows import Input
 from chaos.source import ChaosSource
 from lakelog import Lake, Table, connect
+from lakelog.errors import LakelogError
 from lakelog.spark.runtime.types import map_in_arrow
 
 ROWS: Final = 20_000
@@ -124,11 +125,27 @@ def lookup(lake: Lake, given: dict[str, Any]) -> dict[str, Any]:
     return {"rows": len(rows), **{f"{'later' if late else 'first'} {kind}": n for (late, kind), n in kinds.items()}}
 
 
+def refused(lake: Lake, given: dict[str, Any]) -> dict[str, Any]:
+    """What fails on several machines: a warehouse on the driver's disk, and a log that is a file of one machine."""
+    lake.add_catalog("here", given["local"])
+    lake.sql("create database here.db")
+    found: dict[str, Any] = {}
+    for name, log in (("directory", "files"), ("embedded", "embedded")):
+        table = created(lake, f"here.db.{name}", "id bigint, primary key (id)", {"log-store.type": log})
+        try:
+            lake.write(lake.spark.range(100), f"here.db.{name}")
+        except LakelogError as why:
+            found[name] = f"{type(why).__name__}: {why}"
+        found[f"rows of {name}"] = table.scan().to_arrow().num_rows
+    return found
+
+
 PARTS: Final[dict[str, Callable[[Lake, dict[str, Any]], dict[str, Any]]]] = {
     "hosts": hosts,
     "batch": batch,
     "stream": stream,
     "lookup": lookup,
+    "refused": refused,
 }
 
 

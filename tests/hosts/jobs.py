@@ -67,6 +67,7 @@ class JobsRun:
                 "log": log,
                 "checkpoints": checkpoints,
                 "parts": self.parts,
+                "local": str(network.hosts["driver"].disk / "warehouse"),
                 "cluster": cluster if not submit else {},
             }
             self.report(f"running the job on {self.cluster}")
@@ -77,7 +78,9 @@ class JobsRun:
             assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-6000:]}"
             with connect(warehouse=warehouse, storage_options=options) as lake:
                 rows = lake.table("db.results").scan().to_arrow().to_pylist()
-        return {row["part"]: json.loads(row["found"]) for row in rows}
+            left = network.hosts["workers"].command(["ls", given["local"]])
+            has_local = subprocess.run(left, capture_output=True, check=False).returncode == 0
+        return {row["part"]: json.loads(row["found"]) for row in rows} | {"left on workers": has_local}
 
     def _storage(self, network: Network, started: Callable[[Any], Any]) -> tuple[dict[str, str], str, str]:
         """The storage options, the warehouse, and a place for checkpoints."""

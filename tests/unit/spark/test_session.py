@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from lakelog.spark.session.session import is_spread, session_place
+from lakelog.errors import InvalidOption
+from lakelog.spark.session.session import check_locks, is_spread, session_place
+from lakelog.table.catalog_config import CatalogConfig
 
 
 class _Session:
@@ -48,3 +50,14 @@ def test_a_submitted_job_runs_where_it_was_submitted(monkeypatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert session_place(None) == {}
     assert session_place("yarn") == {"spark.master": "yarn"}
+
+
+def test_a_lock_of_one_machine_is_refused_for_executors_on_others() -> None:
+    local = {"storage.lock": "file", "storage.lock.address": "/locks"}
+    catalogs = {"one": CatalogConfig("s3://b/one"), "two": CatalogConfig("s3://b/two", local)}
+    check_locks(_Session("local[2]"), catalogs)
+    check_locks(_Session("yarn"), {"one": catalogs["one"]})
+    shared = {"storage.lock": "sql", "storage.lock.address": "postgresql+psycopg://host/db"}
+    check_locks(_Session("yarn"), {"two": CatalogConfig("s3://b/two", shared)})
+    with pytest.raises(InvalidOption, match="'storage.lock' = 'file' of catalog 'two' locks files of one machine"):
+        check_locks(_Session("spark://master:7077"), catalogs)

@@ -14,8 +14,11 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from lakelog.errors import NotInstalled, Unavailable
+from lakelog.errors import InvalidOption, NotInstalled, Unavailable
 from lakelog.io.shared_counts import counts_directory
+from lakelog.options.option import Options
+from lakelog.options.parts import LOCKS
+from lakelog.options.storage import NO_LOCK, STORAGE_LOCK, STORAGE_OPTIONS
 from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.spark.session.jvm import check_java, start_jvm
@@ -143,7 +146,9 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
     are sent inside the data source: no plan and no option of a DataFrame shows them. The registry of table names is not
     sent, because tables are found by their directories, unless a server commits to them. Works on classic sessions and
     on Spark Connect (lakelog must be installed on the server). Returns the registered class.
+    Raises InvalidOption for a lock of one machine if the executors may be on others.
     """
+    check_locks(spark, catalogs)
     _take_own_python(spark)
     configs = {name: config.of_tables() for name, config in catalogs.items()}
     members = {"catalogs": configs, "first": first, "counts": counts_directory(), "__module__": "__main__"}
@@ -186,6 +191,19 @@ def _take_own_python(spark: SparkSession) -> None:
     named = os.environ.get("PYSPARK_PYTHON")
     if not named and not is_remote() and (spark.conf.get("spark.master", "") or "").startswith("local"):
         spark.sparkContext.pythonExec = sys.executable
+
+
+def check_locks(spark: SparkSession, catalogs: Mapping[str, CatalogConfig]) -> None:
+    """Raises InvalidOption if a storage is locked by files of one machine, and the executors may be on others."""
+    if not is_spread(spark):
+        return
+    for name, config in catalogs.items():
+        kind = Options(STORAGE_OPTIONS.canonical(config.storage, "lake")).need(STORAGE_LOCK)
+        if kind != NO_LOCK and LOCKS.load(kind).is_local:
+            raise InvalidOption(
+                f"'{STORAGE_LOCK.key}' = '{kind}' of catalog '{name}' locks files of one machine, and executors of "
+                f"'{spark.conf.get('spark.master', '')}' run on others: set it to 'sql', with a database that all reach"
+            )
 
 
 def is_spread(spark: SparkSession) -> bool:
