@@ -210,7 +210,7 @@ class Crowd:
         return job.role == "optimizer" or self._journal(job).exists()
 
     def _journal(self, job: Job) -> Path:
-        return self.directory / "journals" / f"{job.role}.{job.leaders[-1]}.jsonl"
+        return self.directory / "journals" / f"{job.role}.{job.starts}.jsonl"
 
     def _wait_amid(self, job: Job) -> None:
         deadline = time.monotonic() + _AMID_S

@@ -14,6 +14,8 @@ from typing import Any
 
 from register_history import FAILED, OK, UNKNOWN, Value
 
+START = "CHAOS_START"
+"""The variable with the number of the start of a job: no two of its processes have one, on whatever host they run."""
 BEGIN, DECIDE, TAIL, SCAN, UNION, FOLDED = "begin", "decide", "tail", "scan", "union", "folded"
 Line = tuple[str, int, str, Any]
 
@@ -22,7 +24,7 @@ class Journal:
     """The journal of this process; what it says is on the disk when the call returns."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        self.name = f"{name}.{os.getpid()}"
+        self.name = f"{name}.{os.environ[START]}"
         self._file = (directory / f"{self.name}.jsonl").open("ab", buffering=0)
 
     def say(self, what: str, who: str, more: Any = None, at: int | None = None) -> None:

@@ -8,10 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from chaos.journal import START
 
 _TESTS = Path(__file__).parents[1]
 
@@ -75,9 +77,9 @@ class Job:
         role: str,
         command: list[str],
         directory: Path,
-        on: Callable[[Sequence[str]], list[str]] = lambda command: [*command],
+        on: Callable[[Sequence[str], Mapping[str, str]], list[str]] = lambda command, variables: [*command],
     ) -> None:
-        """``on`` makes of a command the one that runs it elsewhere; asked at each start."""
+        """``on`` makes of a command, and its variables, the one that runs it elsewhere; asked at each start."""
         self.role = role
         self._command, self._on = [sys.executable, "-m", *command], on
         self.output = directory / f"{role}.log"
@@ -94,17 +96,19 @@ class Job:
         if self._process is not None:
             self._replaced.append(self._process)
         path = os.pathsep.join([str(_TESTS), os.environ.get("PYTHONPATH", "")])
+        self.starts += 1
+        number = {START: str(self.starts)}
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                self._on(self._command),
+                self._on(self._command, number),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": path, **number},
             )
-        self.starts, self.killed = self.starts + 1, False
+        self.killed = False
         self.leaders.append(self._process.pid)
         if self._told is not None:
             self.tell(self._told)

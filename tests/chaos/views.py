@@ -178,7 +178,7 @@ class Views:
             time.sleep(_LOOK_S)
 
     def _journal(self, job: Job) -> Path:
-        return self.directory / "journals" / f"{job.role}.{job.leaders[-1]}.jsonl"
+        return self.directory / "journals" / f"{job.role}.{job.starts}.jsonl"
 
     def _tally(self) -> dict[str, int]:
         found = Counter(what for _, (what, *_) in lines(self.directory / "journals"))

@@ -25,7 +25,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hosts.clock import find_faketime
+from hosts.clock import clock_library
 from hosts.cluster_job import PARTS
 from hosts.crowd import CrowdOnHosts
 from hosts.hadoop import YARN_JARS
@@ -67,21 +67,21 @@ def main() -> None:
         kind.add_argument("--json", type=Path, help="a file for the results")
     given = parser.parse_args()
     try:
-        faketime = find_faketime() if given.what == "crowd" else Path()
+        library = clock_library() if given.what == "crowd" else Path()
         go_inside("hosts", sys.argv[1:], (KAFKA_JARS, HADOOP_JARS, YARN_JARS))
     except NoHosts as why:
         print(why, file=sys.stderr)
         sys.exit(2)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
     with tempfile.TemporaryDirectory(prefix="lakelog-hosts-") as temporary:
-        found = _run(given, given.directory or Path(temporary), faketime)
+        found = _run(given, given.directory or Path(temporary), library)
     print(json.dumps(found), flush=True)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if found.get("equal", True) else 1)
 
 
-def _run(given: argparse.Namespace, directory: Path, faketime: Path) -> dict[str, Any]:
+def _run(given: argparse.Namespace, directory: Path, library: Path) -> dict[str, Any]:
     def report(line: str) -> None:
         print(line, flush=True)
 
@@ -106,7 +106,7 @@ def _run(given: argparse.Namespace, directory: Path, faketime: Path) -> dict[str
             every_s=given.every,
             report=report,
             clocks={"ahead": given.ahead, "behind": -given.ahead},
-            faketime=faketime,
+            library=library,
             storage=given.storage,
         ).run()
     return HostsRun(

@@ -1,36 +1,38 @@
-"""A clock that is wrong: Debian's libfaketime, which takes the place of the C library's clock in a host's processes."""
+"""A clock that is wrong: a library that takes the place of the C library's clock of the day (``clock.c``).
+
+Debian's libfaketime cannot: with it ``time.sleep`` of Python 3.11 fails, which waits until a time of the right clock.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from hosts.network import NoHosts
 from lakelog.service.servers.jars import jar_cache
 
-_NAME: Final = "faketime/libfaketimeMT.so.1"
-_SYSTEM: Final = Path("/usr/lib/x86_64-linux-gnu")
+_SOURCE: Final = Path(__file__).with_name("clock.c")
 
 
-def find_faketime() -> Path:
-    """The library: the system's, or one that is fetched from Debian once, without installing it. Raises NoHosts."""
-    kept = jar_cache().parent / "faketime"
-    for place in (_SYSTEM / _NAME, kept / Path(_NAME).name):
-        if place.exists():
-            return place
-    kept.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        fetched = "apt-get download libfaketime && dpkg-deb --extract libfaketime_*.deb ."
-        done = subprocess.run(["bash", "-c", fetched], cwd=scratch, capture_output=True, text=True, check=False)
-        found = [*Path(scratch).rglob(Path(_NAME).name)]
-        if done.returncode or not found:
-            raise NoHosts(f"a clock that is wrong needs libfaketime: apt-get install faketime ({done.stderr[-500:]})")
-        found[0].replace(kept / found[0].name)
-    return kept / Path(_NAME).name
+def clock_library() -> Path:
+    """The library, compiled once. Raises NoHosts without a C compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise NoHosts("a clock that is wrong needs a C compiler: apt-get install gcc libc6-dev")
+    name = f"clock-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}.so"
+    library = jar_cache().parent / "bin" / name
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        part = library.with_suffix(f".{os.getpid()}")
+        subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(part), str(_SOURCE)], check=True)
+        part.replace(library)
+    return library
 
 
 def wrong_clock(library: Path, ahead_s: int) -> dict[str, str]:
-    """The variables of processes whose clock of the day is ahead, or behind; their monotonic clock is right."""
-    return {"LD_PRELOAD": str(library), "FAKETIME": f"{ahead_s:+d}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    """The variables of processes whose clock of the day is ahead, or behind."""
+    return {"LD_PRELOAD": str(library), "CLOCK_AHEAD_S": str(ahead_s)}

@@ -32,7 +32,7 @@ class CrowdOnHosts(Crowd):
     """
 
     clocks: Mapping[str, int] = field(default_factory=dict)
-    faketime: Path = Path()
+    library: Path = Path()
     storage: str = "s3"
     _services: list[OnHost] = field(default_factory=list)
     _uri: str = ""
@@ -45,7 +45,7 @@ class CrowdOnHosts(Crowd):
         with self.network:
             try:
                 for name, ahead_s in self.clocks.items():
-                    self.network.hosts[name].variables |= wrong_clock(self.faketime, ahead_s)
+                    self.network.hosts[name].variables |= wrong_clock(self.library, ahead_s)
                 if self.storage == "s3":
                     self.store = S3OnHost(servers)
                     for host in self.network.hosts.values():
@@ -69,7 +69,7 @@ class CrowdOnHosts(Crowd):
 
     def _new_job(self, name: str, command: list[str]) -> Job:
         host = self._place(name)
-        return Job(name, command, self.directory, lambda given: host.command(given))
+        return Job(name, command, self.directory, host.command)
 
     def _place(self, name: str) -> Host:
         names = [*self.jobs, name] if name not in self.jobs else [*self.jobs]

@@ -211,16 +211,12 @@ class ObjectStoreFileIO(FileIO):
     def _errors(self, path: str, changes: bool = False) -> Iterator[None]:
         """Translates errors of the store; with ``changes`` a lost response is CommitUnknown."""
         try:
-            yield
+            with self._clock_errors(path):
+                yield
         except FileNotFoundError as why:
             what = "the bucket of" if "NoSuchBucket" in str(why) else "file"
             raise NotFound(f"{what} '{path}' does not exist") from None
         except (PermissionDeniedError, UnauthenticatedError) as why:
-            if _SKEWED in str(why):
-                raise Unavailable(
-                    f"'{path}' cannot be read or written: the clock of this machine, {machine_name()}, and that of the "
-                    f"store differ by too much for signed requests. Set this one ({self._text(why)})"
-                ) from None
             raise Unavailable(
                 f"no permission for '{path}': check the storage options, the AWS_ variables and the policy of the "
                 f"bucket ({self._text(why)})"
@@ -235,6 +231,19 @@ class ObjectStoreFileIO(FileIO):
             if changes and "kind: Connect" not in str(why) and "SlowDown" not in str(why):
                 raise CommitUnknown(f"'{path}' may or may not have been created: {self._text(why)}") from None
             raise Unavailable(text) from None
+
+    @contextlib.contextmanager
+    def _clock_errors(self, path: str) -> Iterator[None]:
+        """Raises Unavailable if the store refuses a request for its time."""
+        try:
+            yield
+        except BaseError as why:
+            if _SKEWED not in str(why):
+                raise
+            raise Unavailable(
+                f"'{path}' cannot be read or written: the clock of this machine, {machine_name()}, differs from that "
+                f"of the store by more than it accepts. Set it, and keep it right by NTP ({self._text(why)})"
+            ) from None
 
     def _text(self, why: Exception) -> str:
         """The first line of an error, without secrets."""
