@@ -61,7 +61,6 @@ def write_settings(host: Host, servers: Host) -> Path:
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.5",
         "yarn.nodemanager.env-whitelist": ",".join(host.environment()),
         "yarn.nm.liveness-monitor.expiry-interval-ms": "20000",
-        "yarn.am.liveness-monitor.expiry-interval-ms": "20000",
     }
     for part, values in (("core", core), ("hdfs", hdfs), ("yarn", yarn)):
         lines = "".join(

@@ -205,3 +205,18 @@ def test_a_missing_extra_is_answered_with_the_pip_command(
     with pytest.raises(NotInstalled, match=rf"pip install 'lakelog\[{extra}\]'") as raised:
         file_io_for(f"{scheme}://place/warehouse")
     assert isinstance(raised.value, LakelogError)
+
+
+def test_a_request_refused_for_its_time_names_the_clock_of_this_machine(server: FakeS3) -> None:
+    io = opened(server)
+    server.objects["t/snapshot-1"] = b"1"
+    assert io.create("s3://b/t/other", b"1")
+    server.answer = lambda method, key, objects: (403, "RequestTimeTooSkewed") if method != "HEAD" else None
+    for ask in (
+        lambda: io.read(PATH),
+        lambda: io.list("s3://b/t"),
+        lambda: io.write(PATH, b"2"),
+        lambda: io.create("s3://b/t/snapshot-2", b"2"),
+    ):
+        with pytest.raises(Unavailable, match="the clock of this machine, .+, differs from that of the store"):
+            ask()
