@@ -22,13 +22,13 @@ from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.read.split_reader import SplitReader
 from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Piece
-from lakelog.merge.changes import change_rows, equal
+from lakelog.merge.changes import equal
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER
 
-_BEFORE: Final = 0
-_AFTER: Final = 1
-
+BEFORE: Final = 0
+AFTER: Final = 1
+"""Sequence numbers of the rows of two states."""
 
 ALL_BUCKETS: Final = -1
 """The bucket of a split with all buckets of a partition."""
@@ -70,40 +70,39 @@ def read_diff(
     columns: Sequence[str],
     filter: Predicate | None,
     keeps_deletes: bool,
-    keeps_before: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The new and changed rows of the later state, with the table columns ``columns`` and then ``_row_kind``.
 
-    ``keeps_deletes`` adds the last row of each deleted key with kind -D; ``keeps_before`` adds these and, before each
-    changed row (+U), the old one (-U). ``filter`` applies to the result. Called on executors.
+    ``keeps_deletes`` adds the last row of each deleted key with kind -D. ``filter`` applies to the result. Called on
+    executors.
     """
     schema = files.paths.schema
     keys = schema.trimmed_primary_keys
     compared = list(schema.field_names)
     expression = None if filter is None else filter.to_arrow(row_schema(schema, compared, False))
     on_keys = restrict_to(filter, keys)
+    reader = SplitReader(files, keeps_kinds=True)
     sides = [
-        _side(files, splits, compared, on_keys, number)
-        for number, splits in ((_BEFORE, split.before), (_AFTER, split.after))
+        state_run(reader, splits, compared, on_keys, number)
+        for number, splits in ((BEFORE, split.before), (AFTER, split.after))
     ]
-    engine = Transition(compared) if keeps_before else Difference(compared, keeps_deletes)
-    for batch in merge_runs(sides, keys, engine):
+    for batch in merge_runs(sides, keys, Difference(compared, keeps_deletes)):
         table = pa.Table.from_batches([batch])
         kept = table if expression is None else table.filter(expression)
         yield from (with_kind_names(rows, columns) for rows in kept.to_batches() if rows.num_rows)
 
 
-def _side(
-    files: DataFileReader, splits: Sequence[Split], columns: Sequence[str], filter: Predicate | None, number: int
+def state_run(
+    reader: SplitReader, splits: Sequence[Split], columns: Sequence[str], filter: Predicate | None, number: int
 ) -> Iterator[pa.RecordBatch]:
     """One state as a sorted run whose sequence number identifies the state."""
-    reader = SplitReader(files, keeps_kinds=True)
-    keys = KeyRange.of(files.paths.schema)
+    schema = reader.files.paths.schema
+    keys = KeyRange.of(schema)
     runs = [
-        _numbered(itertools.chain.from_iterable(reader.read(part, columns, filter) for part in chain), number)
+        numbered(itertools.chain.from_iterable(reader.read(part, columns, filter) for part in chain), number)
         for chain in chains(splits, keys)
     ]
-    return runs[0] if len(runs) == 1 else merge_runs(runs, files.paths.schema.trimmed_primary_keys, _KeepNewest())
+    return runs[0] if len(runs) == 1 else merge_runs(runs, schema.trimmed_primary_keys, _KeepNewest())
 
 
 def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
@@ -129,10 +128,13 @@ def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
     return out
 
 
-def _numbered(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+def numbered(
+    batches: Iterator[pa.RecordBatch], number: int, keeps_deletes: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows with a sequence number, without deleted ones unless ``keeps_deletes``."""
     for batch in batches:
         kinds = batch.column(KIND_COLUMN)
-        rows = batch.filter(pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER)))
+        rows = batch if keeps_deletes else batch.filter(pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER)))
         at = rows.schema.get_field_index(KIND_COLUMN)
         sequence = pa.array(np.full(rows.num_rows, number, dtype=np.int64))
         yield rows.add_column(at, pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), sequence)
@@ -162,7 +164,7 @@ class Difference(MergeEngine):
     def fold(self, piece: Piece) -> pa.Table:
         sizes = np.diff(piece.starts, append=piece.rows.num_rows)
         newest = piece.rows_at(piece.newest)
-        is_after = newest.column(SEQUENCE_COLUMN).to_numpy() == _AFTER
+        is_after = newest.column(SEQUENCE_COLUMN).to_numpy() == AFTER
         both = sizes == 2
         changed = np.ones(len(sizes), dtype=np.bool_)
         if both.any():
@@ -173,19 +175,3 @@ class Difference(MergeEngine):
         at = newest.schema.get_field_index(KIND_COLUMN)
         marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
         return marked.filter(pa.array((is_after & changed) | (is_deleted & self.emits_deletes)))
-
-
-class Transition(MergeEngine):
-    """Turns the old and the new row of each key into its changes: +I, -D, or -U and +U; ``columns`` are compared."""
-
-    sequence_fields: tuple[str, ...] = ()
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.ignore_delete = False
-        self.columns = tuple(columns)
-
-    def fold(self, piece: Piece) -> pa.Table:
-        sides = piece.numbers(SEQUENCE_COLUMN)
-        has_before, has_after = sides[piece.starts] == _BEFORE, sides[piece.newest] == _AFTER
-        before, after = piece.rows_at(piece.starts[has_before]), piece.rows_at(piece.newest[has_after])
-        return change_rows(before, after, has_before, has_after, self.columns).combine_chunks()

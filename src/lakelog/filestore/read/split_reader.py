@@ -24,6 +24,7 @@ from lakelog.filestore.read.data_file_reader import (
     row_schema,
 )
 from lakelog.filestore.read.deletion_vectors import vector_of
+from lakelog.filestore.read.key_set import KeySet
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.filestore.skipping.pruning import Pruning
@@ -73,11 +74,13 @@ def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 class SplitReader:
     """Reads splits of one table in bounded memory: two batches of each sorted run.
 
-    With ``keeps_kinds`` every key, also a deleted one, has a row, with its kind in ``_VALUE_KIND``.
+    With ``keeps_kinds`` every key, also a deleted one, has a row, with its kind in ``_VALUE_KIND``. ``only`` are the
+    keys whose rows are returned, None for all; ``columns`` then include the key.
     """
 
     files: DataFileReader
     keeps_kinds: bool = False
+    only: KeySet | None = None
 
     def read(
         self,
@@ -129,6 +132,8 @@ class SplitReader:
             rows_of_file = self.files.read(
                 split.partition, split.bucket, file, columns, self.keeps_kinds, filter, vector
             )
+            if self.only is not None:
+                rows_of_file = map(self.only.rows_of, rows_of_file)
             yield from self._kept(rows_of_file) if self.keeps_kinds else rows_of_file
         rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
         yield from self._kept(rows.to_batches())
@@ -182,9 +187,10 @@ class SplitReader:
     ) -> Iterator[pa.RecordBatch]:
         for file in files:
             vector = vector_of(split.vectors, file.file_name)
-            yield from self.files.read(
+            rows = self.files.read(
                 split.partition, split.bucket, file, columns, True, filter, vector, batch_rows, with_numbers
             )
+            yield from rows if self.only is None else map(self.only.rows_of, rows)
 
 
 def _numbers(files: Sequence[DataFileMeta]) -> tuple[int, int]:

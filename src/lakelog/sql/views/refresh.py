@@ -352,5 +352,6 @@ def _changes(
     for at, local in enumerate(plan.local.sources):
         old, new = before[local.name], after[local.name]
         if fingerprint_of(old) != fingerprint_of(new):
-            out[at] = (batch for _, batch in state_changes(sources[local.name].table, old, new))
+            changes = state_changes(sources[local.name].table, old, new, columns=local.columns)
+            out[at] = (batch for _, batch in changes)
     return out

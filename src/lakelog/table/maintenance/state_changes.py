@@ -6,7 +6,6 @@ without a key: the rows of added and removed files, as a multiset.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,64 +18,71 @@ import pyarrow as pa
 from lakelog.errors import NotFound
 from lakelog.filestore.metadata.levels import has_deletes
 from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
-from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff, rescaled_partitions
-from lakelog.filestore.skipping.predicate import In, Predicate, conjunction
+from lakelog.filestore.read.snapshot_diff import plan_diff, rescaled_partitions
+from lakelog.filestore.read.transitions import Written, read_transitions
 from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.retention import RECORD_EXPIRE_TIME
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
-from lakelog.paimon.rows.row_kind import with_kind
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN, with_kind
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
-from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.partitions import by_log_partition
 from lakelog.table.log.row_hashes import row_hashes
 from lakelog.table.model.dynamic_table import DynamicTable
 
-_MOST_KEYS: Final = 100_000
-"""Maximum number of keys that are looked up in a bucket; for more, its two states are compared as a whole."""
 _COUNTED_ROWS: Final = 1_000_000
 """Number of rows whose hashes are counted at a time."""
 
 StateChanges = Iterator[tuple[int, pa.RecordBatch]]
-"""(log partition, rows with all table columns and ``_row_kind``); a -U is directly before its +U."""
+"""(log partition, rows with the columns and ``_row_kind``); a -U is directly before its +U."""
 
 
 def state_changes(
-    table: DynamicTable, before: Snapshot | None, after: Snapshot | None, is_chain: bool = True
+    table: DynamicTable,
+    before: Snapshot | None,
+    after: Snapshot | None,
+    is_chain: bool = True,
+    columns: Sequence[str] | None = None,
 ) -> StateChanges:
     """The changes that turn the rows of one snapshot into those of another one, which may be older.
 
-    Without ``is_chain``, one of them may be a tag or of a branch, so the snapshots between them say nothing.
+    The rows have ``columns`` (None: all), which include the primary key. A row of a table with a key that changes in
+    other columns only may be left out. Without ``is_chain``, one of the snapshots may be a tag or of a branch, so those
+    between them say nothing.
 
     Memory is bounded; tables without a key keep 16 bytes per row of rewritten files. Raises NotFound if expiry has
     removed one of the snapshots.
     """
+    names = list(table.schema.field_names if columns is None else columns)
     if table.schema.is_keyed:
-        return _keyed_changes(table, before, after, is_chain)
-    return _multiset_changes(table, before, after)
+        return _keyed_changes(table, before, after, is_chain, names)
+    return _selected(_multiset_changes(table, before, after), names)
+
+
+def _selected(changes: StateChanges, columns: Sequence[str]) -> StateChanges:
+    return ((partition, batch.select([*columns, ROW_KIND_COLUMN])) for partition, batch in changes)
 
 
 def _keyed_changes(
-    table: DynamicTable, before: Snapshot | None, after: Snapshot | None, is_chain: bool
+    table: DynamicTable, before: Snapshot | None, after: Snapshot | None, is_chain: bool, names: Sequence[str]
 ) -> StateChanges:
-    store, names = table.store, list(table.schema.field_names)
+    store = table.store
     touched = _touched_files(table, before, after) if is_chain else None
     old, new = (store.plan(0 if snapshot is None else snapshot) for snapshot in (before, after))
     moved = _moved_partitions(table, old, new, before, after)
     for partition in sorted(moved):
         removed, added = ([s for s in splits if s.partition == partition] for splits in (old, new))
         if removed != added:
-            yield from _surplus(table, removed, added)
+            yield from _selected(_surplus(table, removed, added), names)
     old, new = ([s for s in splits if s.partition not in moved] for splits in (old, new))
     for split in plan_diff(old, new, _id_of(after)):
         total = (*split.before, *split.after)[0].total_buckets
         files = None if touched is None else touched.get((split.partition, split.bucket))
         if touched is not None and files is None:
             continue
-        on_keys = None if files is None else _keys_of(table, split.partition, split.bucket, files)
-        for batch in read_diff(store.files, split, names, on_keys, keeps_deletes=True, keeps_before=True):
+        for batch in read_transitions(store.files, split, names, files):
             yield from by_log_partition(batch, table.schema, split.bucket, total)
 
 
@@ -100,9 +106,10 @@ def _id_of(snapshot: Snapshot | None) -> int:
 
 def _touched_files(
     table: DynamicTable, before: Snapshot | None, after: Snapshot | None
-) -> dict[BucketKey, list[DataFileMeta]] | None:
+) -> dict[BucketKey, Written] | None:
     """(Partition, bucket) → the files that have every key whose row may differ; None if a commit is unknown."""
-    out: dict[BucketKey, list[DataFileMeta]] = defaultdict(list)
+    out: dict[BucketKey, Written] = {}
+    is_forward = _id_of(before) <= _id_of(after)
     try:
         between = _snapshots_between(table, before, after)
     except NotFound:
@@ -110,7 +117,10 @@ def _touched_files(
     for snapshot in between:
         for entry in table.store.manifests.delta(snapshot):
             if snapshot.commit_kind != COMPACT or _is_shown_by_compaction(table, entry.file):
-                out[entry.partition, entry.bucket].append(entry.file)
+                is_added = is_forward and snapshot.commit_kind == APPEND and entry.kind == ADD
+                written = out.setdefault((entry.partition, entry.bucket), Written())
+                written.files.append(entry.file)
+                written.are_added &= is_added
     return out
 
 
@@ -132,19 +142,6 @@ def _is_shown_by_compaction(table: DynamicTable, file: DataFileMeta) -> bool:
     if options.get_typed(RECORD_EXPIRE_TIME) is not None:
         return True
     return file.level == 0 and (skips_level_zero(table.schema) or (needs_lookup(options) and has_deletes(file)))
-
-
-def _keys_of(table: DynamicTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> Predicate | None:
-    """A condition that the rows of all keys of the files meet; None: any row may."""
-    keys = table.schema.trimmed_primary_keys
-    kinds = arrow_schema(table.schema.select(keys))
-    if sum(f.row_count for f in files) > _MOST_KEYS or any(pa.types.is_floating(kind) for kind in kinds.types):
-        return None  # -0.0 is a key of its own, but equals 0.0 in a condition
-    batches = [batch for file in files for batch in table.store.files.read(partition, bucket, file, keys, True)]
-    if not batches:
-        return None
-    rows = pa.Table.from_batches(batches)
-    return conjunction(In(name, tuple(rows.column(name).unique().to_pylist())) for name in keys)
 
 
 def _multiset_changes(table: DynamicTable, before: Snapshot | None, after: Snapshot | None) -> StateChanges:
