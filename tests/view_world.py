@@ -77,6 +77,11 @@ SHAPES: Final[Sequence[str]] = (
     "select id, coalesce(g, 'x') || '-' as t, n + 1 as n1, n * 2 as n2, abs(n - 4) as d from db.a",
     "select g, max(n) as m from db.a where g in ('p', 'q') or g like 'r%' group by g",
     "select coalesce(g, 'none') as g, count(*) as c from db.a group by coalesce(g, 'none')",
+    "select g, count(*) as c, sum(n) as s from db.a group by g having sum(n) > 4 or count(n) = 0",
+    "select count(*) as c, count(n) as d, sum(n * 2) as s from db.a where id > 2",
+    "select n + 1 as m, sum(id) filter (where g = 'p') as s, count(*) as c from db.a where n > 0 group by n + 1",
+    "select k, sum(v) + count(*) as s, case when k is null then 0 else sum(v) end as z from db.e group by k",
+    "select g, n, sum(id) as s from db.a where n is null or n < 5 group by g, n",
 )
 """Queries of views over tables."""
 
@@ -229,9 +234,11 @@ def folded(table: Table, columns: Sequence[str], options: Mapping[str, str] | No
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for batch in table.tail("earliest", stop="latest", options=options):
         for row in batch.to_pylist():
-            key = tuple(row[k] for k in table.primary_keys)
-            if row["_row_kind"] in ("+I", "+U"):
+            key, kind = tuple(row[k] for k in table.primary_keys), row.pop("_row_kind")
+            if kind in ("+I", "+U"):
                 rows[key] = row
+            elif kind == "-U":
+                assert rows[key] == row, "the old row of a change is the row that was there"
             else:
                 rows.pop(key, None)
     return [{c: row[c] for c in columns} for row in rows.values()]

@@ -287,7 +287,7 @@ def test_show_alter_and_explain(lake: Lake) -> None:
     (shown,) = lake.sql("show materialized views in db like 'v'").to_pylist()
     assert (shown["refresh"], shown["suspended"]) == ("on commit", "true")
     text = lake.views.explain("db.v")
-    assert "the rows whose key it touches" in text and "db.orders (removed)" in text
+    assert "the sums of its groups, from the changed rows alone" in text and "db.orders (removed)" in text
     with pytest.raises(InvalidRequest, match="every 0 seconds"):
         lake.sql("alter materialized view db.v refresh every 0 seconds")
 

@@ -51,10 +51,14 @@ class KeySet:
             # the rows first[0], first[0] + 1, … of each key
             ends = np.cumsum(times)
             rows: Indices = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + times, times)
-            return rows
+        else:
+            rows = self._joined(among)
+        return rows
+
+    def _joined(self, among: Sequence[Part]) -> Indices:
         names = [str(at) for at in range(len(among))]
         keys = pl.DataFrame(dict(zip(names, self.parts, strict=True)))
         given = pl.DataFrame(dict(zip(names, among, strict=True))).with_row_index("row")
         found = given.join(keys, on=names, how="semi").get_column("row")
-        rows = np.sort(found.to_numpy()).astype(np.int64)
+        rows: Indices = found.sort().to_numpy().astype(np.int64)
         return rows

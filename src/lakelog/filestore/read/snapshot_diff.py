@@ -128,9 +128,7 @@ def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
     return out
 
 
-def numbered(
-    batches: Iterator[pa.RecordBatch], number: int, keeps_deletes: bool = False
-) -> Iterator[pa.RecordBatch]:
+def numbered(batches: Iterator[pa.RecordBatch], number: int, keeps_deletes: bool = False) -> Iterator[pa.RecordBatch]:
     """The rows with a sequence number, without deleted ones unless ``keeps_deletes``."""
     for batch in batches:
         kinds = batch.column(KIND_COLUMN)

@@ -207,13 +207,12 @@ class ExplainMaterializedView(ParsedStatement, needs=Privilege.READ):
         definition = need_view(session, identifier)
         plan = plan_view(session, definition)
         where = f"Spark, because of {plan.needs_spark}" if plan.needs_spark else "this process (DuckDB)"
-        cost = f"all rows, because {plan.recomputes}" if plan.recomputes else "the rows whose key it touches"
         lines = [
             f"Materialized view {identifier}, refreshed {definition.refreshes}",
             f"  sources: {', '.join(definition.sources)}",
             f"  key: {', '.join(plan.local.key) or 'none, one row'}",
             f"  computed by: {where}",
-            f"  a change computes: {cost}",
-            *(f"  changes of {plan.local.sources[t.source].name} ({t.side}): {t.query}" for t in plan.local.touched),
+            f"  a change computes: {plan.cost}",
+            *(f"  changes of {plan.local.sources[at].name} ({side}): {query}" for at, side, query in plan.changes),
         ]
         return text_rows(("plan",), [("\n".join(lines),)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -18,10 +18,11 @@ from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.views.changes import restricted_query, touched_queries, touches_keys
 from lakelog.sql.views.keys import branches_of, row_key_of, source_field
-from lakelog.sql.views.local.queries import NeedsSpark, local_query
+from lakelog.sql.views.local.queries import NeedsSpark, local_query, local_tree
 from lakelog.sql.views.query import ViewQuery, ViewSource, read_view_query
+from lakelog.sql.views.sums import by_changes
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
-from lakelog.table.views.local_plan import BRANCH, LocalPlan, LocalSource, Touched
+from lakelog.table.views.local_plan import ADDED, BRANCH, REMOVED, LocalPlan, LocalSource, Touched
 from lakelog.table.views.local_state import EmptySources
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -42,6 +43,24 @@ class ViewPlan:
     source_schemas: tuple[pa.Schema, ...]
     needs_spark: str
     recomputes: str
+
+    @property
+    def cost(self) -> str:
+        """What a change of a source makes a refresh compute."""
+        if self.recomputes:
+            return f"all rows, because {self.recomputes}"
+        by = self.local.by_changes
+        if by is None:
+            return "the rows whose key it touches"
+        return "the changed rows alone" if by.rows is None else "the sums of its groups, from the changed rows alone"
+
+    @property
+    def changes(self) -> Sequence[tuple[int, str, str]]:
+        """(Source, side of its changes, query over them), by which a refresh finds what they change."""
+        by = self.local.by_changes
+        if by is not None:
+            return [(0, REMOVED, by.removed), (0, ADDED, by.added)]
+        return [(touched.source, touched.side, touched.query) for touched in self.local.touched]
 
     @property
     def schema_ids(self) -> Mapping[str, int]:
@@ -87,6 +106,7 @@ def plan_view(session: SessionContext, definition: ViewDefinition) -> ViewPlan:
     columns = tuple((n, k.with_nullable(n not in primary)) for n, k in zip(query.columns, kinds, strict=True))
     if key.is_nullable:
         columns = (*columns, (ROW_KEY, STRING.with_nullable(False)))
+    recomputes = recomputes if local.by_changes is None else ""
     return ViewPlan(local, columns, query.sources, schemas, needs_spark, recomputes)
 
 
@@ -131,14 +151,15 @@ def _computed_here(
         tree = tree.copy()
         for number, branch in enumerate(branches_of(tree)):
             branch.select(exp.alias_(exp.Literal.number(number), BRANCH), copy=False)
-    text = local_query(query, tree)
+    there, sources = local_tree(query, tree), EmptySources(schemas, local.zone)
+    text = str(there.sql(dialect="duckdb", identify=True))
     try:
-        result = EmptySources(schemas, local.zone).schema_of(text)
+        result = sources.schema_of(text)
         kinds = [_kind(query, at, result.field(at).type) for at in range(len(query.columns))]
+        local = replace(local, query=text, by_changes=by_changes(query, there, sources.types_of))
     except UnsupportedFeature as refused:
         raise NeedsSpark(str(refused)) from refused
-    local = replace(local, query=text)
-    if recomputes:
+    if recomputes or local.by_changes is not None:
         return local, kinds
     touched = tuple(Touched(at, side, local_query(query, tree)) for at, side, tree in touched_queries(query, key))
     restricted = local_query(query, restricted_query(query, key, local.key))

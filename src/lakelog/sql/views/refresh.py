@@ -36,7 +36,9 @@ from lakelog.table.model.waiting_epochs import waiting_epochs, waiting_position
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
+from lakelog.table.views.local_rows import RowState
 from lakelog.table.views.local_state import LocalState
+from lakelog.table.views.local_sums import SumState
 from lakelog.table.views.position import SourcePosition, ViewPosition
 from lakelog.table.views.report import ViewReport, ViewReporter
 from lakelog.table.write.positioned_writer import PositionedWriter
@@ -184,6 +186,7 @@ class ViewRefresher:
         state = self._filled(view, definition, plan, sources, before)
         with contextlib.ExitStack() as step:
             if plan.needs_spark:
+                assert isinstance(state, RowState)
                 batches = step.enter_context(state.computed(self._by_spark(definition, sources)))
             else:
                 newest = {name: source.newest for name, source in sources.items()}
@@ -244,12 +247,14 @@ class ViewRefresher:
         if self._state is not None:
             self._state.close()
         schema = arrow_schema(view.schema.fields)
-        self._state = LocalState(plan.local, schema, plan.source_schemas, self._root)
+        kind = RowState if plan.local.by_changes is None else SumState
+        self._state = kind(plan.local, schema, plan.source_schemas, self._root)
         at = {name: s.newest for name, s in sources.items()} if before is None else before
         filled = [] if plan.needs_spark else [
             _rows(sources[source.name].table, at[source.name], source.columns) for source in plan.local.sources
         ]  # fmt: skip
-        self._state.fill(filled, Scan(view.all_rows).to_batches())
+        needs_view = before is None or plan.local.by_changes is None
+        self._state.fill(filled, Scan(view.all_rows).to_batches() if needs_view else None)
         if waiting_position(view, definition.writer) != self._writer.position:
             raise Fenced(f"another process refreshes view {view.name}")
         self._position = self._writer.position

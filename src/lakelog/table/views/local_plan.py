@@ -21,6 +21,13 @@ BRANCH: Final = "lakelog_branch"
 """Column of ``query`` beside those of the view: the number of the branch of a UNION ALL."""
 
 
+SUMS: Final = "sums"
+"""The table of the counts and sums of the groups of a view."""
+
+ROW_COUNT: Final = "row_count"
+"""Column of ``SUMS``: the number of rows of the group."""
+
+
 def source_table(at: int) -> str:
     """The table of the rows of a source, by its number."""
     return f"source_{at}"
@@ -54,6 +61,22 @@ class Touched:
 
 
 @dataclass(frozen=True)
+class ByChanges:
+    """The statements of a view whose rows follow from the changed rows of its only source.
+
+    ``removed`` and ``added`` return the rows of the view that changed rows make. With ``rows`` they return the groups
+    of changed rows, in the columns ``keys``, with their counts and sums in the columns ``sums``, and ``rows`` returns
+    the rows of the view from the table ``SUMS``.
+    """
+
+    removed: str
+    added: str
+    rows: str | None = None
+    keys: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class LocalPlan:
     """The statements of a view.
 
@@ -61,7 +84,8 @@ class LocalPlan:
     is in the table ``touched``, whose columns are ``key``; None if changes lead to a new computation of all rows.
     ``columns`` are those of the view without ``ROW_KEY``. ``key`` are the columns that identify a row of the view; with
     ``has_row_key`` their values are in ``ROW_KEY``, which is the primary key of the table, and with ``of_branch`` the
-    value of ``BRANCH`` is before them.
+    value of ``BRANCH`` is before them. ``by_changes`` are statements without the rows of the sources, None if the view
+    needs these.
     """
 
     sources: tuple[LocalSource, ...]
@@ -73,6 +97,7 @@ class LocalPlan:
     query: str | None = None
     restricted: str | None = None
     touched: tuple[Touched, ...] = ()
+    by_changes: ByChanges | None = None
 
     @property
     def table_key(self) -> tuple[str, ...]:

@@ -1,17 +1,19 @@
-"""The local state of a view in DuckDB: the rows of its sources and its own, on local disk.
+"""The local state of a view in DuckDB, on local disk: what its refreshes need of its sources and its own rows.
 
-A refresh applies the changes of the sources, computes the rows of the view that they touch, and compares these with the
-rows that the view has. What differs is what the view's table gets. All of it is one transaction, which the caller
-commits after the table has the changes. The state is a copy: it can be filled again from the sources at any time.
+A refresh applies the changes of the sources, computes rows of the view again, and compares them with those that the
+view has. What differs is what the view's table gets. All of it is one transaction, which the caller commits after the
+table has the changes. The state is derived: it can be filled again from the sources at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotInstalled, UnsupportedFeature
 from lakelog.io.scratch import ScratchDirectory
@@ -20,9 +22,7 @@ from lakelog.table.views.local_functions import MACROS
 from lakelog.table.views.local_plan import (
     ADDED,
     BRANCH,
-    KEY_ALIAS,
     REMOVED,
-    TOUCHED,
     LocalPlan,
     changed_table,
     source_table,
@@ -35,22 +35,23 @@ _PART_BYTES: Final = 64 << 20
 _SETTINGS: Final = {
     "threads": "2",
     "memory_limit": "1GB",
-    # the text of a query comes from the metadata of a table
-    "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_CLOSED: Final = "SET enable_external_access = false"
+"""No access to files: the text of a query comes from the metadata of a table."""
 _INTERRUPTED: Final = "Query interrupted"
 """What DuckDB raises in place of the exception of a signal handler, which Ctrl-C and the end of a service are."""
-_VIEW: Final = "view_rows"
-_RESULT: Final = "result_rows"
+VIEW_ROWS: Final = "view_rows"
+"""The table of the rows that the view has."""
+RESULT_ROWS: Final = "result_rows"
+"""The table of the rows of the view as they are computed again."""
 _CHANGES: Final = "view_changes"
-_OLD: Final = "lakelog_old"
-_NEW: Final = "lakelog_new"
+OLD: Final = "lakelog_old"
+NEW: Final = "lakelog_new"
 """Aliases of relations. No column has such a name: DuckDB would take ``v.id`` as a field of a struct ``v``."""
-
-_PLACE: Final = "rowid"
-"""DuckDB's name for the place of a row."""
+_CHECKPOINT_ROWS: Final = 500_000
+"""Number of changed rows after which the file is written anew where rows were deleted."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -79,7 +80,7 @@ def _key_text(value: str, kind: str) -> str:
     return f"coalesce(CAST(to_json(CAST({value} AS VARCHAR)) AS VARCHAR), 'null')"
 
 
-class LocalState:
+class LocalState(ABC):
     """The state of one view; not for several threads. ``view`` and ``sources`` are the Arrow schemas of the rows.
 
     Raises NotInstalled without DuckDB.
@@ -88,61 +89,46 @@ class LocalState:
     def __init__(self, plan: LocalPlan, view: pa.Schema, sources: Sequence[pa.Schema], root: str) -> None:
         self._plan, self._schema, self._sources = plan, view, tuple(sources)
         self._scratch = ScratchDirectory(root, "lakelog-view-")
+        self._changed_rows = 0
         settings = {**_SETTINGS, "temp_directory": f"{self._scratch.path}/spill"}
-        self._db = _engine().connect(f"{self._scratch.path}/state.db", config=settings)
+        self._db = _engine().connect(":memory:", config=settings)
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
+            path = f"{self._scratch.path}/state.db".replace("'", "''")
+            # the file ends with this object: nothing would read a log of it
+            self._execute(f"ATTACH '{path}' AS state (RECOVERY_MODE no_wal_writes)")
+            self._execute("USE state")
+            self._execute(_CLOSED)
             _prepare(self._db, plan.zone)
             self._execute("SET lock_configuration = true")
             for at, schema in enumerate(self._sources):
-                self._create(source_table(at), schema)
                 for side in (REMOVED, ADDED):
-                    self._create(changed_table(at, side), schema)
-            self._create(_VIEW, view)
-            self._kinds = {name: kind for name, kind, *_ in self._execute(f"DESCRIBE {_VIEW}").fetchall()}
+                    self._create(changed_table(at, side), schema, temporary=True)
+            self._create(VIEW_ROWS, view)
+            self._kinds = {name: kind for name, kind, *_ in self._execute(f"DESCRIBE {VIEW_ROWS}").fetchall()}
+            self._prepare()
             undo.pop_all()
 
-    def fill(self, sources: Sequence[Rows], rows: Rows) -> None:
-        """Replaces the state by the rows of the sources (their columns of the plan) and the rows of the view."""
-        with self._transaction():
-            for at, batches in enumerate(sources):
-                self._execute(f"DELETE FROM {source_table(at)}")
-                self._insert(source_table(at), batches, self._sources[at])
-            self._execute(f"DELETE FROM {_VIEW}")
-            self._insert(_VIEW, rows, self._schema)
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Creates the tables of this kind of state."""
 
-    @contextlib.contextmanager
-    def changed(self, changes: Mapping[int, Rows], everything: bool) -> Iterator[Iterator[pa.RecordBatch]]:
+    @abstractmethod
+    def fill(self, sources: Sequence[Rows], rows: Rows | None) -> None:
+        """Replaces the state by that for the rows of the sources (their columns of the plan).
+
+        ``rows`` are those that the view has. A plan by changes needs them only to compute everything; else None.
+        """
+
+    @abstractmethod
+    def changed(
+        self, changes: Mapping[int, Rows], everything: bool
+    ) -> contextlib.AbstractContextManager[Iterator[pa.RecordBatch]]:
         """Applies the changes of sources, rows with ``_row_kind``; provides the changes of the view.
 
         With ``everything`` all rows of the view are computed again. The state keeps the changes if the block ends
         without an error. Raises InvalidRequest if the query fails, or returns two rows with one key.
         """
-        with self._transaction():
-            for at, batches in changes.items():
-                self._take(at, batches)
-            is_whole = everything or self._plan.restricted is None
-            touched = [] if is_whole else [t for t in self._plan.touched if t.source in changes]
-            self._collect_keys([t.query for t in touched if t.side == REMOVED])
-            for at in changes:
-                self._apply(at)
-            for query in (t.query for t in touched if t.side == ADDED):
-                self._execute(f"INSERT INTO {TOUCHED} {query}")
-            select = self._plan.query if is_whole else self._plan.restricted
-            with contextlib.closing(self._compare(f"({select})", is_whole)) as result:
-                yield result
-            self._adopt()
-
-    @contextlib.contextmanager
-    def computed(self, rows: Rows) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Like ``changed``, with all rows of the view as another engine has computed them."""
-        columns = pa.schema([self._schema.field(name) for name in self._plan.columns])
-        with self._transaction():
-            self._create("computed_rows", columns, temporary=True)
-            self._insert("computed_rows", rows, columns)
-            with contextlib.closing(self._compare("computed_rows", True)) as result:
-                yield result
-            self._adopt()
 
     def close(self) -> None:
         """Removes the state."""
@@ -150,76 +136,56 @@ class LocalState:
         self._scratch.close()
 
     def _take(self, at: int, batches: Rows) -> None:
-        """Keeps the changed rows of a source by side, without those that both sides have."""
-        columns = ", ".join(quoted(name) for name in self._sources[at].names)
-        schema = pa.schema([*self._sources[at], pa.field(ROW_KIND_COLUMN, pa.string())])
-        self._create("given_changes", schema, temporary=True)
-        self._insert("given_changes", batches, schema)
-        rows = f"SELECT {columns} FROM given_changes WHERE {ROW_KIND_COLUMN}"
-        old, new = f"{rows} IN ('-U', '-D')", f"{rows} NOT IN ('-U', '-D')"
-        for side, rows_here, others in ((REMOVED, old, new), (ADDED, new, old)):
-            table = changed_table(at, side)
+        """Keeps the changed rows of a source by side, without those that both sides have.
+
+        The changes of a source with a key are those between two states: no side has a row of the other.
+        """
+        columns, schema = [quoted(name) for name in self._sources[at].names], self._sources[at]
+        tables = changed_table(at, REMOVED), changed_table(at, ADDED)
+        for table in tables:
             self._execute(f"DELETE FROM {table}")
-            self._execute(f"INSERT INTO {table} {rows_here} EXCEPT ALL {others}")
+        marked = pa.schema([*schema, pa.field(ROW_KIND_COLUMN, pa.string())])
+        for rows in parts_of(batches, marked):
+            is_old = pc.is_in(rows.column(ROW_KIND_COLUMN), pa.array(["-U", "-D"]))
+            for table, mask in zip(tables, (is_old, pc.invert(is_old)), strict=True):
+                self._insert(table, rows.filter(mask).select(schema.names).to_batches(), schema)
+            self._changed_rows += rows.num_rows
+        if not self._plan.sources[at].key:
+            names = ", ".join(columns)
+            for table, other in (tables, tables[::-1]):
+                self._execute(f"CREATE OR REPLACE TEMP TABLE net_{table} AS SELECT {names} FROM {table} "
+                              f"EXCEPT ALL SELECT {names} FROM {other}")  # fmt: skip
+            for table in tables:
+                self._execute(f"DELETE FROM {table}")
+                self._execute(f"INSERT INTO {table} FROM net_{table}")
 
-    def _collect_keys(self, queries: Sequence[str]) -> None:
-        """Creates the table of the touched keys of the view, with the rows of some queries."""
-        kinds = ", ".join(f"{quoted(name)} {self._kinds[name]}" for name in self._plan.key)
-        self._execute(f"CREATE OR REPLACE TEMP TABLE {TOUCHED} ({kinds or 'nothing INTEGER'})")
-        for query in queries:
-            self._execute(f"INSERT INTO {TOUCHED} {query}")
+    def _put(self, table: str, relation: str) -> None:
+        """Creates a table with the rows of the view that a query returns, with their keys."""
+        self._execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {VIEW_ROWS} LIMIT 0")
+        self._add(table, relation)
 
-    def _apply(self, at: int) -> None:
-        """Applies the kept changes of a source to its rows."""
-        table, removed = source_table(at), changed_table(at, REMOVED)
-        key, add = self._plan.sources[at].key, f"INSERT INTO {table} SELECT * FROM {changed_table(at, ADDED)}"
-        if key:
-            same = " AND ".join(f"{table}.{quoted(k)} = {removed}.{quoted(k)}" for k in key)
-            self._execute(f"DELETE FROM {table} USING {removed} WHERE {same}")
-        else:
-            self._remove_once(table, removed, self._sources[at].names)
-        self._execute(add)
-
-    def _remove_once(self, table: str, removed: str, columns: Sequence[str]) -> None:
-        """Removes each row as often as it was removed from a source without a key."""
-        if any(name.lower() == _PLACE for name in columns):  # the column hides the place of a row
-            self._execute(f"CREATE OR REPLACE TEMP TABLE kept_rows AS FROM {table} EXCEPT ALL FROM {removed}")
-            self._execute(f"DELETE FROM {table}")
-            self._execute(f"INSERT INTO {table} FROM kept_rows")
-            return
-        names = ", ".join(quoted(name) for name in columns)
-        taken = [f"c{at}" for at in range(len(columns))]  # a column of the source may be called as the number of rows
-        same = " AND ".join(
-            f"{_NEW}.{c} IS NOT DISTINCT FROM {_OLD}.{quoted(n)}" for c, n in zip(taken, columns, strict=True)
-        )
-        equal = ", ".join(f"{_OLD}.{quoted(name)}" for name in columns)
-        self._execute(
-            f"DELETE FROM {table} WHERE {_PLACE} IN (SELECT place FROM (SELECT {_OLD}.{_PLACE} AS place, {_NEW}.times, "
-            f"row_number() OVER (PARTITION BY {equal}) AS number FROM {table} {_OLD} JOIN (SELECT {names}, count(*) "
-            f"FROM {removed} GROUP BY {names}) {_NEW}({', '.join(taken)}, times) ON {same}) WHERE number <= times)"
-        )
-
-    def _compare(self, relation: str, is_whole: bool) -> Generator[pa.RecordBatch]:
-        """The changes from the rows of the view to those of a relation, in Arrow batches with ``_row_kind``."""
+    def _add(self, table: str, relation: str) -> None:
         plan = self._plan
         columns = ", ".join(quoted(name) for name in plan.columns)
-        names = f"{_RESULT}({columns}{f', {BRANCH}' if plan.of_branch else ''})"  # by place: DuckDB's ä is not its Ä
+        # by place: DuckDB's ä is not its Ä
+        names = f"rows_of_query({columns}{f', {BRANCH}' if plan.of_branch else ''})"
         parts = (BRANCH, *plan.key) if plan.of_branch else plan.key
         key = f", {row_key(parts, {**self._kinds, BRANCH: 'INTEGER'})}" if plan.has_row_key else ""
-        self._execute(f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS SELECT * FROM {_VIEW} LIMIT 0")
-        self._execute(f"INSERT INTO {_RESULT} SELECT {columns}{key} FROM {relation} {names}")
+        self._execute(f"INSERT INTO {table} SELECT {columns}{key} FROM ({relation}) {names}")
+
+    def _compare(self, before: str, scope: str = "") -> Generator[pa.RecordBatch]:
+        """The changes from the rows of a table, those in ``scope``, to ``RESULT_ROWS``: batches with ``_row_kind``."""
+        plan = self._plan
         self._check_keys()
-        same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in plan.table_key)
-        differs = " OR ".join(f"{_NEW}.{quoted(c)} IS DISTINCT FROM {_OLD}.{quoted(c)}" for c in plan.columns)
-        is_touched = " AND ".join(f"{KEY_ALIAS}.{quoted(k)} IS NOT DISTINCT FROM {_OLD}.{quoted(k)}" for k in plan.key)
-        scope = "" if is_whole else f"AND EXISTS (SELECT 1 FROM {TOUCHED} {KEY_ALIAS} WHERE {is_touched})"
-        old, new, is_new = f"{_VIEW} {_OLD}", f"{_RESULT} {_NEW}", f"{_OLD}.{quoted(plan.table_key[0])} IS NULL"
+        same = " AND ".join(f"{NEW}.{quoted(k)} = {OLD}.{quoted(k)}" for k in plan.table_key)
+        differs = " OR ".join(f"{NEW}.{quoted(c)} IS DISTINCT FROM {OLD}.{quoted(c)}" for c in plan.columns)
+        old, new, is_new = f"{before} {OLD}", f"{RESULT_ROWS} {NEW}", f"{OLD}.{quoted(plan.table_key[0])} IS NULL"
         kind = f"AS {ROW_KIND_COLUMN}"
         self._execute(
             f"CREATE OR REPLACE TEMP TABLE {_CHANGES} AS "
-            f"SELECT {_OLD}.*, '-D' {kind} FROM {old} WHERE NOT EXISTS (SELECT 1 FROM {new} WHERE {same}) {scope} "
-            f"UNION ALL SELECT {_OLD}.*, '-U' {kind} FROM {old} JOIN {new} ON {same} WHERE {differs} "
-            f"UNION ALL SELECT {_NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
+            f"SELECT {OLD}.*, '-D' {kind} FROM {old} WHERE NOT EXISTS (SELECT 1 FROM {new} WHERE {same}) {scope} "
+            f"UNION ALL SELECT {OLD}.*, '-U' {kind} FROM {old} JOIN {new} ON {same} WHERE {differs} "
+            f"UNION ALL SELECT {NEW}.*, CASE WHEN {is_new} THEN '+I' ELSE '+U' END {kind} "
             f"FROM {new} LEFT JOIN {old} ON {same} WHERE {is_new} OR {differs}"
         )
         with self._db.sql(f"SELECT * FROM {_CHANGES}").to_arrow_reader(_BATCH_ROWS) as reader:
@@ -229,17 +195,17 @@ class LocalState:
 
     def _check_keys(self) -> None:
         names = ", ".join(quoted(k) for k in self._plan.table_key)
-        twice = self._execute(f"SELECT {names} FROM {_RESULT} GROUP BY ALL HAVING count(*) > 1 LIMIT 1").fetchone()
+        twice = self._execute(f"SELECT {names} FROM {RESULT_ROWS} GROUP BY ALL HAVING count(*) > 1 LIMIT 1").fetchone()
         if twice is not None:
             shown = ", ".join(f"{k} = {value}" for k, value in zip(self._plan.table_key, twice, strict=True))
             raise InvalidRequest(f"the query of the view returns two rows with the key {shown}: its key must be unique")
 
     def _adopt(self) -> None:
         """Applies the changes of the view to its rows here."""
-        same = " AND ".join(f"{_NEW}.{quoted(k)} = {_OLD}.{quoted(k)}" for k in self._plan.table_key)
+        same = " AND ".join(f"{NEW}.{quoted(k)} = {OLD}.{quoted(k)}" for k in self._plan.table_key)
         names = ", ".join(quoted(name) for name in self._plan.table_columns)
-        self._execute(f"DELETE FROM {_VIEW} {_OLD} USING {_CHANGES} {_NEW} WHERE {same}")
-        self._execute(f"INSERT INTO {_VIEW} SELECT {names} FROM {_CHANGES} WHERE {ROW_KIND_COLUMN} IN ('+I', '+U')")
+        self._execute(f"DELETE FROM {VIEW_ROWS} {OLD} USING {_CHANGES} {NEW} WHERE {same}")
+        self._execute(f"INSERT INTO {VIEW_ROWS} SELECT {names} FROM {_CHANGES} WHERE {ROW_KIND_COLUMN} IN ('+I', '+U')")
 
     def _create(self, name: str, schema: pa.Schema, temporary: bool = False) -> None:
         self._db.register("empty_rows", schema.empty_table())
@@ -249,7 +215,7 @@ class LocalState:
 
     def _insert(self, name: str, batches: Rows, schema: pa.Schema) -> None:
         """Adds rows, which are read in this thread: a thread of DuckDB would open clients of its own."""
-        for rows in _parts(batches, schema):
+        for rows in parts_of(batches, schema):
             self._db.register("given_rows", rows)
             try:
                 self._execute(f"INSERT INTO {name} SELECT * FROM given_rows")
@@ -265,6 +231,9 @@ class LocalState:
             self._execute("ROLLBACK")
             raise
         self._execute("COMMIT")
+        if self._changed_rows > _CHECKPOINT_ROWS:  # what was deleted takes space until then
+            self._execute("CHECKPOINT")
+            self._changed_rows = 0
 
     def _execute(self, statement: str) -> Any:
         try:
@@ -278,7 +247,7 @@ class LocalState:
             raise InvalidRequest(f"the rows of the view cannot be computed: {said}") from failed
 
 
-def _parts(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
+def parts_of(batches: Rows, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows in tables of bounded size."""
     waiting: list[pa.RecordBatch] = []
     row_count = size = 0
@@ -320,10 +289,19 @@ class EmptySources:
 
     def __init__(self, sources: Sequence[pa.Schema], zone: str) -> None:
         self._db = _engine().connect(":memory:", config=_SETTINGS)
+        self._db.execute(_CLOSED)
         _prepare(self._db, zone)
         for at, schema in enumerate(sources):
             self._db.register("empty_rows", schema.empty_table())
             self._db.execute(f"CREATE TABLE {source_table(at)} AS SELECT * FROM empty_rows")
+
+    def types_of(self, query: str) -> tuple[str, ...]:
+        """DuckDB's types of the columns of a query. Raises UnsupportedFeature if DuckDB refuses it."""
+        try:
+            return tuple(str(row[1]).upper() for row in self._db.execute(f"DESCRIBE {query}").fetchall())
+        except _engine().Error as refused:
+            said = str(refused).partition("\n")[0]
+            raise UnsupportedFeature(f"DuckDB cannot run the query: {said}") from refused
 
     def schema_of(self, query: str) -> pa.Schema:
         """The columns of a query. Raises UnsupportedFeature if DuckDB refuses it."""

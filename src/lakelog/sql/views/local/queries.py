@@ -28,10 +28,15 @@ _SET_PARTS: Final = ("with_", "this", "expression", "distinct", "order")
 
 def local_query(query: ViewQuery, tree: exp.Query) -> str:
     """The text of a query over the sources for DuckDB; its columns have Spark's types. Raises NeedsSpark."""
+    return str(local_tree(query, tree).sql(dialect="duckdb", identify=True))
+
+
+def local_tree(query: ViewQuery, tree: exp.Query) -> exp.Query:
+    """As ``local_query``, before it is a text."""
     copy = tree.copy()
     kinds = _Queries(query.sources).kinds(copy, {}, {})
     _cast_outputs(copy, kinds)
-    return str(copy.sql(dialect="duckdb", identify=True))
+    return copy
 
 
 def _cast_outputs(tree: exp.Expr, kinds: Sequence[Kind]) -> None:
@@ -157,4 +162,4 @@ def _check_parts(node: exp.Expr, known: Sequence[str]) -> None:
             raise NeedsSpark(f"{part} of {node.key}")
 
 
-__all__ = ["NeedsSpark", "local_query"]
+__all__ = ["NeedsSpark", "local_query", "local_tree"]
