@@ -18,6 +18,7 @@ from lakelog import connect
 from lakelog.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.sql.views.refresh import ViewRefresher
+from lakelog.sql.views.sources import SourceReads
 from lakelog.table.model.waiting_epochs import waiting_position
 from lakelog.table.views.definition import ROW_KEY, ViewDefinition
 from lakelog.table.views.position import ViewPosition
@@ -111,6 +112,7 @@ class ViewWorld:
         self.lake: Lake = connect(str(self.place))
         self.lake.sql("create database db")
         self.views: dict[str, str] = {}
+        self.reads = SourceReads(self.lake._session)
         self.refreshers: dict[str, list[ViewRefresher]] = {}
         for name, columns in TABLES.items():
             self.lake.sql(f"create table db.{name} ({columns}) with ({self._options(name)})")
@@ -179,14 +181,20 @@ class ViewWorld:
         return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
     def refresh(self, name: str) -> None:
-        """Refreshes a view, by one of two refreshers of it, which may be new: its process was killed."""
+        """Refreshes a view, by one of two refreshers of it, which may be new: its process was killed.
+
+        The first ones of all views share their reads of the sources, which they may have from an earlier step.
+        """
         draw = self.random
         kept = self.refreshers.setdefault(name, [])
         while len(kept) < 2:
-            kept.append(ViewRefresher(self.lake._session, self.lake._session.identifier(f"db.{name}"), str(self.place)))
+            identifier, reads = self.lake._session.identifier(f"db.{name}"), None if kept else self.reads
+            kept.append(ViewRefresher(self.lake._session, identifier, str(self.place), reads))
         at = draw.randrange(2)
         if draw.random() < 0.2:
             kept[at].close()
+        if draw.random() < 0.6:
+            self.reads.forget()
         self.steps.append(f"refresh {name} by {at}")
         kept[at].refresh()
 

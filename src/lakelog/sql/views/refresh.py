@@ -27,19 +27,18 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import type_text
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.views.plan import ViewPlan, plan_view, spark_plan
+from lakelog.sql.views.sources import Source, SourceReads
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.cuts.writer import CutTable, record_cut
-from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.published_links import fingerprint_of
-from lakelog.table.model.waiting_epochs import waiting_epochs, waiting_position
+from lakelog.table.model.waiting_epochs import waiting_position
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.union_scan import merged_on_read
 from lakelog.table.views.definition import ViewDefinition
 from lakelog.table.views.local_rows import RowState
 from lakelog.table.views.local_state import LocalState
 from lakelog.table.views.local_sums import SumState
-from lakelog.table.views.position import SourcePosition, ViewPosition
+from lakelog.table.views.position import ViewPosition
 from lakelog.table.views.report import ViewReport, ViewReporter
 from lakelog.table.write.positioned_writer import PositionedWriter
 
@@ -60,31 +59,23 @@ class Refresh:
     """True if the view had everything already."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A source at the moment of a refresh: its table with all rows visible, and the newest snapshot."""
-
-    table: DynamicTable
-    newest: Snapshot | None
-
-    @property
-    def position(self) -> SourcePosition:
-        return SourcePosition.of(self.table, self.newest)
-
-
 class ViewRefresher:
     """Refreshes one view again and again; keeps its local state. Not for several threads.
 
-    ``root`` is the local directory of the state.
+    ``root`` is the local directory of the state. ``reads`` are those that it shares with other views; their owner
+    forgets them.
     """
 
-    def __init__(self, session: SessionContext, identifier: Identifier, root: str) -> None:
+    def __init__(
+        self, session: SessionContext, identifier: Identifier, root: str, reads: SourceReads | None = None
+    ) -> None:
         self._session, self._identifier, self._root = session, identifier, root
+        self._reads, self._shares = reads or SourceReads(session), reads is not None
         self._plan: ViewPlan | None = None
         self._writer: PositionedWriter | None = None
         self._state: LocalState | None = None
         self._position = ""
-        self._at: Mapping[str, _Source] = {}
+        self._at: Mapping[str, Source] = {}
         self._noted_s = float("-inf")
         self._view: DynamicTable | None = None
         self._reporter = ViewReporter()
@@ -165,6 +156,8 @@ class ViewRefresher:
         definition = ViewDefinition.need(view.schema, view.name)
         if self._writer is not None and waiting_position(view, definition.writer) != self._writer.position:
             self._drop_writer()  # another process has refreshed the view
+        if self._writer is None or not self._shares:
+            self._reads.forget()  # the position may be beyond the snapshots that were read
         plan = self._plan or self._checked_plan(view, definition)
         sources = self._sources(view, plan)
         if plan.schema_ids != {name: source.table.schema.id for name, source in sources.items()}:
@@ -190,7 +183,7 @@ class ViewRefresher:
                 batches = step.enter_context(state.computed(self._by_spark(definition, sources)))
             else:
                 newest = {name: source.newest for name, source in sources.items()}
-                changes = {} if before is None else _changes(plan, sources, before, newest)
+                changes = {} if before is None else self._changes(plan, sources, before, newest)
                 batches = step.enter_context(state.changed(changes, is_whole))
             rows = self._write(view, batches)
             self._writer.commit(target.text)
@@ -213,23 +206,17 @@ class ViewRefresher:
             )
         return plan
 
-    def _sources(self, view: DynamicTable, plan: ViewPlan) -> dict[str, _Source]:
+    def _sources(self, view: DynamicTable, plan: ViewPlan) -> dict[str, Source]:
         """The sources with their newest rows in snapshots, by name."""
-        out: dict[str, _Source] = {}
+        out: dict[str, Source] = {}
         for source in plan.sources:
             try:
-                table = self._session.tables.open(source.identifier)
+                out[source.name] = self._reads.newest(source.identifier)
             except NotFound as missing:
                 raise NotFound(
                     f"source {source.name} of view {view.name} was dropped: create it again and run ALTER MATERIALIZED "
                     f"VIEW {view.name} REBUILD, or drop the view"
                 ) from missing
-            epochs = waiting_epochs(table)
-            newest = epochs.snapshot
-            if epochs.waiting:
-                seal_staged(table)
-                newest = table.store.latest_snapshot()
-            out[source.name] = _Source(merged_on_read(table), newest)
         return out
 
     def _filled(
@@ -237,7 +224,7 @@ class ViewRefresher:
         view: DynamicTable,
         definition: ViewDefinition,
         plan: ViewPlan,
-        sources: Mapping[str, _Source],
+        sources: Mapping[str, Source],
         before: Mapping[str, Snapshot | None] | None,
     ) -> LocalState:
         """The local state at the position of the view; without ``before``, with the newest rows of the sources."""
@@ -260,7 +247,7 @@ class ViewRefresher:
         self._position = self._writer.position
         return self._state
 
-    def _caught_up(self, plan: ViewPlan, sources: Mapping[str, _Source], before: Mapping[str, Snapshot | None]) -> bool:
+    def _caught_up(self, plan: ViewPlan, sources: Mapping[str, Source], before: Mapping[str, Snapshot | None]) -> bool:
         """Brings the local state to the position of the view, if another process has refreshed it; False if it cannot.
 
         The rows that the other process has written are those that the same changes make here.
@@ -272,13 +259,28 @@ class ViewRefresher:
         older = None if position is None else _snapshots(position, sources)
         if older is None:
             return False
-        with self._state.changed(_changes(plan, sources, older, before), everything=False) as batches:
+        with self._state.changed(self._changes(plan, sources, older, before), everything=False) as batches:
             for _ in batches:
                 pass
         self._position = self._writer.position
         return True
 
-    def _by_spark(self, definition: ViewDefinition, sources: Mapping[str, _Source]) -> Iterator[pa.RecordBatch]:
+    def _changes(
+        self,
+        plan: ViewPlan,
+        sources: Mapping[str, Source],
+        before: Mapping[str, Snapshot | None],
+        after: Mapping[str, Snapshot | None],
+    ) -> dict[int, Iterator[pa.RecordBatch]]:
+        """The changes of the sources that have any between two positions, by their number in the plan."""
+        out: dict[int, Iterator[pa.RecordBatch]] = {}
+        for at, local in enumerate(plan.local.sources):
+            old, new = before[local.name], after[local.name]
+            if fingerprint_of(old) != fingerprint_of(new):
+                out[at] = self._reads.changes(sources[local.name].table, old, new, local.columns)
+        return out
+
+    def _by_spark(self, definition: ViewDefinition, sources: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         ids = {name: 0 if source.newest is None else source.newest.id for name, source in sources.items()}
         assert self._plan is not None
         names = self._plan.local.columns
@@ -317,7 +319,7 @@ class ViewRefresher:
                     _LOG.warning("source %s: %s", name, why, extra=fields(table=name))
 
 
-def _check_tables(view: DynamicTable, position: ViewPosition, sources: Mapping[str, _Source]) -> None:
+def _check_tables(view: DynamicTable, position: ViewPosition, sources: Mapping[str, Source]) -> None:
     for name, source in sources.items():
         at = position.sources.get(name)
         if at is not None and at.table != source.table.identity.text:
@@ -327,7 +329,7 @@ def _check_tables(view: DynamicTable, position: ViewPosition, sources: Mapping[s
             )
 
 
-def _snapshots(position: ViewPosition, sources: Mapping[str, _Source]) -> dict[str, Snapshot | None] | None:
+def _snapshots(position: ViewPosition, sources: Mapping[str, Source]) -> dict[str, Snapshot | None] | None:
     """The snapshots of a position; None if one of them has expired, or a source was restored from an older copy."""
     out: dict[str, Snapshot | None] = {}
     for name, source in sources.items():
@@ -344,19 +346,3 @@ def _snapshots(position: ViewPosition, sources: Mapping[str, _Source]) -> dict[s
 def _rows(table: DynamicTable, snapshot: Snapshot | None, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     for split in table.store.plan(0 if snapshot is None else snapshot):
         yield from table.store.read_split(split, columns)
-
-
-def _changes(
-    plan: ViewPlan,
-    sources: Mapping[str, _Source],
-    before: Mapping[str, Snapshot | None],
-    after: Mapping[str, Snapshot | None],
-) -> dict[int, Iterator[pa.RecordBatch]]:
-    """The changes of the sources that have any between two positions, by their number in the plan."""
-    out: dict[int, Iterator[pa.RecordBatch]] = {}
-    for at, local in enumerate(plan.local.sources):
-        old, new = before[local.name], after[local.name]
-        if fingerprint_of(old) != fingerprint_of(new):
-            changes = state_changes(sources[local.name].table, old, new, columns=local.columns)
-            out[at] = (batch for _, batch in changes)
-    return out

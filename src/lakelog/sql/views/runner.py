@@ -16,14 +16,16 @@ from lakelog.io.logs import fields
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.views.create import views_of
 from lakelog.sql.views.refresh import Refresh, ViewRefresher
+from lakelog.sql.views.sources import SourceReads
 from lakelog.table.views.definition import ViewDefinition
 
 Failed = Callable[[str, LakelogError], None]
 """Called with the name of a view that could not be refreshed, and the error."""
 
 _LOG: Final = logging.getLogger("lakelog.views")
+_SHORT_POLL_S: Final = 0.01
 _POLL_S: Final = 0.1
-"""Pause between two looks at the sources."""
+"""Limits of the pause between two looks at the sources: short after a change, twice as long each time without one."""
 _LIST_S: Final = 5.0
 """Seconds after which a runner looks for new views."""
 _FIRST_PAUSE_S: Final = 1.0
@@ -53,6 +55,7 @@ class ViewRunner:
         self._chosen = None if names is None else [session.identifier(name) for name in names]
         self._kept: dict[Identifier, _Kept] = {}
         self._listed_s = float("-inf")
+        self._reads = SourceReads(session)
 
     def run(self, stop: threading.Event, failed: Failed | None = None) -> Iterator[Refresh]:
         """Refreshes until ``stop`` is set; yields each refresh that had something to do.
@@ -61,14 +64,20 @@ class ViewRunner:
         error.
         """
         try:
+            pause = _POLL_S
             while not stop.is_set():
-                yield from (refresh for refresh in self.step(failed) if not refresh.is_current)
-                stop.wait(_POLL_S)
+                pause = min(_POLL_S, pause * 2)
+                for refresh in self.step(failed):
+                    if not refresh.is_current:
+                        pause = _SHORT_POLL_S
+                        yield refresh
+                stop.wait(pause)
         finally:
             self.close()
 
     def step(self, failed: Failed | None = None) -> Iterator[Refresh]:
         """Refreshes the views that are due, once."""
+        self._reads.forget()
         if monotonic_s() > self._listed_s + _LIST_S:
             self._list()
         for identifier, entry in list(self._kept.items()):
@@ -105,7 +114,8 @@ class ViewRunner:
         for name in [name for name in self._kept if name not in due or due[name].id != self._kept[name].definition.id]:
             self._kept.pop(name).refresher.close()
         entries = {
-            name: self._kept.get(name) or _Kept(view, ViewRefresher(self._session, name, tempfile.gettempdir()))
+            name: self._kept.get(name)
+            or _Kept(view, ViewRefresher(self._session, name, tempfile.gettempdir(), self._reads))
             for name, view in due.items()
         }
         for name, view in due.items():
