@@ -23,10 +23,10 @@ class KeySet:
     @staticmethod
     def of(rows: Iterable[pa.RecordBatch], columns: Sequence[str]) -> KeySet | None:
         """The keys of rows; None without rows. Raises InvalidSchema for a NULL key."""
-        found = [key_parts(batch, columns) for batch in rows if batch.num_rows]
-        if not found:
+        columns_of_batches = [key_parts(batch, columns) for batch in rows if batch.num_rows]
+        if not columns_of_batches:
             return None
-        parts = [concat_parts(part) for part in zip(*found, strict=True)]
+        parts = [concat_parts(part) for part in zip(*columns_of_batches, strict=True)]
         order = sort_rows(parts)
         order = order[key_starts(parts, order)]
         return KeySet(tuple(columns), tuple(taken(part, order) for part in parts))
@@ -43,11 +43,11 @@ class KeySet:
 
     def _found(self, among: Sequence[Part]) -> Indices:
         """The numbers of the rows with one of the keys, ascending."""
-        wanted, values = self.parts[0], among[0]
-        if len(among) == 1 and isinstance(wanted, np.ndarray) and isinstance(values, np.ndarray):
-            start, stop = np.searchsorted(wanted, values[0]), np.searchsorted(wanted, values[-1], "right")
-            first = np.searchsorted(values, wanted[start:stop])
-            times = np.searchsorted(values, wanted[start:stop], "right") - first
+        keys, values = self.parts[0], among[0]
+        if len(among) == 1 and isinstance(keys, np.ndarray) and isinstance(values, np.ndarray):
+            start, stop = np.searchsorted(keys, values[0]), np.searchsorted(keys, values[-1], "right")
+            first = np.searchsorted(values, keys[start:stop])
+            times = np.searchsorted(values, keys[start:stop], "right") - first
             # the rows first[0], first[0] + 1, … of each key
             ends = np.cumsum(times)
             rows: Indices = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + times, times)
@@ -58,7 +58,7 @@ class KeySet:
     def _joined(self, among: Sequence[Part]) -> Indices:
         names = [str(at) for at in range(len(among))]
         keys = pl.DataFrame(dict(zip(names, self.parts, strict=True)))
-        given = pl.DataFrame(dict(zip(names, among, strict=True))).with_row_index("row")
-        found = given.join(keys, on=names, how="semi").get_column("row")
-        rows: Indices = found.sort().to_numpy().astype(np.int64)
+        frame = pl.DataFrame(dict(zip(names, among, strict=True))).with_row_index("row")
+        numbers = frame.join(keys, on=names, how="semi").get_column("row")
+        rows: Indices = numbers.sort().to_numpy().astype(np.int64)
         return rows

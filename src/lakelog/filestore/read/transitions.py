@@ -43,8 +43,8 @@ def read_transitions(
     Where added rows replace the older ones of their keys, they are the later state of these keys: it is not read.
     """
     keys = files.paths.schema.trimmed_primary_keys
-    wanted, condition = (None, None) if written is None else _keys_of(files, split, written.files)
-    reader, only_new = SplitReader(files, True, wanted), written is not None and _replaces(files, split, written)
+    key_set, condition = (None, None) if written is None else _keys_of(files, split, written.files)
+    reader, only_new = SplitReader(files, True, key_set), written is not None and _replaces(files, split, written)
     before = state_run(reader, split.before, columns, condition, BEFORE)
     if only_new:
         assert written is not None
@@ -66,12 +66,16 @@ def _keys_of(
     if sum(file.row_count for file in written) > _MOST_KEYS:
         return None, None
     batches = [b for file in written for b in files.read(split.partition, split.bucket, file, keys)]
-    wanted = KeySet.of(batches, keys)
+    key_set = KeySet.of(batches, keys)
     # -0.0 is a key of its own, but equals 0.0 in a condition
-    if wanted is None or len(wanted) > _FEW_KEYS or any(pa.types.is_floating(kind) for kind in batches[0].schema.types):
-        return wanted, None
+    if (
+        key_set is None
+        or len(key_set) > _FEW_KEYS
+        or any(pa.types.is_floating(kind) for kind in batches[0].schema.types)
+    ):
+        return key_set, None
     rows = pa.Table.from_batches(batches)
-    return wanted, conjunction(In(name, tuple(rows.column(name).unique().to_pylist())) for name in keys)
+    return key_set, conjunction(In(name, tuple(rows.column(name).unique().to_pylist())) for name in keys)
 
 
 def _replaces(files: DataFileReader, split: DiffSplit, written: Written) -> bool:

@@ -64,16 +64,16 @@ class SourceReads:
 
     def newest(self, identifier: Identifier) -> Source:
         """A source with its newest rows in a snapshot. Raises NotFound."""
-        found = self._found.get(identifier)
-        if found is None:
+        source = self._found.get(identifier)
+        if source is None:
             table = self._session.tables.open(identifier)
             epochs = waiting_epochs(table)
             newest = epochs.snapshot
             if epochs.waiting:
                 seal_staged(table)
                 newest = table.store.latest_snapshot()
-            found = self._found[identifier] = Source(merged_on_read(table), newest)
-        return found
+            source = self._found[identifier] = Source(merged_on_read(table), newest)
+        return source
 
     def changes(
         self, table: DynamicTable, before: Snapshot | None, after: Snapshot | None, columns: Sequence[str]

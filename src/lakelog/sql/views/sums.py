@@ -126,8 +126,8 @@ class _Groups:
         summed = [each.this for each in sums if isinstance(each, exp.Sum)]
         probe = select.copy()
         probe.set("expressions", [exp.alias_(part.copy(), f"c{at}") for at, part in enumerate([*self.keys, *summed])])
-        found = kinds(_text(probe)) if self.keys or summed else ()
-        groups, values = found[: len(self.keys)], found[len(self.keys) :]
+        types = kinds(_text(probe)) if self.keys or summed else ()
+        groups, values = types[: len(self.keys)], types[len(self.keys) :]
         return all(kind in _EXACT or kind.startswith(("DECIMAL", "TIMESTAMP")) for kind in groups) and all(
             kind in _WHOLE or 0 < _digits(kind) <= _SUMMED_DIGITS for kind in values
         )
