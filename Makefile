@@ -58,6 +58,7 @@ check-house:
 	.venv/bin/codespell
 	.venv/bin/python scripts/house_picture.py --check
 	.venv/bin/python scripts/check_words.py
+	.venv/bin/python scripts/measurements.py --check
 	$(PYTEST) tests/test_house.py tests/test_lanes.py
 
 # Lanes of one process each: two at a time, because they wait for servers and for time to pass.
@@ -157,8 +158,9 @@ hosts: .venv/spark-classes.jsa ## a double write on four hosts that fail, or a j
 bench: .venv need-java ## measure lakelog and its peers into docs/results: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py --results docs/results $(ARGS)
 
-docs: .venv ## write the generated pages of docs/reference and the picture of the packages
+docs: .venv ## write the generated pages of docs/reference, the picture of the packages, the measured numbers of pages
 	.venv/bin/python scripts/generate_reference.py
+	.venv/bin/python scripts/measurements.py
 	.venv/bin/python scripts/house_picture.py
 
 docs-site: .venv ## the docs as pages with search, in build/site: open build/site/index.html, no server needed

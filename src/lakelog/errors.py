@@ -18,6 +18,7 @@
       Fenced                          somebody newer owns this: stop this writer
       TableReplaced                   the table was renamed, or dropped and created again: open it again
       Unavailable        (retriable)  storage or log cannot be reached: repeat the call later
+        NoPermission                  the storage refuses this user: change its rights, or be another user
       Corrupt                         bytes are not what the format says
       NotInstalled                    run the pip command in the text
       InternalError                   a bug: please report
@@ -104,6 +105,12 @@ class Unavailable(LakelogError):
     """Storage or log cannot be reached now."""
 
     retriable = True
+
+
+class NoPermission(Unavailable):
+    """The storage refuses this user, and will refuse it again."""
+
+    retriable = False
 
 
 class Corrupt(LakelogError):

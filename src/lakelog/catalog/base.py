@@ -181,11 +181,16 @@ class Catalog(ABC):
         tables = self.find_tables(identifier.database)
         if tables is None and identifier.database != DEFAULT_DATABASE:
             return self._no_database(identifier.database)
-        near = near_or_all(identifier.table, tables or [])
+        elsewhere = [d for d in self.list_databases() if identifier.table in (self.find_tables(d) or ())]
+        if elsewhere and not difflib.get_close_matches(identifier.table, tables or []):
+            near = f", did you mean '{elsewhere[0]}.{identifier.table}'?"
+        else:
+            near = near_or_all(identifier.table, tables or [])
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
     def _no_database(self, name: str) -> NotFound:
-        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
+        near = near_or_all(name, self.list_databases())
+        return NotFound(f"database '{name}' does not exist in '{self.warehouse}'{near}")
 
 
 def near_or_all(name: str, known: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import io
 import os
 import sys
@@ -96,6 +97,29 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = COMMANDS.load(cmd_name)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads ``help`` as ``--help``; says where an option belongs that a command has."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as unknown:
+            raise click.UsageError(
+                f"no option '{unknown.option_name}' before the command: options of a command come after its name, as "
+                "in 'lakelog tables --warehouse DIR'",
+                ctx,
+            ) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command. Raises click.UsageError with a near name for an unknown one."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f", did you mean '{near[0]}'?" if near else ": 'lakelog help' lists the commands"
+            ctx.fail(f"no command '{args[0]}'{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the list of commands for ``--help``."""

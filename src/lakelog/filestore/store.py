@@ -59,8 +59,8 @@ from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableS
 class FileStore:
     """One branch of the files below ``table_path``, with one schema. Picklable; caches only immutable state.
 
-    ``name`` is the table's name in metrics and logs. Plans and commits check ``identity``; None accepts any table at
-    the path.
+    ``name`` is the table's name in metrics, logs and errors. Plans and commits check ``identity``; None accepts any
+    table at the path.
     """
 
     io: FileIO
@@ -78,7 +78,7 @@ class FileStore:
 
     @cached_property
     def paths(self) -> TablePaths:
-        return TablePaths(self.table_path, self.schema, self.branch)
+        return TablePaths(self.table_path, self.schema, self.branch, self.name)
 
     @cached_property
     def snapshots(self) -> Snapshots:

@@ -80,6 +80,10 @@ class MergeBuilder(Public):
     source_alias: str
     clauses: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """The statement so far, without its source."""
+        return f"MergeBuilder(merge into {self.target} {self.alias} on {self.on}: {len(self.clauses)} clauses)"
+
     def whenMatchedUpdate(self, set: Values, condition: str | None = None) -> MergeBuilder:  # noqa: N802 - Delta's names
         """Updates columns of rows on both sides."""
         return self._with("MATCHED", condition, f"UPDATE SET {_assignments(set)}")

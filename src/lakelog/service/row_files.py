@@ -130,6 +130,34 @@ def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         raise InvalidRequest(f"cannot read '{path}': {why}") from why
 
 
+def file_schema(path: Path) -> pa.Schema:
+    """The columns of a file that ``read_rows`` reads; those of text formats follow from its first rows.
+
+    Raises InvalidRequest for another extension and for an unreadable file.
+    """
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_schema(path)
+        if path.suffix == ".arrow":
+            with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as arrow:
+                return arrow.schema
+        if path.suffix == ".csv":
+            with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK)) as rows:
+                return rows.schema
+        if path.suffix == ".jsonl":
+            with pjson.open_json(path, pjson.ReadOptions(block_size=_BLOCK)) as rows:
+                return rows.schema
+    except FileNotFoundError:
+        raise InvalidRequest(f"'{path}' does not exist") from None
+    except (pa.ArrowException, OSError) as why:
+        raise InvalidRequest(f"cannot read '{path}': {why}") from why
+    raise _unknown_extension(path)
+
+
+def _unknown_extension(path: Path) -> InvalidRequest:
+    return InvalidRequest(f"extension '{path.suffix}' is not a known format: use one of .parquet, .arrow, .csv, .jsonl")
+
+
 def _with_decimals(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of text with the decimals of a table."""
     for at, field in enumerate(batch.schema):
@@ -159,4 +187,4 @@ def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             rows = pjson.read_json(pa.BufferReader(data), parse_options=pjson.ParseOptions(explicit_schema=schema))
         yield from rows.to_batches(max_chunksize=65_536)
     else:
-        raise InvalidRequest(f"extension '{suffix}' is not a known format: use one of .parquet, .arrow, .csv, .jsonl")
+        raise _unknown_extension(path)

@@ -43,7 +43,12 @@ def test_every_command_explains_itself(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["sqll"], "error: No such command 'sqll'"),
+        (["sqll"], "error: no command 'sqll', did you mean 'sql'?"),
+        (["zzzz"], "error: no command 'zzzz': 'lakelog help' lists the commands"),
+        (
+            ["--warehouse", "w", "tables"],
+            "error: no option '--warehouse' before the command: options of a command come",
+        ),
         (["sql"], 'error: no statement given: lakelog sql "show tables"\n'),
         (["--debug", "sql"], "error: no statement given"),
     ],

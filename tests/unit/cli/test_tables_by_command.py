@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import lakelog
 from lakelog.cli.main import lakelog as command
 from lakelog.cli.maintenance import table as call_module
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, InvalidSchema, NotFound
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import UNOWNED_HEADER
@@ -212,6 +212,26 @@ def test_load_takes_changes_and_replaces(warehouse: Path, tmp_path: Path) -> Non
     (tmp_path / "all.csv").write_text("id,name\n9,nine\n")
     run(warehouse, "load", "db.t", str(tmp_path / "all.csv"), "--overwrite")
     assert rows(warehouse, "head", "db.t") == [{"id": 9, "name": "nine"}]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
+def test_load_creates_a_table_for_a_file(warehouse: Path, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"all.{ending}"
+    run(warehouse, "export", "db.t", str(file))
+    run(warehouse, "load", "db.made", str(file), "--create", "--primary-key", "id")
+    assert rows(warehouse, "head", "db.made") == rows(warehouse, "head", "db.t")
+    assert lakelog.connect(str(warehouse)).table("db.made").primary_keys == ("id",)
+    with pytest.raises(AlreadyExists):
+        raise failure(warehouse, "load", "db.made", str(file), "--create")
+
+
+def test_a_table_that_cannot_be_filled_is_not_created(warehouse: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("id,name\n7,seven\n")
+    (tmp_path / "bad.csv").write_text("id,name\nseven,7\n")
+    files = [str(tmp_path / "good.csv"), str(tmp_path / "bad.csv")]
+    assert isinstance(failure(warehouse, "load", "db.made", *files, "--create"), InvalidSchema)
+    assert "db.made" not in run(warehouse, "tables").stdout
+    assert "add --create" in str(failure(warehouse, "load", "db.t", files[0], "--primary-key", "id"))
 
 
 def test_a_file_that_does_not_fit_commits_nothing(warehouse: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
@@ -21,9 +22,11 @@ from lakelog.cli.console.output import (
     format_option,
     warehouse_option,
 )
+from lakelog.errors import InvalidRequest
 from lakelog.lake import Table
 from lakelog.options.log import READ_MODE
-from lakelog.service.row_files import Printer, export_rows, read_rows
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.service.row_files import Printer, export_rows, file_schema, read_rows
 from lakelog.table.read.base import TableScan
 
 
@@ -136,21 +139,40 @@ def export(table: str, file: Path, reading: Reading, warehouse: str, format_name
 @table_argument
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--overwrite", is_flag=True, help="Replace the table, or the partitions of the new rows.")
+@click.option("--create", is_flag=True, help="Create the table with the columns of the first file.")
+@click.option("--primary-key", metavar="A,B,…", help="Primary key of the new table.")
 @warehouse_option
 @format_option
-def load(table: str, files: tuple[Path, ...], overwrite: bool, warehouse: str, format_name: str) -> None:
+def load(
+    table: str,
+    files: tuple[Path, ...],
+    overwrite: bool,
+    create: bool,
+    primary_key: str | None,
+    warehouse: str,
+    format_name: str,
+) -> None:
     """Write the rows of FILES (.parquet, .arrow, .csv with a header, .jsonl) into TABLE (db.table) as one commit.
 
     A column _row_kind (+I, -U, +U, -D) turns rows into changes. If a file is unreadable, nothing is committed.
     """
-    with connect(warehouse=warehouse) as lake:
-        target = lake.table(table)
+    if primary_key and not create:
+        raise InvalidRequest("--primary-key is that of a new table: add --create")
+    with connect(warehouse=warehouse) as lake, contextlib.ExitStack() as undo:
+        if create:
+            columns = [field for field in file_schema(files[0]) if field.name != ROW_KIND_COLUMN]
+            keys = primary_key.split(",") if primary_key else None
+            target = lake.create_table(table, pa.schema(columns), primary_key=keys)
+            undo.callback(lake.drop_table, table)
+        else:
+            target = lake.table(table)
         rows = 0
         with target.writer(overwrite=True) if overwrite else target.writer() as writer:
             for file in files:
                 for batch in read_rows(file, target.schema):
                     writer.write(batch)
                     rows += batch.num_rows
+        undo.pop_all()
         newest = target.latest_snapshot()
     facts = {"table": table, "rows": rows, "snapshot": None if newest is None else newest.id}
     FactPrinter(format_name).print(f"{rows:,} rows written to {table}", facts)

@@ -125,7 +125,7 @@ class TableCommit:
                 break
         self._delete_copies(request, changes)
         raise CommitConflict(
-            f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
+            f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.table} lost against "
             f"other commits {retries.losses} times: try again, or raise '{retries.limit}'"
         )
 
@@ -136,7 +136,7 @@ class TableCommit:
         earliest = self.snapshots.earliest_id() or latest.id
         if earliest > request.since + 1:
             raise CommitUnknown(
-                f"snapshots {request.since + 1} to {earliest - 1} of table {self.manifests.paths.root} have expired, "
+                f"snapshots {request.since + 1} to {earliest - 1} of table {self.manifests.paths.table} have expired, "
                 f"and one of them may be of commit user {request.user}, whose outcome was unknown: check the rows, "
                 "then write them again or not"
             )
@@ -268,7 +268,7 @@ class TableCommit:
                 return True
         elif snapshot.id not in ids:
             raise CommitUnknown(
-                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it "
+                f"snapshot {snapshot.id} of table {self.manifests.paths.table} was expired or rolled back while it "
                 f"was committed: check with commit user {snapshot.commit_user} and identifier "
                 f"{snapshot.commit_identifier}"
             )

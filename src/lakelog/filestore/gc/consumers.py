@@ -72,7 +72,7 @@ class Consumers:
         """Deletes a consumer. Raises NotFound."""
         if not self.io.exists(self.paths.consumer(name)):
             known = ", ".join(c.name for c in self.list()) or "none"
-            raise NotFound(f"table {self.paths.root} has no consumer '{name}'; it has: {known}")
+            raise NotFound(f"table {self.paths.table} has no consumer '{name}'; it has: {known}")
         self.io.delete(self.paths.consumer(name))
 
     def expire(self, older_than: timedelta) -> Sequence[Consumer]:

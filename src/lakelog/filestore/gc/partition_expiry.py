@@ -126,7 +126,7 @@ class PartitionExpiry:
         """
         schema = self.manifests.paths.schema
         if not schema.partition_keys:
-            raise InvalidRequest(f"table {self.manifests.paths.root} is not partitioned, so no partition can expire")
+            raise InvalidRequest(f"table {self.manifests.paths.table} is not partitioned, so no partition can expire")
         return until_won(self.manifests.paths.root, lambda: self._expired(rule, properties))
 
     def _expired(self, rule: PartitionRule, properties: Properties | None) -> list[bytes]:

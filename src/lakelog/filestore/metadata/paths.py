@@ -27,6 +27,12 @@ class TablePaths:
     root: str
     schema: TableSchema
     branch: str = MAIN_BRANCH
+    name: str = ""
+
+    @property
+    def table(self) -> str:
+        """The table in messages: its name, or its directory if it was opened without one."""
+        return self.name or self.root
 
     @property
     def branch_root(self) -> str:

@@ -52,7 +52,7 @@ class Snapshots:
         if hint is not None and hint > max(ids, default=0):
             has = f"the newest file is of {max(ids)}" if ids else "the table has no snapshot"
             raise Corrupt(
-                f"the newest snapshot of table {self.paths.root} is missing: '{self.paths.snapshot_hint(LATEST)}' "
+                f"the newest snapshot of table {self.paths.table} is missing: '{self.paths.snapshot_hint(LATEST)}' "
                 f"names snapshot {hint}, and {has}. Its file was deleted, or the table was copied during a write: "
                 "restore the file, or a whole copy. To continue without its rows, delete the hint"
             )
@@ -116,7 +116,7 @@ class Snapshots:
         except NotFound:
             there = self.ids()
             has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
-            raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
+            raise NotFound(f"table {self.paths.table} has no snapshot {snapshot_id}; {has}") from None
 
     def read(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound, also for a foreign one whose predecessor no longer exists."""

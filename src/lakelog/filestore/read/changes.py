@@ -271,12 +271,12 @@ def with_kind_names(batch: pa.RecordBatch, columns: Sequence[str], names: pa.Arr
     )
 
 
-def check_range(first: int, last: int, earliest: int | None, latest: int | None, root: str) -> None:
+def check_range(first: int, last: int, earliest: int | None, latest: int | None, table: str) -> None:
     """Raises NotFound if some changes between two snapshots (the first excluded) have expired."""
     if earliest is None or latest is None or first < earliest - 1 or last > latest:
         has = "it has no snapshots" if earliest is None else f"it has snapshots {earliest} to {latest}"
         raise NotFound(
-            f"table {root} has no changes between snapshots {first} and {last}: {has}. Older snapshots may have "
+            f"table {table} has no changes between snapshots {first} and {last}: {has}. Older snapshots may have "
             "expired; start at a later one"
         )
 

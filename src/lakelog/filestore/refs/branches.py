@@ -71,7 +71,7 @@ class Branches:
         if owner is not None:
             if snapshot_id is not None:
                 raise UnsupportedFeature(
-                    f"the catalog server creates branches of table {self._main.root} from tags only: create a tag of "
+                    f"the catalog server creates branches of table {self._main.table} from tags only: create a tag of "
                     f"snapshot {snapshot_id}, then branch '{name}' from that tag"
                 )
             owner.create_branch(name, tag)
@@ -132,14 +132,14 @@ class Branches:
         for number in sorted(branch):
             if number in main and main[number].fields != branch[number].fields:
                 raise UnsupportedFeature(
-                    f"table {self._main.root} cannot be fast-forwarded to branch '{name}': both were altered, and "
+                    f"table {self._main.table} cannot be fast-forwarded to branch '{name}': both were altered, and "
                     f"schema {number} of the branch has other columns than that of main. INSERT OVERWRITE the rows of "
                     "the branch instead"
                 )
         for number in sorted(set(branch) - set(main)):
             data = self._io.read(self._of(name).schema_file(number))
             if number > max(main) and not self._io.create(self._main.schema_file(number), data):
-                raise CommitConflict(f"table {self._main.root} was altered while it was fast-forwarded: try again")
+                raise CommitConflict(f"table {self._main.table} was altered while it was fast-forwarded: try again")
 
     def schemas_of(self, name: str) -> dict[int, TableSchema]:
         """The schemas of a branch by id."""
@@ -169,7 +169,7 @@ class Branches:
         there = self.list()
         near = difflib.get_close_matches(name, there, 1)
         hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
-        return NotFound(f"table {self._main.root} has no branch '{name}'{hint}")
+        return NotFound(f"table {self._main.table} has no branch '{name}'{hint}")
 
 
 def _check_name(name: str) -> None:

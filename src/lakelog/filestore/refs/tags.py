@@ -46,7 +46,7 @@ class Tags:
             there = [tag.name for tag in self.list()]
             near = difflib.get_close_matches(name, there, 1)
             hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
-            raise NotFound(f"table {self.references.paths.root} has no tag '{name}'{hint}") from None
+            raise NotFound(f"table {self.references.paths.table} has no tag '{name}'{hint}") from None
 
     def exists(self, name: str) -> bool:
         """Returns whether the tag exists; no tag has a '/' in its name."""
@@ -172,7 +172,7 @@ class Tags:
         found = self._snapshots.latest_id() if snapshot_id is None else snapshot_id
         if found is None:
             raise NotFound(
-                f"table {self.references.paths.root} has no snapshot yet: write rows before you create a tag"
+                f"table {self.references.paths.table} has no snapshot yet: write rows before you create a tag"
             )
         return found
 
@@ -203,7 +203,7 @@ class Tags:
     def _snapshot_not_found(self, snapshot_id: int) -> NotFound:
         ids = self._snapshots.chain_ids()
         has = f"it has snapshots {ids[0]} to {ids[-1]}" if ids else "it has no snapshots"
-        return NotFound(f"table {self.references.paths.root} has no snapshot {snapshot_id}; {has}")
+        return NotFound(f"table {self.references.paths.table} has no snapshot {snapshot_id}; {has}")
 
 
 def _check_name(name: str) -> None:

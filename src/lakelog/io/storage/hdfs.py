@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from hdfs_native import Client, WriteOptions
 
-from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NoPermission, NotFound, Unavailable
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO, FileStatus, check_whole, moved
@@ -220,8 +220,8 @@ class HdfsFileIO(FileIO):
                 raise self._no_permission(path, why) from None
             raise Unavailable(f"'{path}' cannot be read or written: {self._text(why)}") from None
 
-    def _no_permission(self, path: str, why: Exception) -> Unavailable:
-        return Unavailable(
+    def _no_permission(self, path: str, why: Exception) -> NoPermission:
+        return NoPermission(
             f"no permission for '{path}': check owner and mode, HADOOP_USER_NAME or the Kerberos ticket "
             f"({self._text(why)})"
         )

@@ -13,7 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.errors import AlreadyExists, CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    Corrupt,
+    InvalidRequest,
+    NoPermission,
+    NotFound,
+    Unavailable,
+    UnsupportedFeature,
+)
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import DiskSpace, FileIO, FileStatus, check_whole, moved
 
@@ -303,7 +312,9 @@ def _os_errors(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise NotFound(f"file '{path}' does not exist") from None
     except PermissionError as why:
-        raise Unavailable(f"no permission for '{path}': {why.strerror}; check owner and mode") from why
+        raise NoPermission(f"no permission for '{path}': {why.strerror}; check owner and mode") from why
+    except NotADirectoryError:
+        raise InvalidRequest(f"'{path}' cannot be used: a part of this path is a file, name a directory") from None
     except OSError as why:
         raise Unavailable(f"'{path}' cannot be read or written: {why.strerror or why}") from why
 

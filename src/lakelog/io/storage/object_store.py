@@ -27,7 +27,15 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import (
+    CommitUnknown,
+    InvalidRequest,
+    LakelogError,
+    NoPermission,
+    NotFound,
+    Unavailable,
+    UnsupportedFeature,
+)
 from lakelog.io.clock import sleep
 from lakelog.io.machine import machine_name
 from lakelog.io.names import new_attempt
@@ -217,7 +225,7 @@ class ObjectStoreFileIO(FileIO):
             what = "the bucket of" if "NoSuchBucket" in str(why) else "file"
             raise NotFound(f"{what} '{path}' does not exist") from None
         except (PermissionDeniedError, UnauthenticatedError) as why:
-            raise Unavailable(
+            raise NoPermission(
                 f"no permission for '{path}': check the storage options, the AWS_ variables and the policy of the "
                 f"bucket ({self._text(why)})"
             ) from None

@@ -71,7 +71,8 @@ class ParquetSource(ArrowSource):
         except FileNotFoundError:
             raise NotFound(f"'{address}' does not exist: name a Parquet file or a directory of them") from None
         except (OSError, pa.ArrowInvalid) as why:
-            raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}") from why
+            hint = "; 'lakelog load' reads files of rows" if address.endswith((".csv", ".jsonl", ".arrow")) else ""
+            raise InvalidRequest(f"'{address}' cannot be read as Parquet files: {why}{hint}") from why
         self._columns = common_schema(schemas)
         self._folders = [{name.lower(): value for name, value in folder.items()} for folder in folders]
         values = ((name, [folder.get(fold) for folder in self._folders]) for fold, name in keys.items())

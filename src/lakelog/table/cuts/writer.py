@@ -89,7 +89,7 @@ def _register(store: FileStore, group: str, snapshot: Snapshot) -> None:
     if known is None or known > snapshot.id:
         store.consumers.record(_consumer(group), snapshot.id)
     if fingerprint_of(store.snapshot(snapshot.id)) != fingerprint_of(snapshot):
-        raise NotFound(f"snapshot {snapshot.id} of table {store.table_path} is not the one of the cut any more")
+        raise NotFound(f"snapshot {snapshot.id} of table {store.paths.table} is not the one of the cut any more")
 
 
 def _forget(store: FileStore, records: CutRecords, group: str, number: int) -> None:

@@ -305,7 +305,7 @@ def sealed_before(store: FileStore, snapshot: Snapshot | None, record: EpochReco
 
 
 def _expired(store: FileStore, snapshot: Snapshot) -> NotFound:
-    return NotFound(f"a state before snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
+    return NotFound(f"a state before snapshot {snapshot.id} of table {store.paths.table} has expired; read it again")
 
 
 def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:

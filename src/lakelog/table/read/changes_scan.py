@@ -107,7 +107,7 @@ def plan_changes(
             moved = {split.partition for split in (*before, *after)}
         return list(plan_diff(before, after, end, moved))
     history = store.change_history
-    check_range(start, end, history.earliest_id(), store.snapshots.latest_id(), store.table_path)
+    check_range(start, end, history.earliest_id(), store.snapshots.latest_id(), store.paths.table)
     changes = Changes(store.manifests, store.schema, Pruning(store.schemas, filter))
     snapshots = (history.get(number) for number in range(start + 1, end + 1))
     return list(changes.of_snapshots(snapshots, mode_of(mode, store.schema)))

@@ -80,9 +80,17 @@ def snapshot_at_time(store: FileStore, millis: int) -> Snapshot:
     low, high = _range(store)
     found = pick_by_time(store.snapshot, low, high, millis)
     if found is None:
-        oldest = f"; the oldest, {low}, is of {store.snapshot(low).time_millis}" if low <= high else ""
-        raise NotFound(f"table {store.table_path} has no snapshot at {millis} (ms since 1970) or before{oldest}")
+        oldest = f"; the oldest, {low}, is of {_instant(store.snapshot(low).time_millis)}" if low <= high else ""
+        raise NotFound(f"table {store.paths.table} has no snapshot at {_instant(millis)} or before{oldest}")
     return found
+
+
+def _instant(millis: int) -> str:
+    """A time in messages, in UTC; its number where no calendar has it."""
+    try:
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC ({millis} ms since 1970)"
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} ms since 1970"
 
 
 def snapshot_at_watermark(store: FileStore, watermark: int) -> Snapshot:
@@ -90,7 +98,7 @@ def snapshot_at_watermark(store: FileStore, watermark: int) -> Snapshot:
     low, high = _range(store)
     found = pick_by_watermark(store.snapshot, low, high, watermark)
     if found is None:
-        raise NotFound(f"table {store.table_path} has no snapshot with watermark {watermark} or a later one")
+        raise NotFound(f"table {store.paths.table} has no snapshot with watermark {watermark} or a later one")
     return found
 
 

@@ -217,7 +217,10 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
         found = as_structure(column, field.type, _cast_leaf)
         return found if found.type == field.type else cast_column(found, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
-        raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
+        raise InvalidSchema(
+            f"column '{field.name}' of table {table} is {field.type}: {why}. Change the rows, or give the column a "
+            f"wider type: alter table {table} alter column {field.name} type …"
+        ) from None
 
 
 def _cast_leaf(column: pa.Array, kind: pa.DataType) -> pa.Array:
