@@ -21,7 +21,8 @@ from lakelog.options.boundary import Public, guarded
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    monkeypatch.chdir(tmp_path)
     with connect(warehouse=str(tmp_path / "wh")) as made:
         made.sql("create table t (id int, v string, primary key (id)) using lakelog "
                  "tblproperties ('bucket' = '1', 'log-store.enabled' = 'true')")  # fmt: skip
@@ -45,6 +46,13 @@ def _methods(kind: type) -> list[tuple[type, str, str]]:
         if not name.startswith("_") and name not in (*_STARTS_SPARK, *_ENDLESS):
             found += [(kind, name, one) for one in list(inspect.signature(method).parameters)[1:]]
     return found
+
+
+def test_an_unknown_end_is_refused(lake: Lake) -> None:
+    lake.sql("create table l (id int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+    for call in (lambda: lake.table("l").tail(stop="end"), lambda: next(lake.replicate("l", "other", stop="end"))):
+        with pytest.raises(InvalidRequest, match="stop='end' is not known"):
+            call()
 
 
 @pytest.mark.parametrize(("kind", "name", "parameter"), [*_methods(Table), *_methods(Lake)])

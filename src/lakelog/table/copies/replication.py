@@ -30,7 +30,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import planned_log, stored_log_options
 from lakelog.table.model.log_state import LogState, state_of
 from lakelog.table.model.waiting_epochs import waiting_epochs
-from lakelog.table.tail.subscribe import Stop, is_set
+from lakelog.table.tail.subscribe import Stop, check_stop, is_set
 
 _LOG: Final = logging.getLogger("lakelog.replicate")
 _POLL_S: Final = 0.5
@@ -75,8 +75,10 @@ class Replication:
         """Copies without end, up to an event, or (``stop='latest'``) up to the current state of the source.
 
         Yields after each snapshot and each failed step. While a storage does not answer, it tries again. With
-        ``stop='latest'`` a failure is raised. Raises Fenced after a promotion, TableReplaced.
+        ``stop='latest'`` a failure is raised. Raises InvalidRequest for another text, Fenced after a promotion,
+        TableReplaced.
         """
+        check_stop(stop)
         while not is_set(stop):
             try:
                 yield from self._step(stop == "latest")

@@ -42,8 +42,7 @@ def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> 
     log has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
     read, Unavailable for the log.
     """
-    if stop not in (None, "latest") and not isinstance(stop, threading.Event):
-        raise InvalidRequest(f"stop={stop!r} is not known; use None (follow without end), 'latest' or an Event")
+    check_stop(stop)
     is_position = isinstance(start, str) and start.startswith("{")
     position = (
         TailPosition.from_text(str(start), scan) if is_position else _beginning(scan, start_position(scan, start))
@@ -272,6 +271,12 @@ class _LogSteps:
             if self._droppable is not None:
                 self._states.delete_old_saves(self._droppable)
             self._droppable = self._asked.offsets
+
+
+def check_stop(stop: Stop) -> None:
+    """Raises InvalidRequest for a text that is no end."""
+    if stop not in (None, "latest") and not isinstance(stop, threading.Event):
+        raise InvalidRequest(f"stop={stop!r} is not known; use None (follow without end), 'latest' or an Event")
 
 
 def is_set(stop: Stop) -> bool:
