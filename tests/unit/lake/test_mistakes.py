@@ -38,8 +38,8 @@ MISTAKES: dict[str, Mistake] = {
         lambda lake: lakelog.connect(_file()).sql("create database db"), "'.*a_file.*' .* name a directory",
     ),
     "a scheme that is unknown": (lambda lake: lakelog.connect("foo://bar").list_databases(), "foo"),
-    "typo in a column": (lambda lake: lake.table("db.t").scan(["namme"]), "namme.*name"),
-    "typo in a filter": (lambda lake: lake.table("db.t").scan(filter="namme = 'a'").to_arrow(), "namme"),
+    "typo in a column": (lambda lake: lake.table("db.t").scan(["nam"]), "nam.*name"),
+    "typo in a filter": (lambda lake: lake.table("db.t").scan(filter="nam = 'a'").to_arrow(), "nam"),
     "a snapshot that is not there": (
         lambda lake: lake.table("db.t").scan(snapshot_id=7).to_arrow(), "table db.t has no snapshot 7; it has",
     ),
