@@ -82,6 +82,8 @@ LEFT_OUT: Final = {
         ["statement:ALTER MATERIALIZED VIEW", "statement:CREATE OR REPLACE MATERIALIZED"],
         "tests/unit/sql/test_materialized_views.py, and histories of views: tests/property/test_views.py",
     ),
+    "Table.to_duckdb": "it is a scan in another library: tests/unit/lake/test_table_object.py",
+    "Table.to_pandas": "it is Table.to_arrow in another library: tests/unit/lake/test_table_object.py",
     "Table.mirror": "it needs Kafka: tests/integration/test_mirror.py",
     "Lake.cut": "the table of a history belongs to no group: tests/unit/table/test_cuts.py",
     "Lake.ingest": "it needs PostgreSQL: tests/contract/test_ingest.py",

@@ -37,18 +37,20 @@ def reading(*covers: str) -> Callable[[Maker], Maker]:
     return register
 
 
-@reading("Table.scan", "Lake.table", "statement:CREATE TABLE")
+@reading("Table.scan", "Lake.table", "statement:CREATE TABLE", "Table.to_arrow", "Table.to_polars", "Table.to_reader")
 def scan(world: World, rng: random.Random) -> Iterator[Reading]:
     """The newest rows."""
-    yield Reading("scan", "rows(t.scan())", world.visible())
+    made = rng.choice(["t.scan()", "t", "t.to_polars()", "t.to_reader().read_all()"])
+    yield Reading("scan", f"rows({made})", world.visible())
 
 
-@reading()
+@reading("Table.count", "Table.head")
 def count(world: World, rng: random.Random) -> Iterator[Reading]:
     """The number of rows, also of a limit."""
     number = len(world.visible())
-    yield Reading("count", "t.scan().count()", number)
-    yield Reading("limit", "t.scan().limit(2).to_arrow().num_rows", min(2, number))
+    yield Reading("count", rng.choice(["t.scan().count()", "t.count()"]), number)
+    made = rng.choice(["t.scan().limit(2).to_arrow()", "t.head(2)"])
+    yield Reading("limit", f"{made}.num_rows", min(2, number))
 
 
 @reading("statement:SELECT")
@@ -99,8 +101,9 @@ def fold(world: World, rng: random.Random) -> Iterator[Reading]:
     """The log, by a reader from its start, one that waits for commits, and one that begins with the files."""
     if world.table.has_log:
         wanted = world.everything()
-        yield Reading("fold", "Fold(t).catch_up(t)", wanted)
-        yield Reading("committed", "Fold(t, **{'log.consistency': 'transactional'}).catch_up(t)", wanted)
+        if not world.begins_late:
+            yield Reading("fold", "Fold(t).catch_up(t)", wanted)
+            yield Reading("committed", "Fold(t, **{'log.consistency': 'transactional'}).catch_up(t)", wanted)
         yield Reading("latest-full", "Fold(t, 'latest-full').catch_up(t)", wanted)
         both = "Fold(t, 'latest-full', **{'log.consistency': 'transactional'}).catch_up(t)"
         yield Reading("committed latest-full", both, wanted)
@@ -110,7 +113,7 @@ def fold(world: World, rng: random.Random) -> Iterator[Reading]:
 def netted(world: World, rng: random.Random) -> Iterator[Reading]:
     """The log as a batch: what all of its changes add up to, and those since the newest snapshot."""
     if world.table.has_log:
-        for start in ("earliest", "latest-full"):
+        for start in ("latest-full",) if world.begins_late else ("earliest", "latest-full"):
             options = {"read.mode": "log", "streaming": "false", "scan.startup.mode": start}
             code = f"rows(t.scan(columns=t.definition.field_names, options={options}))"
             yield Reading(f"netted {start}", code, world.everything())

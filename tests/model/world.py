@@ -44,7 +44,7 @@ class Handle:
 @dataclass
 class World:
     """The state after a step. ``marks`` are the states after earlier steps, ``tags`` those that they name. ``waits``:
-    an epoch is committed, and has no snapshot yet."""
+    an epoch is committed, and has no snapshot yet. ``begins_late``: the log has no rows of before it was added."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -59,6 +59,7 @@ class World:
     handles: dict[str, Handle] = field(default_factory=dict)
     newest: State | None = None
     follows: bool = False
+    begins_late: bool = False
     waits: bool = False
 
     @staticmethod

@@ -6,26 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
-import pyarrow as pa
-
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, InvalidSchema, LakelogError, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidRequest, LakelogError, NotFound, UnsupportedFeature
 from lakelog.io.clock import now_ms
 from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.column_types import columns_of
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.table import Table
 from lakelog.options.boundary import Public
 from lakelog.options.parts import INGESTS
 from lakelog.paimon.schema.schema import new_schema
-from lakelog.paimon.types.arrow import fields_from_arrow, type_from_arrow
-from lakelog.paimon.types.types import DataType
 from lakelog.sql.parse import Session
-from lakelog.sql.syntax.type_parser import parse_type_text
 from lakelog.table.open import identifier_of
 from lakelog.table.views.rules import check_no_view
-
-Columns = Sequence[tuple[str, DataType, str | None]]
 
 
 class LakeDefinitions(Public, ABC):
@@ -138,39 +131,6 @@ class LakeDefinitions(Public, ABC):
             raise InvalidRequest(f"'{name}' is not a database name: write 'db' or 'catalog.db'")
         catalog = self._session.catalogs.need(found.database) if found.database else self._session.current_catalog
         return catalog, found.table
-
-
-def columns_of(schema: Any) -> Columns:
-    """(name, type, comment) of the columns of a schema of any kind. Raises InvalidSchema for anything else."""
-    if isinstance(schema, pl.LazyFrame):
-        schema = schema.collect_schema()
-    if isinstance(schema, Mapping):
-        return [(str(name), _type_of(str(name), kind), None) for name, kind in schema.items()]
-    if isinstance(schema, pa.Schema):
-        return fields_from_arrow(schema)
-    if isinstance(getattr(schema, "schema", None), pa.Schema):  # an Arrow table, batch, reader or data set
-        return fields_from_arrow(schema.schema)
-    if hasattr(schema, "__arrow_c_schema__"):
-        return fields_from_arrow(pa.schema(schema))
-    if hasattr(schema, "__arrow_c_stream__"):
-        return fields_from_arrow(pa.RecordBatchReader.from_stream(schema).schema)
-    raise InvalidSchema(
-        f"{type(schema).__name__} is not a schema: give an Arrow schema, a DataFrame, or a map such as "
-        f"{{'id': 'bigint', 'name': 'string'}}"
-    )
-
-
-def _type_of(name: str, kind: Any) -> DataType:
-    if isinstance(kind, str):
-        return parse_type_text(kind)
-    if isinstance(kind, pa.DataType):
-        return type_from_arrow(kind)
-    try:
-        return type_from_arrow(pl.DataFrame(schema={name: kind}).to_arrow().schema.field(0).type)
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as why:
-        raise InvalidSchema(
-            f"column '{name}': {kind!r} is not a type; write SQL text such as 'bigint', an Arrow or a polars type"
-        ) from why
 
 
 def _names(given: str | Sequence[str] | None) -> list[str]:

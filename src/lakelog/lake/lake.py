@@ -24,7 +24,7 @@ from lakelog.lake.views import Views
 from lakelog.options.log import EMIT_MODE
 from lakelog.options.notebook import rows_html
 from lakelog.options.secrets import without_password
-from lakelog.options.table import Missing, with_missing
+from lakelog.options.table import Missing
 from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.cuts.reading import newest_cut
@@ -34,8 +34,6 @@ from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.row_counts import RowCounts
-from lakelog.table.write.overwrite import overwrite_writer
-from lakelog.table.write.table_writer import TableWriter
 
 Place = str | os.PathLike[str]
 """A directory or a URI."""
@@ -98,6 +96,7 @@ class Lake(LakeDefinitions, LakeCopies):
             self._tables.alter_table,
             self._engine.executor,
             LakeStatements(self._session, self._engine),
+            lambda of, frame, overwrite: self._engine.started.write(of, frame, overwrite),
         )
 
     @property
@@ -190,14 +189,7 @@ class Lake(LakeDefinitions, LakeCopies):
         if create and not self.table_exists(name):
             with self._created(name, arrow_of(frame.limit(0)) if is_spark else frame):
                 return self.write(frame, name, options, overwrite=overwrite, missing=missing)
-        table = self._open(name, canonical_options(with_missing(options, missing), "write"))
-        table.check_rows_writable()
-        if is_spark:
-            counts: RowCounts = self._engine.started.write(table, frame, overwrite)
-            return counts
-        with TableWriter(table) if overwrite is False else overwrite_writer(table, overwrite) as writer:
-            writer.write(frame)
-        return writer.counts
+        return self.table(name).write(frame, overwrite, options, missing=missing)
 
     @contextlib.contextmanager
     def _created(self, name: str, rows: Any) -> Iterator[None]:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, overload
 
+import polars as pl
+
 from lakelog.errors import InvalidRequest
 from lakelog.lake.lake import Lake, Place, warehouse_text
 from lakelog.lake.table import Table
@@ -101,6 +103,20 @@ def open_table(path: Place, *, storage_options: Mapping[str, str] | None = None)
     """
     warehouse, name = split_path(warehouse_text(path))
     return Lake(warehouse, storage_options=storage_options).table(".".join(map(quoted_name, name.parts)))
+
+
+@guarded
+def scan_polars(
+    table: Place | Table, *, storage_options: Mapping[str, str] | None = None, **options: Any
+) -> pl.LazyFrame:
+    """A table as a polars LazyFrame: ``lakelog.scan_polars("./warehouse/db.db/t").filter(pl.col("id") == 5)``.
+
+    ``table`` is a table, or the path of one as in ``open_table``. ``options`` are arguments of ``Table.scan``
+    (``snapshot_id``, ``tag``, …). The frame is read when it is collected: polars asks for the columns that its query
+    needs, and comparisons with values skip files. Raises the errors of ``open_table`` and ``Table.scan``.
+    """
+    opened = table if isinstance(table, Table) else open_table(table, storage_options=storage_options)
+    return opened.scan(**options).to_lazy()
 
 
 def _session_of(given: Any) -> Any:

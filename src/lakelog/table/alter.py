@@ -13,6 +13,7 @@ from lakelog.errors import (
     InvalidOption,
     InvalidSchema,
     LakelogError,
+    Unavailable,
     UnsupportedFeature,
 )
 from lakelog.filestore.metadata.schemas import can_read_as
@@ -38,12 +39,21 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import type_keyword
 from lakelog.table.column_options import check_column_options
 from lakelog.table.log.record_schemas import changed_meanings
+from lakelog.table.log_switch import (
+    create_added_log,
+    drop_ended_log,
+    end_log,
+    has_log_after,
+    settle_log,
+    switching,
+)
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     ALL_OPTIONS,
     by_canonical_key,
     check_log_partitions,
     check_spelled_once,
+    log_generation,
     log_partitions,
 )
 from lakelog.table.views.rules import check_view_change
@@ -57,33 +67,106 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
 
     Options may have any of their names. In addition to the format's rules, the result must be a table that lakelog
     writes, and its log must be able to follow (``check_log_follows``). A new ``log-store.retention`` is set on the log
-    before the schema, so that it is in both or refused. Raises NotFound, InvalidSchema, InvalidOption,
-    UnsupportedFeature, CommitConflict, CommitUnknown, Unavailable.
+    before the schema, so that it is in both or refused. A change of ``log-store.enabled`` adds or removes the log, with
+    the other options of the log in the same call; the rows go on (RFC 27). Raises NotFound, InvalidSchema,
+    InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown, Unavailable.
     """
     check_spelled_once([(change.key, change.value) for change in changes if isinstance(change, SetOption)])
-    location = catalog.load_table(identifier)
-    wanted = with_log_partitions([_canonical(c) for c in changes], location.schema)
-    given = {change.key for change in wanted if isinstance(change, SetOption)}
+    location, schema_changes = catalog.load_table(identifier), [_canonical(c) for c in changes]
+    has_log = Options(location.schema.options).need(LOG_ENABLED)
+    if has_log_after(location.schema.options, schema_changes) == has_log:
+        others = [
+            c for c in schema_changes if not (isinstance(c, SetOption | RemoveOption) and c.key == LOG_ENABLED.key)
+        ]
+        if len(others) < len(schema_changes):
+            settle_log(DynamicTable(location))  # the statement that added or removed it may have ended half-way
+            if not others:
+                return location
+        return _altered(catalog, location, with_log_partitions(others, location.schema))
+    with switching(DynamicTable(location)):
+        location = catalog.load_table(identifier)
+        if Options(location.schema.options).need(LOG_ENABLED) != has_log:
+            return alter_table(catalog, identifier, changes)
+        return (_without_log if has_log else _with_log)(catalog, location, schema_changes)
+
+
+def _with_log(catalog: Catalog, location: TableLocation, schema_changes: Sequence[SchemaChange]) -> TableLocation:
+    """Adds a log. 1 create the log · 2 create the schema if absent · 3 make the snapshot with which the log begins.
+
+    A crash before step 2 leaves a log that nobody knows, and one before step 3 a log that readers refuse
+    (``check_begun``) until the next epoch of any writer, or this statement once more, makes the snapshot.
+    """
+    options = dict(location.schema.options)
+    for change in schema_changes:
+        if isinstance(change, SetOption):
+            options[change.key] = change.value
+        elif isinstance(change, RemoveOption):
+            options.pop(change.key, None)
+    # 1
+    new = create_added_log(catalog, location, options)
+    added = [SetOption(key, value) for key, value in new.options.items() if options.get(key) != value]
+    # 2
+    try:
+        altered = _altered(catalog, location, [*schema_changes, *added], switches_log=True)
+    except (CommitUnknown, Unavailable):
+        raise  # the table may have the log
+    except LakelogError:
+        new.drop_if_own()
+        raise
+    # 3
+    settle_log(DynamicTable(altered))
+    return altered
+
+
+def _without_log(catalog: Catalog, location: TableLocation, schema_changes: Sequence[SchemaChange]) -> TableLocation:
+    """Removes the log. 1 bring its last rows to the files · 2 create the schema if absent · 3 make the snapshot with
+    which the log has ended · 4 delete it. A crash before step 4 leaves a log that nobody reads.
+    """
+    table = DynamicTable(location)
+    # 1
+    ends = end_log(table)
+    # 2
+    removed = {change.key for change in ends if isinstance(change, RemoveOption)} | {LOG_ENABLED.key}
+    others = [c for c in schema_changes if not (isinstance(c, SetOption | RemoveOption) and c.key in removed)]
+    altered = _altered(catalog, location, [*others, *ends], switches_log=True)
+    # 3
+    settle_log(DynamicTable(altered))
+    # 4
+    drop_ended_log(table)
+    return altered
+
+
+def _altered(
+    catalog: Catalog, location: TableLocation, schema_changes: Sequence[SchemaChange], switches_log: bool = False
+) -> TableLocation:
+    """The table with a new schema; ``switches_log``: its log is added or removed by these changes."""
+    identifier = location.identifier
+    given = {change.key for change in schema_changes if isinstance(change, SetOption)}
     passed: list[TableSchema] = []
 
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
         check_view_change(before, after)
         check_column_options(after)
-        _check_log_options(before, after)
-        _check_secrets(before, after, given)
+        if not switches_log:
+            _check_log_options(before, after)
+        elif log_generation(before) != log_generation(location.schema):
+            raise CommitConflict(f"another statement has added or removed the log of table {identifier}: try again")
+        if not switches_log or Options(after.options).need(LOG_ENABLED):
+            _check_secrets(before, after, given)
         former = [*former_schemas(replace(location, schema=before)), before]
-        if Options(before.options).need(LOG_ENABLED):
+        if Options(before.options).need(LOG_ENABLED) and not switches_log:
             check_log_follows(after, former)
+        if Options(after.options).need(LOG_ENABLED):
             check_log_partitions(after)
             _ = DynamicTable(replace(location, schema=after)).log  # refuses forbidden client options
         check_readable_types(after, former)
-        if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
+        if not switches_log and before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
             passed.append(before)
             _notify_log(replace(location, schema=after))
 
     try:
-        return catalog.alter_table(identifier, wanted, check)
+        return catalog.alter_table(identifier, schema_changes, check)
     except (CommitUnknown, CommitConflict):
         if passed:
             with contextlib.suppress(LakelogError):
@@ -188,7 +271,10 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
         moved = key == LOG_ADDRESS.key and log_factory(before.options.get(LOG_TYPE.key) or log_system_at(None)).is_local
         if key in _FIXED or moved:
             why = (
-                "a log is created with its table and holds all writes since then; create a new table and copy the rows"
+                f"the rows of its log depend on it. Remove the log ('{LOG_ENABLED.key}' = 'false'), then add one with "
+                "this option"
+                if Options(before.options).need(LOG_ENABLED)
+                else f"it has no log. Set '{LOG_ENABLED.key}' = 'true' in the same statement to add one"
             )
             raise _refused_option(key, new, why)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -11,8 +10,6 @@ from lakelog.errors import (
     AlreadyExists,
     CommitConflict,
     CommitUnknown,
-    Corrupt,
-    InvalidOption,
     LakelogError,
     NotFound,
     Unavailable,
@@ -21,21 +18,12 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
-from lakelog.merge.table_rules import check_writable, default_log_content
-from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
-from lakelog.options.compatibility import with_defaults
+from lakelog.merge.table_rules import check_writable
 from lakelog.options.log import (
-    CHANGES,
-    DATA_FORMAT,
     DROP_WITH_TABLE,
-    INPUT,
-    LOG_ADDRESS,
     LOG_ADOPT,
-    LOG_CONTENT,
     LOG_ENABLED,
-    LOG_TOPIC,
 )
-from lakelog.options.log_partitions import LOG_PARTITIONS
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
 from lakelog.paimon.schema.schema import TableSchema
@@ -43,13 +31,10 @@ from lakelog.table.column_options import check_column_options
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
     canonical_options,
-    check_log,
     check_log_partitions,
-    log_id_in,
-    planned_log,
-    stored_log_options,
 )
 from lakelog.table.model.log_state import FOLLOWER
+from lakelog.table.new_log import NewLog, with_log_defaults
 
 
 def create_table(
@@ -67,10 +52,7 @@ def create_table(
     options = canonical_options(schema.options, "table")
     if schema.primary_keys and BUCKET.key not in options:
         options[BUCKET.key] = "1"
-    has_log = Options(options).need(LOG_ENABLED)
-    options = with_defaults(options, has_log)
-    if has_log and LOG_CONTENT.key not in options and default_log_content(Options(options)) != INPUT:
-        options[LOG_CONTENT.key] = default_log_content(Options(options))
+    options = with_log_defaults(options)
     check_writable(options)
     options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options).with_padded_keys
@@ -82,36 +64,13 @@ def create_table(
             return location
         raise AlreadyExists(f"table {identifier} exists: choose another name, or write CREATE TABLE IF NOT EXISTS")
     check_log_partitions(schema)
-    if not has_log:
+    if not Options(options).need(LOG_ENABLED):
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
-    adopts = Options(options).need(LOG_ADOPT)
-    if adopts:
-        _check_adoption(options)
-    path = catalog.table_path(identifier)
-    io = catalog.table_io(identifier)
-    wanted = replace(planned_log(schema, path, identifier), storage=io)
-    try:
-        check_log(wanted, io)
-    except Corrupt as why:
-        raise InvalidOption(
-            f"an embedded log ('{LOG_ADDRESS.key}') and files of the log's client lie in the table's directory, or in "
-            f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
-        ) from None
-    system, factory = LOG_SYSTEMS.create(wanted.system), log_factory(wanted.system)
-    if factory.data_format:
-        options.setdefault(DATA_FORMAT.key, factory.data_format)
-    is_local = factory.is_local
-    is_named = (LOG_ADDRESS if is_local else LOG_TOPIC).key in options
-    existed = is_named and not adopts and _exists(wanted)
-    log = system.create(wanted, adopts)
-    if existed:
-        _check_no_other_table(catalog, identifier, log)
+    new = NewLog.create(catalog, identifier, schema, catalog.table_path(identifier), catalog.table_io(identifier))
     # 3
     try:
-        made = catalog.create_table(
-            identifier, replace(schema, options={**options, **stored_log_options(log, path)}), False
-        )
+        made = catalog.create_table(identifier, replace(schema, options=new.options), False)
     except (CommitUnknown, Unavailable):
         # The table may exist, or appear later, and needs its log.
         with contextlib.suppress(NotFound, Unavailable):
@@ -120,53 +79,15 @@ def create_table(
                 return found
         raise
     except LakelogError as failure:
-        # A concurrent CREATE of this table may have adopted the log; only a topic with a generated name is surely ours.
-        if not is_local and LOG_TOPIC.key not in options:
-            with contextlib.suppress(LakelogError):
-                system.drop(log)
+        new.drop_if_own()
         if isinstance(failure, AlreadyExists) and if_not_exists:
             return catalog.load_table(identifier)
         raise
-    if is_local:
-        _check_log_exists(catalog, made, log)
-    if adopts:  # the follower does the same if this process ends here
-        DynamicTable(made).registered.register(FOLLOWER, reader_for(log).first_offsets())
+    if new.is_local:
+        _check_log_exists(catalog, made, new.location)
+    if Options(options).need(LOG_ADOPT):  # the follower does the same if this process ends here
+        DynamicTable(made).registered.register(FOLLOWER, reader_for(new.location).first_offsets())
     return made
-
-
-def _exists(log: LogLocation) -> bool:
-    """Returns whether there is a log at an address; True if it is one of another shape."""
-    try:
-        with contextlib.suppress(InvalidOption):
-            LOG_SYSTEMS.create(log.system).check(log)
-    except NotFound:
-        return False
-    return True
-
-
-def _tables(catalog: Catalog, name: str) -> Iterator[Identifier]:
-    databases: list[str] = []
-    with contextlib.suppress(LakelogError):
-        databases = catalog.list_databases()
-    for database in databases:
-        with contextlib.suppress(LakelogError):
-            yield from [Identifier(database, table, name) for table in catalog.list_tables(database)]
-
-
-def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLocation) -> None:
-    """Raises AlreadyExists if another table of the catalog has this log: empty as it is, CREATE would adopt it.
-
-    Reads the schemas of all tables; called only for a log that existed before. What cannot be read is passed over. Two
-    CREATEs at the same moment do not see each other.
-    """
-    for name in _tables(catalog, identifier.catalog):
-        found = ""
-        with contextlib.suppress(LakelogError):
-            found = log_id_in(catalog.load_table(name).schema)
-        if found == log.log_id and name != identifier:
-            is_local = log_factory(log.system).is_local
-            key, value = (LOG_ADDRESS.key, log.address) if is_local else (LOG_TOPIC.key, log.topic)
-            raise AlreadyExists(f"'{key}' = '{value}' is the log of table {name}: choose another '{key}'")
 
 
 def _check_log_exists(catalog: Catalog, made: TableLocation, log: LogLocation) -> None:
@@ -185,24 +106,6 @@ def _check_log_exists(catalog: Catalog, made: TableLocation, log: LogLocation) -
                     f"the log of table {made.identifier} was moved away while the table was created: try again"
                 ) from None
         # else the table was renamed with its log, or dropped
-
-
-def _check_adoption(options: Mapping[str, str]) -> None:
-    """Raises InvalidOption for a table that cannot take a topic with records."""
-    given = Options(options)
-    if given.get_typed(LOG_TOPIC) is None:
-        raise InvalidOption(f"option '{LOG_ADOPT.key}' = 'true' needs a topic: set '{LOG_TOPIC.key}' to its name")
-    if options.get(LOG_CONTENT.key, INPUT) != INPUT:
-        raise InvalidOption(
-            f"option '{LOG_ADOPT.key}' = 'true' needs a log of rows, and '{LOG_CONTENT.key}' = '{CHANGES}': remove "
-            f"'merge-engine', 'sequence.field' and '{LOG_CONTENT.key}'"
-        )
-    if options.get(LOG_PARTITIONS.key, options.get(BUCKET.key)) != "1":
-        raise InvalidOption(
-            f"option '{BUCKET.key}' = '{options.get(BUCKET.key, '-1')}' with '{LOG_ADOPT.key}' = 'true': the rows of "
-            "another producer are not in the partition of their bucket. Take a topic with one partition, and set "
-            f"'{LOG_PARTITIONS.key}' = '1'"
-        )
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:

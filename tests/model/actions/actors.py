@@ -127,7 +127,8 @@ class Follow(Action):
 
     @classmethod
     def draw(cls, rng: random.Random, world: World) -> Action | None:
-        return cls(rng.choice(["earliest", "latest-full"])) if world.table.has_log else None
+        starts = ["latest-full"] if world.begins_late else ["earliest", "latest-full"]
+        return cls(rng.choice(starts)) if world.table.has_log else None
 
     @property
     def code(self) -> str:

@@ -16,7 +16,7 @@ from model.world import NotPossible, Refused, World
 
 @dataclass(frozen=True)
 class Write(Action):
-    """Rows by ``lake.write``, a writer, or a writer with several commits; ``t`` or an old handle.
+    """Rows by ``lake.write``, the table, a writer, or a writer with several commits; ``t`` or an old handle.
 
     As a frame with categories for its texts, or with times of the clocks here, without a zone.
     """
@@ -27,6 +27,9 @@ class Write(Action):
     handle: str = "t"
     covers = (
         "Lake.write",
+        "Table.write",
+        "Table.append",
+        "Table.upsert",
         "Table.writer",
         "TableWriter.write",
         "TableWriter.commit",
@@ -40,7 +43,8 @@ class Write(Action):
     def draw(cls, rng: random.Random, world: World) -> Action | None:
         handle = rng.choice(["t", "t", *world.handles])
         rows = drawn_rows(rng, world, rng.choice([1, 2, 4, 8]), handle)
-        how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive"])
+        how = rng.choice(["write", "writer", "commits", "flush", "frame", "naive", "table"])
+        how = ("upsert" if world.table.key else "append") if how == "table" and rng.random() < 0.5 else how
         if handle != "t" and how != "commits" or how == "frame" and not all(c.of.is_simple for c in world.columns):
             how = "writer"
         return cls(rows, world.handle(handle).columns, how, handle)
@@ -49,6 +53,8 @@ class Write(Action):
     def code(self) -> str:
         if self.how == "write":
             return f"lake.write({table_code(self.columns, self.rows)}, 'db.t')"
+        if self.how in ("table", "append", "upsert"):
+            return f"t.{self.how.replace('table', 'write')}({table_code(self.columns, self.rows)})"
         if self.how == "naive":
             rows = tuple(tuple((name, without_zone(value)) for name, value in row) for row in self.rows)
             made = table_code(self.columns, rows).replace("pa.timestamp('us', tz='UTC')", "pa.timestamp('us')")

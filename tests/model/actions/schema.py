@@ -6,12 +6,18 @@ import random
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from lakelog.options.log import CHANGES, INPUT, LOG_CONTENT, LOG_ENABLED, LOG_TYPE
 from model.action import Action
 from model.kinds import KINDS
-from model.tables import Column
+from model.tables import Column, local_logs
 from model.world import NotPossible, Refused, World
 
 _REOPEN = "; t = lake.table('db.t')"
+
+
+def _by_hand(text: str, call: str) -> str:
+    """A change as SQL, or by a method of the table: each name as often one as the other."""
+    return _sql(text) if sum(map(ord, call)) % 2 else f"t.{call}"
 
 
 def _sql(text: str) -> str:
@@ -25,7 +31,7 @@ class AddColumn(Action):
     name: str
     kind: str
     first: bool
-    covers = ("statement:ALTER TABLE", "Table.alter")
+    covers = ("statement:ALTER TABLE", "Table.alter", "Table.add_column")
     may_refuse = "Iceberg metadata"
 
     @classmethod
@@ -39,7 +45,10 @@ class AddColumn(Action):
 
     @property
     def code(self) -> str:
-        return _sql(f"alter table db.t add column {self.name} {self.kind}{' first' if self.first else ''}")
+        if self.first:
+            return _sql(f"alter table db.t add column {self.name} {self.kind} first")
+        add = f"add_column({self.name!r}, {self.kind!r})"
+        return _by_hand(f"alter table db.t add column {self.name} {self.kind}", add)
 
     def apply(self, world: World) -> None:
         if self.name in world.names.values():
@@ -60,7 +69,7 @@ class DropColumn(Action):
     """A column goes, with its values: a later column of its name is another one."""
 
     name: str
-    covers = ("statement:ALTER TABLE",)
+    covers = ("statement:ALTER TABLE", "Table.drop_column")
     weight = 0.7
 
     @classmethod
@@ -74,7 +83,7 @@ class DropColumn(Action):
 
     @property
     def code(self) -> str:
-        return _sql(f"alter table db.t drop column {self.name}")
+        return _by_hand(f"alter table db.t drop column {self.name}", f"drop_column({self.name!r})")
 
     def apply(self, world: World) -> None:
         column = world.column(self.name)
@@ -89,7 +98,7 @@ class RenameColumn(Action):
 
     name: str
     new: str
-    covers = ("statement:ALTER TABLE",)
+    covers = ("statement:ALTER TABLE", "Table.rename_column")
     may_refuse = "bucket"
 
     @classmethod
@@ -101,7 +110,8 @@ class RenameColumn(Action):
 
     @property
     def code(self) -> str:
-        return _sql(f"alter table db.t rename column {self.name} to {self.new}")
+        text = f"alter table db.t rename column {self.name} to {self.new}"
+        return _by_hand(text, f"rename_column({self.name!r}, {self.new!r})")
 
     def apply(self, world: World) -> None:
         column = world.column(self.name)
@@ -116,7 +126,7 @@ class ChangeType(Action):
 
     name: str
     kind: str
-    covers = ("statement:ALTER TABLE",)
+    covers = ("statement:ALTER TABLE", "Table.alter_column")
     may_refuse = "bucket|partition|key|ORC|orc"
 
     @classmethod
@@ -130,7 +140,8 @@ class ChangeType(Action):
 
     @property
     def code(self) -> str:
-        return _sql(f"alter table db.t alter column {self.name} type {self.kind}")
+        text = f"alter table db.t alter column {self.name} type {self.kind}"
+        return _by_hand(text, f"alter_column({self.name!r}, {self.kind!r})")
 
     def apply(self, world: World) -> None:
         column = world.column(self.name)
@@ -266,4 +277,58 @@ class RenameTable(Action):
         return f"lake.rename_table('db.t', 'db.other'); lake.rename_table('db.other', 'db.t'){_REOPEN}"
 
     def apply(self, world: World) -> None:
+        world.handles.clear()
+
+
+@dataclass(frozen=True)
+class SwitchLog(Action):
+    """The table gets a log, which begins at this moment, or has none any more; its rows stay."""
+
+    system: str
+    content: str
+    how: str
+    covers = (
+        "statement:ALTER TABLE",
+        "procedure:add_log",
+        "procedure:remove_log",
+        "Table.add_log",
+        "Table.remove_log",
+    )
+    weight = 0.5
+
+    @classmethod
+    def draw(cls, rng: random.Random, world: World) -> Action | None:
+        how = rng.choice(["sql", "procedure", "python"])
+        if world.table.has_log:
+            return cls("", "", how)
+        return cls(rng.choice(local_logs()), rng.choice([INPUT, CHANGES] if world.table.is_plain else [CHANGES]), how)
+
+    @property
+    def settles(self) -> bool | None:  # type: ignore[override]
+        return self.content != CHANGES
+
+    @property
+    def code(self) -> str:
+        options = {LOG_TYPE.key: self.system, LOG_CONTENT.key: self.content} if self.system else {}
+        if self.how == "python":
+            return f"t.add_log({options!r})" if self.system else "t.remove_log()"
+        if self.how == "procedure":
+            given = ", ".join(f"{key}={value}" for key, value in options.items())
+            call = f"add_log(table => 'db.t', options => '{given}')" if self.system else "remove_log(table => 'db.t')"
+            return _sql(f"call sys.{call}")
+        given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        enabled = f"'{LOG_ENABLED.key}' = '{str(bool(self.system)).lower()}'"
+        return _sql(f"alter table db.t set tblproperties ({', '.join(filter(None, [enabled, given]))})")
+
+    def apply(self, world: World) -> None:
+        if world.table.has_log == bool(self.system):
+            raise NotPossible("it is so already")
+        placed = {LOG_ENABLED.key, LOG_TYPE.key, LOG_CONTENT.key, "log-store.data-format", "log.changelog-mode"}
+        placed |= {"log-store.partitions"}
+        options = {key: value for key, value in world.table.options.items() if key not in placed}
+        if self.system:
+            options |= {LOG_ENABLED.key: "true", LOG_TYPE.key: self.system, LOG_CONTENT.key: self.content}
+        world.table = replace(world.table, options=options)
+        world.options = {key: value for key, value in world.options.items() if key not in placed} | options
+        world.begins_late, world.follows = bool(self.system), False
         world.handles.clear()

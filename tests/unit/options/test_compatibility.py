@@ -191,7 +191,7 @@ def test_a_table_is_created_by_a_profile(lake: Lake) -> None:
     assert kept["log.consistency"] == "transactional" and kept["scan.startup.mode"] == "latest-full"
     assert (kept["log-store.enabled"], kept["log-store.type"]) == ("true", "embedded")
     assert "lakelog.defaults" not in kept
-    with pytest.raises(InvalidOption, match=r"'lakelog\.defaults'.*a log is created with its table"):
+    with pytest.raises(InvalidOption, match=r"'lakelog\.defaults'.*rows of its log depend on it"):
         lake.sql("alter table d.t set tblproperties ('lakelog.defaults' = 'amoro')")
 
 
@@ -209,7 +209,7 @@ def test_other_spellings_change_and_reset_an_option_of_a_table(lake: Lake) -> No
     assert _options(lake, "d.t")["scan.startup.mode"] == "latest-full"
     lake.sql("alter table d.t unset tblproperties ('log.scan')")
     assert "scan.startup.mode" not in _options(lake, "d.t")
-    with pytest.raises(InvalidOption, match="a log is created with its table"):
+    with pytest.raises(InvalidOption, match="rows of its log depend on it"):
         lake.sql("alter table d.t set tblproperties ('log.system' = 'kafka')")
 
 

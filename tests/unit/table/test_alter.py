@@ -222,23 +222,22 @@ def test_a_column_with_the_name_of_a_dropped_one_is_a_new_column(table: Table) -
     [
         (
             SetOption("log-store.partitions", "3"),
-            "'log-store.partitions' cannot be set to '3' for this table: a log is ",
+            "'log-store.partitions' cannot be set to '3' for this table: the rows of its log depend on it",
         ),
-        (SetOption("log-store.topic", "x"), "'log-store.topic' cannot be set to 'x' for this table: a log is "),
-        (SetOption("log-store.address", "x"), "'log-store.address' cannot be set to 'x' for this table: a log is "),
-        (RemoveOption("log-store.enabled"), "'log-store.enabled' cannot be reset for this table: a log is "),
+        (
+            SetOption("log-store.topic", "x"),
+            "'log-store.topic' cannot be set to 'x' for this table: the rows of its log depend on it",
+        ),
+        (
+            SetOption("log-store.address", "x"),
+            "'log-store.address' cannot be set to 'x' for this table: the rows of its log depend on it",
+        ),
         (RemoveOption("lakelog.log-id"), "'lakelog.log-id' cannot be reset for this table: it is reserved"),
     ],
 )
 def test_where_the_log_is_never_changes(logged: Table, change: SchemaChange, message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         logged.alter(change)
-
-
-def test_a_log_is_not_added_later(lake: Lake) -> None:
-    lake.sql(CREATE.format(""))
-    with pytest.raises(InvalidOption, match="'log-store.enabled' cannot be set to 'true' for this table: a log is "):
-        lake.table("db.t").alter(SetOption("log-store.enable", "true"))
 
 
 def test_options_are_checked_and_have_their_canonical_names(table: Table) -> None:

@@ -89,9 +89,9 @@ def test_a_table_that_was_made_without_a_stored_format_keeps_debezium_json(tmp_p
 def test_the_format_of_a_table_is_fixed(tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
     made(lake, LOG)
-    with pytest.raises(InvalidOption, match="create a new table"):
+    with pytest.raises(InvalidOption, match="rows of its log depend on it"):
         lake.sql("alter table db.t set tblproperties ('log-store.data-format' = 'debezium-json')")
-    with pytest.raises(InvalidOption, match="create a new table"):
+    with pytest.raises(InvalidOption, match="rows of its log depend on it"):
         lake.sql("alter table db.t unset tblproperties ('log-store.data-format')")
 
 

@@ -83,7 +83,7 @@ def test_a_log_on_kafka_is_plain_already(tmp_path: Path) -> None:
 def with_options(table: Table, **options: str) -> Table:
     schema = table.logical.schema
     changed = table.logical.with_schema(replace(schema, options={**schema.options, **options}))
-    return Table(changed, table._to_dataframe, table._alter, table._executor, table._statements)
+    return Table(changed, table._to_dataframe, table._alter, table._executor, table._statements, table._write_frame)
 
 
 @pytest.mark.parametrize("key", ["plugin.library.paths", "transactional.id", "sasl.jaas.config"])

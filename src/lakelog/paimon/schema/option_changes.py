@@ -7,7 +7,6 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.file_index import BLOOM_COLUMNS, BLOOM_PREFIX
-from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.option import Options
 from lakelog.options.table import (
     BUCKET,
@@ -26,7 +25,7 @@ from lakelog.paimon.schema.schema import TableSchema
 
 IMMUTABLE: Final = frozenset(
     {
-        *(o.key for o in (*TABLE_OPTIONS.options, *LOG_OPTIONS.options) if o.immutable),
+        *(o.key for o in TABLE_OPTIONS.options if o.immutable),
         # of the format, not declared here because lakelog writes no table that has them
         "type",
         "data-file.path-directory",

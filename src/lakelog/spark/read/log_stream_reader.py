@@ -18,7 +18,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from lakelog.errors import NotFound, OffsetExpired
-from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.filestore.read.plan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
@@ -31,6 +30,7 @@ from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.row_limit import RowLimit
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_generation import LogWatch
 from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
 
 _PREFETCH_ROWS = 20_000
@@ -109,6 +109,7 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         self._idle: _Idle | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
         self._reported = float("-inf")
+        self._watch = LogWatch(self._scan.table)
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         return {**self._to_json(start_position(self._scan)), _INITIAL: True}
@@ -125,7 +126,7 @@ class LakelogStreamReader(OwnErrors, _SimpleStreamReaderWrapper, SupportsTrigger
         try:
             with self._scan.table.explained():
                 end = self._next_part(position) if position.full is not None else self._next_records(start, position)
-                self._scan.table.check_identity(IDENTITY_CHECK_S)
+                self._watch.check()
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise

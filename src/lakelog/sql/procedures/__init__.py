@@ -27,6 +27,8 @@ PROCEDURES: Registry[Procedure] = Registry(
         "create_branch": "lakelog.sql.procedures.refs:create_branch",
         "delete_branch": "lakelog.sql.procedures.refs:delete_branch",
         "fast_forward": "lakelog.sql.procedures.refs:fast_forward",
+        "add_log": "lakelog.sql.procedures.streams:add_log",
+        "remove_log": "lakelog.sql.procedures.streams:remove_log",
         "end_writer": "lakelog.sql.procedures.streams:end_writer",
         "clear_consumers": "lakelog.sql.procedures.streams:clear_consumers",
         "replay_rejected": "lakelog.sql.procedures.streams:replay_rejected",

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pyarrow as pa
 
-from lakelog.sql.runtime.procedure import number, procedure, text
+from lakelog.options.log import LOG_ENABLED, LOG_OPTIONS
+from lakelog.paimon.schema.changes import SchemaChange, SetOption
+from lakelog.sql.runtime.procedure import number, options_among, procedure, text
 from lakelog.table.commit import take_over
 from lakelog.table.log.register import NamedReaders
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.write.replay_rejected import replay_rejected as write_again
+
+
+@procedure(options=options_among(LOG_OPTIONS.options))
+def add_log(table: DynamicTable, alter: Callable[[Sequence[SchemaChange]], object]) -> None:
+    """Adds a log, which begins at the present snapshot: ALTER TABLE … SET TBLPROPERTIES ('log-store.enabled' = 'true').
+
+    ``options`` are those of the log, which the table keeps.
+    """
+    alter([SetOption(key, value) for key, value in {**table.hints, LOG_ENABLED.key: "true"}.items()])
+
+
+@procedure()
+def remove_log(table: DynamicTable, alter: Callable[[Sequence[SchemaChange]], object]) -> None:
+    """Removes the log; all rows stay in the files: ALTER TABLE … SET TBLPROPERTIES ('log-store.enabled' = 'false')."""
+    alter([SetOption(LOG_ENABLED.key, "false")])
 
 
 @procedure()

@@ -20,7 +20,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.log_generation import carried_properties
 from lakelog.table.runs.runs import delete_runs
 
 
@@ -42,7 +42,7 @@ def commit_append(
     # 2, 3
     def attempt() -> Snapshot | None:
         # Written even if empty, so that the next commit need not search for it.
-        files = FileCommit(table, [record], lambda latest: carried_state(table.store, latest), keeps_runs=True)
+        files = FileCommit(table, [record], lambda latest: carried_properties(table, latest), keeps_runs=True)
         return files.run(table.store.latest_snapshot())
 
     try:

@@ -68,6 +68,7 @@ class Committer:
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
         self.state, self.search, self.tip = LogState(), LateRowSearch(), 0
+        self._later_log = 0  # the newest generation of the log that a decided epoch before the next one knows
         self._known: HealedPosition | None = None
         self._decided: dict[int, EpochRecord] = {}
         self._sealed_rows = SealedRows(table.store, writer)
@@ -132,10 +133,12 @@ class Committer:
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
+        self._check_log()
         if self.once and not self.ended and any(r.appends or r.replays for r in results):
             self._check_registered(epoch, results)
         position = self._position(epoch)
         while True:
+            self._check_log()
             wanted = EpochRecord(
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
             )
@@ -160,6 +163,10 @@ class Committer:
             self.table.decided.forget([record])
             if (found := self._read_epochs().find(self.writer, epoch)) is not None:
                 return found, False
+
+    def _check_log(self) -> None:
+        """Raises CommitConflict if what this process has read last knows a later log (RFC 27)."""
+        self.table.decided.check_log(max(self.state.log, self._later_log))
 
     def begin_run(self, run_id: str) -> None:
         """Sets the run of the query that commits from now on; reads the state of other writers for a new one."""
@@ -286,9 +293,14 @@ class Committer:
 
     def _read_epochs(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
-        self.state, self.tip = found.state, max(self.tip, found.tip)
+        self.know(found.state, found.tip)
+        self._later_log = max((r.log for r in found.waiting), default=0)
         self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
+
+    def know(self, state: LogState, tip: int = 0) -> None:
+        """Takes over the newest state and the last link that were read: no decision reads what is before them."""
+        self.state, self.tip = state, max(self.tip, state.chain, tip)
 
     def _sealed(self, record: EpochRecord | None = None) -> WriterState | None:
         """The writer's sealed state, or for a record of a forgotten writer that of the snapshot that has its epoch."""

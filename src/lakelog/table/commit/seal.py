@@ -12,6 +12,7 @@ from lakelog.errors import NotFound
 from lakelog.filestore.commit.lost_race import LostRace, pause_after_loss
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
+from lakelog.io.names import new_uuid
 from lakelog.logstore.protocol.header import LOG_ONLY
 from lakelog.options.metrics import SEAL_DURATION, SEALS
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -24,6 +25,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, MarkerCounts, WriterState, newest_state, state_at
+from lakelog.table.model.registrations import REPLACEMENT
 from lakelog.table.model.waiting_epochs import WaitingEpochs, sealed_elsewhere, waiting_epochs
 from lakelog.table.rejected.entries import RejectedEntries
 
@@ -48,7 +50,9 @@ def seal(committer: Committer) -> Snapshot | None:
     for attempt in itertools.count():
         # 1
         found = waiting_epochs(table)
-        records = list(itertools.takewhile(lambda r: r.writer != writer or r.epoch <= state.epoch, found.waiting))
+        records = _sealable(committer, found, state.epoch)
+        if _seal_late(committer, found, records):
+            continue
         if not any(r.writer == writer for r in records):
             committer.search.run(table)
             append_markers(committer, found.sealed, (), found.state)
@@ -78,12 +82,38 @@ def seal(committer: Committer) -> Snapshot | None:
         _count(table, records, snapshot, span.seconds)
         # 5, 6
         after = state_at(table.store, snapshot)
-        committer.tip = max(committer.tip, after.chain)
+        committer.know(after)
         passed = [record for record in found.void if record.number <= after.chain]
         append_markers(committer, [*found.sealed, *passed], records, after)
         publish_best_effort(table)
         return snapshot
     return None
+
+
+def _sealable(committer: Committer, found: WaitingEpochs, newest: int) -> list[EpochRecord]:
+    """The waiting epochs that one snapshot may have: those up to ``newest`` of the own writer, and others before it.
+
+    Not those that know a later log than this process: the process cannot heal it. If some epochs were decided without
+    the log that the table has (``_seal_late``), only these.
+    """
+    writer, log = committer.writer, committer.table.log_generation
+    records = itertools.takewhile(lambda r: r.writer != writer or r.epoch <= newest, found.waiting)
+    mine = [*itertools.takewhile(lambda r: r.log <= log, records)]
+    return [r for r in mine if r.log < found.state.log] or mine
+
+
+def _seal_late(committer: Committer, found: WaitingEpochs, records: Sequence[EpochRecord]) -> bool:
+    """Seals the epochs whose drivers did not know yet that the table without a key has another log, or none.
+
+    They are acknowledged, so they go into a snapshot of their own, whose rows the log lacks. False if there are none of
+    other writers alone; the caller then seals its own.
+    """
+    if not records or records[0].log >= found.state.log or any(r.writer == committer.writer for r in records):
+        return False
+    last = records[-1]
+    helper = Committer(committer.table.whole, last.writer, once=last.once, helps=True)
+    helper.verify(last)
+    return seal(helper) is not None
 
 
 def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot, seconds: float) -> None:
@@ -106,6 +136,8 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
         append_missing_changes(table)
         return []
     table = table.whole
+    if any(r.log > table.log_generation for r in waiting_epochs(table).waiting):
+        table = table.with_newest_schema()  # the log was added meanwhile, and has to have these rows
     found, made, sealers = waiting_epochs(table), list[Snapshot](), set[str]()
     waiting = found.waiting
     while waiting:  # one seal takes them all, unless another process seals the last and had not seen those before
@@ -164,7 +196,10 @@ def _commit(
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
         _check_waiting(table, latest, state, records)
-        number = 1 if latest is None else latest.id + 1
+        number, is_late = 1 if latest is None else latest.id + 1, records[0].log < state.log
+        if is_late != (records[0].log < found.state.log):
+            raise LostRace("the log of the table was added or removed")
+        state = state.with_log(max(r.log for r in records))
         for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
             own = [r for r in records if r.writer == writer]
             known = state.writers.get(writer)
@@ -173,6 +208,8 @@ def _commit(
             state = state.with_writer(writer, sealed, log_only, markers if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         state = rejected.following(state, records)
+        if is_late and table.with_newest_schema().has_input_log:
+            state = state.with_missing(f"{REPLACEMENT}{new_uuid()}", number)
         at_work = {*table.registered.writers(), *(r.writer for r in (*records, *found.sealed))}
         return state.without_finished(at_work).to_properties()
 

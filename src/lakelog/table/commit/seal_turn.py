@@ -49,7 +49,7 @@ def seal_in_turn(committer: Committer, marks: bool = False) -> Snapshot | None:
         number += 1
         state = newest_state(table.store)[1]
         if state.sealed_epoch(committer.writer) >= known.epoch:
-            committer.tip = max(committer.tip, state.chain)
+            committer.know(state)
             committer.search.take()  # the other one has made it
             return seal(committer) if marks else None
         if state.writers != seen:  # the snapshots of compactions and of other engines seal nothing

@@ -30,7 +30,7 @@ from lakelog.table.copies.backup_store import BackupPoint, BackupStore
 from lakelog.table.copies.file_copies import FileCopies
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import LOG_ID, LOG_MACHINE
+from lakelog.table.model.log_options import LOG_GENERATION, LOG_ID, LOG_MACHINE
 from lakelog.table.write.restore import restore_copied, roll_back
 
 RESTORED_FROM: Final = "lakelog.restored-from"
@@ -187,7 +187,8 @@ def without_log(schema: TableSchema) -> dict[str, str]:
     """The options of a schema without its identity, and without what locates its log."""
     options = dict(schema.options)
     is_local = LOG_TYPE.key in options and log_factory(options[LOG_TYPE.key]).is_local
-    for key in (TABLE_ID, LOG_ID, LOG_MACHINE, LOG_TOPIC.key, LOG_ADOPT.key, *([LOG_ADDRESS.key] if is_local else [])):
+    own = (TABLE_ID, LOG_ID, LOG_MACHINE, LOG_GENERATION, LOG_TOPIC.key, LOG_ADOPT.key)
+    for key in (*own, *([LOG_ADDRESS.key] if is_local else [])):
         options.pop(key, None)
     return options
 

@@ -82,7 +82,8 @@ class Publication:
 
     1 finish the newest link: append its commit markers, heal the log to it · 2 if the files are further, append the
     changes · 3 decide: create the next link if absent · again from 1, until the newest link has no rows and leads to
-    the newest snapshot. Every step may be repeated by any process. Records of an attempt that no link names are taken
+    the newest snapshot. The first link of a log that ALTER TABLE has added leads to the newest snapshot, without rows
+    (RFC 27). Every step may be repeated by any process. Records of an attempt that no link names are taken
     back in step 1.
     """
 
@@ -108,11 +109,12 @@ class Publication:
                 continue
             wanted = self._table.store.latest_snapshot()
             is_done = link.is_at(wanted)
-            if is_done and not link.attempt:
+            begins = not link.number and self._table.log_generation > 0  # a log that ALTER TABLE has added
+            if is_done and not link.attempt and not begins:
                 self._links.forget_before(link)
                 return has_appended
             # 2
-            found = PublishedLink() if is_done else self._append(link.number + 1, base, wanted)
+            found = PublishedLink() if is_done or begins else self._append(link.number + 1, base, wanted)
             has_appended = has_appended or bool(found.attempt)
             # 3
             following = PublishedLink(

@@ -26,7 +26,8 @@ from lakelog.table.lookup.stats import delete_old_stats
 from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.maintenance.publish import publish_best_effort, published_from
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
-from lakelog.table.model.log_state import carried_state, newest_state, state_of
+from lakelog.table.model.log_generation import carried_properties
+from lakelog.table.model.log_state import newest_state, state_of
 from lakelog.table.read.log_view import LogView, capture
 from lakelog.table.rejected.expiry import expire_rejected
 from lakelog.table.tail.normalizer import forget_streams
@@ -83,7 +84,7 @@ def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
 
 def _oldest_needed(table: DynamicTable) -> int | None:
     missing = (max(1, number - 1) for number in newest_state(table.store)[1].missing.values())
-    needed = (published_from(table), _newest_with_state(table), *missing)
+    needed = (published_from(table.with_newest_schema()), _newest_with_state(table), *missing)
     return min((number for number in needed if number is not None), default=None)
 
 
@@ -100,7 +101,7 @@ def drop_old_partitions(table: DynamicTable, rule: PartitionRule) -> list[bytes]
     Not called for a table with a log of input rows, whose readers would keep them. Raises InvalidRequest,
     CommitConflict.
     """
-    dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
+    dropped = table.store.expire_partitions(rule, lambda latest: carried_properties(table, latest))
     if dropped:
         publish_best_effort(table)
     METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from lakelog.errors import CommitConflict
 from lakelog.io.journal import Journal
 from lakelog.io.storage.file_io import FileIO
 from lakelog.table.model.epoch_record import EpochRecord
@@ -24,7 +25,8 @@ class DecidedEpochs:
     of another table than ``table_id`` decide nothing. Their writer had read the previous table at this path, and DROP
     and CREATE ran before it wrote the record. As a link, such a record keeps its number and is void.
     ``own_directory`` gives the storage to delete a record with, and raises TableReplaced if another table is now at
-    this path (``Identity.own_directory``). A record that is deleted or passed over may belong to that table.
+    this path (``Identity.own_directory``). A record that is deleted or passed over may belong to that table. ``log`` is
+    the generation of the log that the table was opened with (RFC 27): records are read without their places in others.
     """
 
     io: FileIO
@@ -32,6 +34,7 @@ class DecidedEpochs:
     keyed: bool
     own_directory: Callable[[], AbstractContextManager[FileIO]]
     table_id: str = ""
+    log: int = 0
 
     def all(self) -> list[EpochRecord]:
         """Every existing record, in order, void links too. Omits records that are deleted in the meantime."""
@@ -86,10 +89,11 @@ class DecidedEpochs:
         """Creates the record if its epoch is undecided; returns the valid one, and whether it was created here.
 
         ``tip`` is the last link of the chain that the caller has read or knows to be sealed; no link up to it has this
-        epoch. Raises CommitUnknown if the storage does not report whether the file was created.
+        epoch. Raises CommitUnknown if the storage does not report whether the file was created, and CommitConflict if
+        the log of the table was added or removed before the next free link.
         """
         journal, number = (self._chain, tip + 1) if self.keyed else (self._lane(record.writer), record.epoch)
-        data = replace(record, table=self.table_id).to_bytes()
+        data = replace(record, table=self.table_id, log=self.log).to_bytes()
         while not journal.create(number, data):
             found = self._read(journal, number)  # None: sealed meanwhile, with all before it
             if found is not None and not self._is_own(found):
@@ -98,8 +102,19 @@ class DecidedEpochs:
                         io.delete(journal.path(number))
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
+            elif found is not None:
+                self.check_log(found.log)
             number += self.keyed
-        return replace(record, number=number if self.keyed else 0), True
+        return replace(record, number=number if self.keyed else 0, log=self.log), True
+
+    def check_log(self, log: int) -> None:
+        """Raises CommitConflict if others know a later log of the table, or that it has none any more."""
+        if log > self.log:
+            raise CommitConflict(
+                f"the log of the table at {self.table_path} was added or removed after this writer had opened it, and "
+                "none of these rows are in the table: open the table again and write them, or restart the query, which "
+                "continues from its checkpoint"
+            )
 
     def forget(self, records: Collection[EpochRecord]) -> None:
         """Deletes records of sealed epochs; ignores missing ones.
@@ -129,7 +144,8 @@ class DecidedEpochs:
 
     def _read(self, journal: Journal, number: int) -> EpochRecord | None:
         data, link = journal.read(number), 0 if journal.prefix else number
-        return None if data is None else EpochRecord.from_bytes(data, journal.path(number), link)
+        record = None if data is None else EpochRecord.from_bytes(data, journal.path(number), link)
+        return record if record is None or record.log == self.log else record.without_log()
 
     def _is_own(self, record: EpochRecord) -> bool:
         return record.table in ("", self.table_id)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from lakelog.catalog.base import TableLocation
-from lakelog.errors import NotFound, UnsupportedFeature
+from lakelog.errors import CommitConflict, NotFound, UnsupportedFeature
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.read.changes import producer_of
@@ -33,7 +33,7 @@ from lakelog.options.table import MERGE_ON_READ
 from lakelog.options.view import VIEW
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.decided_epochs import DecidedEpochs
-from lakelog.table.model.log_options import check_log, log_location
+from lakelog.table.model.log_options import check_log, log_generation, log_location
 from lakelog.table.model.registrations import Registrations
 
 BRANCH_PREFIX: Final = "branch_"
@@ -161,14 +161,19 @@ class DynamicTable:
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Wraps uses of the log: something may be missing there because the table was replaced.
+        """Wraps uses of the log: something may be missing there because the table or its log was replaced.
 
-        Raises TableReplaced in that case.
+        Raises TableReplaced, or CommitConflict, in that case.
         """
         try:
             yield
-        except NotFound:
+        except NotFound as failure:
             self.check_identity()
+            if self.with_newest_schema().log_generation > self.log_generation:
+                raise CommitConflict(
+                    f"the log of table {self.name} was removed after the table was opened, and nothing was written: "
+                    "open the table again, or restart the query"
+                ) from failure
             raise
 
     @cached_property
@@ -176,7 +181,12 @@ class DynamicTable:
         """The records of decided epochs that may not be in a snapshot yet."""
         identity = self.identity
         return DecidedEpochs(
-            self.io, self.store.paths.branch_root, self.schema.is_keyed, identity.own_directory, identity.id or ""
+            self.io,
+            self.store.paths.branch_root,
+            self.schema.is_keyed,
+            identity.own_directory,
+            identity.id or "",
+            self.log_generation,
         )
 
     @cached_property
@@ -192,6 +202,11 @@ class DynamicTable:
         found = log_location(self.schema, self.path, self.name)
         check_log(found, self.io)
         return replace(found, storage=self.io)
+
+    @cached_property
+    def log_generation(self) -> int:
+        """How often the log was added or removed when this table was opened (RFC 27). Raises Corrupt."""
+        return log_generation(self.schema)
 
     @property
     def lease_ms(self) -> int:
@@ -210,6 +225,11 @@ class DynamicTable:
     def publishes(self) -> bool:
         """True if the log gets the changes from snapshot to snapshot (``log.content``), not the rows of writes."""
         return self.log is not None and log_content(Options(self.schema.options)) == CHANGES
+
+    @property
+    def has_input_log(self) -> bool:
+        """True if the log has the rows as they were written (``log.content``)."""
+        return self.log is not None and not self.publishes
 
     @property
     def emits_log(self) -> bool:

@@ -16,7 +16,7 @@ import dataclasses
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -39,7 +39,8 @@ class EpochRecord:
     of a batch writer, ``ended`` the last epoch of a writer that must not resume, ``run`` is the run of a streaming
     query. ``number`` is its position in the chain of a table with a key, 0 outside of a chain; it is the file name, not
     part of the content. ``proposed`` marks an epoch that is decided by a snapshot, not by this file (RFC 21). ``table``
-    is the id of the table that it was made for, empty for one without.
+    is the id of the table that it was made for, empty for one without. ``log`` is the generation of the log that its
+    writer knew (RFC 27).
     """
 
     writer: str
@@ -53,6 +54,7 @@ class EpochRecord:
     number: int = 0
     proposed: bool = False
     table: str = field(default="", compare=False)
+    log: int = 0
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -79,6 +81,10 @@ class EpochRecord:
         """The rows among them that were left out for the first time, not again by a replay."""
         return sum(part.rows for a in self.attempts for part in a.rejected if not part.time_ms)
 
+    def without_log(self) -> EpochRecord:
+        """The same decision without its place in the log, which is that of another log."""
+        return replace(self, since={}, attempts=tuple(replace(a, appends=()) for a in self.attempts))
+
     def entries_appended(self, bucket: int) -> int:
         """Entries of the log that the accepted attempts appended to a bucket, ``begin`` included."""
         return sum(p.entry_count for a in self.attempts for p in a.appends if p.bucket == bucket)
@@ -100,6 +106,7 @@ class EpochRecord:
             | ({"ended": True} if self.ended else {})
             | ({"proposed": True} if self.proposed else {})
             | ({} if self.run is None else {"run": self.run.to_values()})
+            | ({"log": self.log} if self.log else {})
         )
         return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
 
@@ -128,6 +135,7 @@ class EpochRecord:
             number=number,
             proposed=head.get("proposed", False),
             table=head.get("table", ""),
+            log=head.get("log", 0),
         )
 
 

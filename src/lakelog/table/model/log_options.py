@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.errors import Corrupt, InvalidOption, UnsupportedFeature
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.logstore import client_properties, log_factory, log_system_at
@@ -26,6 +26,8 @@ LOG_ID: Final = "lakelog.log-id"
 """The key in a schema's options of the id of the table's log."""
 LOG_MACHINE: Final = "lakelog.log-machine"
 """The key of the machine that has a local log."""
+LOG_GENERATION: Final = "lakelog.log-generation"
+"""The key of how often the log of the table was added or removed since CREATE TABLE (RFC 27)."""
 _LOG_SYSTEM: Final = "log.system"
 
 ALL_OPTIONS = Declared(
@@ -166,6 +168,21 @@ def stored_log_options(log: LogLocation, path: str) -> dict[str, str]:
 def log_id_in(schema: TableSchema) -> str:
     """The stored id of a table's log; "" without a log, and in a table of an early version."""
     return schema.options.get(LOG_ID, "")
+
+
+def log_generation(schema: TableSchema) -> int:
+    """How often the log of a table was added or removed, 0 since CREATE TABLE. Raises Corrupt."""
+    number = schema.options.get(LOG_GENERATION, "0")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise Corrupt(f"option '{LOG_GENERATION}' = '{number[:50]}' is not a whole number")
+    return int(number)
+
+
+def placing_options(schema: TableSchema) -> list[str]:
+    """The options of a schema that say where its log is and what it contains; those that go with the log."""
+    fixed = {LOG_ADDRESS.key, LOG_PARTITIONS.key, *(o.key for o in LOG_OPTIONS.options if o.immutable)}
+    fixed |= {LOG_ID, LOG_MACHINE}
+    return [key for key in schema.options if key in fixed or key.startswith(PROPERTIES_PREFIX)]
 
 
 def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:

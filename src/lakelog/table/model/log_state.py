@@ -39,6 +39,7 @@ _CHAIN = "lakelog.chain"
 _REJECTED = "lakelog.rejected"
 _AHEAD = "lakelog.log-ahead"
 _MISSING = "lakelog.log-missing"
+_LOG = "lakelog.log-generation"
 _REJECTED_LIST: Final = re.compile(r"\d{13}-\d{1,12}-[0-9a-f-]{36}\.json")
 _MOST_HELD_BYTES: Final = 8 << 20
 """Bytes of parsed states that a process keeps."""
@@ -85,6 +86,10 @@ class WriterState(JsonRecord):
     corrected: bool = field(default=False, metadata=OPTIONAL)
     number: int = field(default=0, metadata=OPTIONAL)
 
+    def without_log(self) -> WriterState:
+        """The same epochs without their places in a log, which is no longer that of the table."""
+        return replace(self, verified={}, counted={}, unmarked={}, sealed_in={}, corrected=False)
+
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
         return self.digest if epoch == self.epoch else self.unmarked.get(epoch, "")
@@ -112,7 +117,8 @@ class LogState:
     last link of a keyed table's chain in the snapshot, 0 for none. ``rejected`` are the names of the lists of rejected
     rows (RFC 16). ``ahead`` is the offset per bucket below which the log has rows that a rollback of the files alone
     has taken out of them. ``missing`` are the snapshots whose changes are not in the log yet, by the writer of
-    these changes (RFC 21).
+    these changes (RFC 21). ``log`` is the generation of the log that begins, or has ended, with an earlier snapshot
+    or this one (RFC 27).
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -123,6 +129,14 @@ class LogState:
     rejected: tuple[str, ...] = ()
     ahead: Mapping[int, int] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
+    log: int = 0
+
+    def with_log(self, generation: int) -> LogState:
+        """The state of the first snapshot with this generation of the log: it has all rows, and the new log none."""
+        if generation <= self.log:
+            return self
+        there = {name: writer.without_log() for name, writer in self.writers.items() if name != FOLLOWER}
+        return LogState(there, chain=self.chain, rejected=self.rejected, log=generation)
 
     def with_missing(self, writer: str, snapshot: int) -> LogState:
         """The state of a snapshot that replaces files; ``writer`` will append its changes to the log.
@@ -210,6 +224,7 @@ class LogState:
         out |= {key: orjson.dumps(text_keys(values)).decode() for key, values in more.items() if values}
         out |= {_CHAIN: str(self.chain)} if self.chain else {}
         out |= {_MISSING: orjson.dumps(self.missing).decode()} if self.missing else {}
+        out |= {_LOG: str(self.log)} if self.log else {}
         return out | ({_REJECTED: " ".join(self.rejected)} if self.rejected else {})
 
 
@@ -224,7 +239,8 @@ def state_from(properties: Mapping[str, str]) -> LogState | None:
     if _WRITERS not in properties:
         return None
     maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _MARKERS, _AHEAD, _MISSING))
-    return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), properties.get(_REJECTED, ""), *maps)
+    numbers = properties.get(_CHAIN, "0"), properties.get(_LOG, "0")
+    return _parse(properties[_WRITERS], *numbers, properties.get(_REJECTED, ""), *maps)
 
 
 def _held_bytes(state: LogState) -> int:
@@ -234,7 +250,7 @@ def _held_bytes(state: LogState) -> int:
 
 # each commit reads the newest state, which only a seal changes
 @cached(LRUCache(_MOST_HELD_BYTES, getsizeof=_held_bytes), lock=threading.Lock(), info=True)
-def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
+def _parse(writers: str, chain: str, log: str, rejected: str, *maps: str) -> LogState:
     states = {writer: WriterState.from_values(values) for writer, values in orjson.loads(writers).items()}
     *by_bucket, missing = (orjson.loads(text) for text in maps)
     offsets, log_only, markers, ahead = map(int_keys, by_bucket)
@@ -242,7 +258,7 @@ def _parse(writers: str, chain: str, rejected: str, *maps: str) -> LogState:
     wrong = [name for name in lists if not _REJECTED_LIST.fullmatch(name)]
     if wrong:
         raise Corrupt(f"{wrong[0][:100]!r} is not the name of a list of rejected rows")
-    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead, missing))
+    return checked(LogState(states, offsets, log_only, markers, int(chain), lists, ahead, missing, int(log)))
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -64,7 +64,7 @@ def fingerprint_of(snapshot: Snapshot | None) -> str:
 
 @dataclass(frozen=True)
 class PublishedLinks:
-    """The links of one table; those of an earlier table at this path have another directory, and take no number."""
+    """The links of one log of a table; those of an earlier log or table at this path have another directory."""
 
     io: FileIO
     directory: str
@@ -72,7 +72,9 @@ class PublishedLinks:
     @staticmethod
     def of(table: DynamicTable) -> PublishedLinks:
         """The links of a table."""
-        return PublishedLinks(table.io, f"{table.store.paths.branch_root}/lakelog/published/{table.identity.id or '-'}")
+        log = f"-{table.log_generation}" if table.log_generation else ""
+        root = f"{table.store.paths.branch_root}/lakelog/published"
+        return PublishedLinks(table.io, f"{root}/{table.identity.id or '-'}{log}")
 
     def last(self) -> PublishedLink:
         """The newest link; link 0 of a log that is still empty.

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pa_dataset
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled
+from lakelog.filestore.skipping.arrow_conditions import skipping_part
 from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.filestore.skipping.predicate_text import predicate_text
 from lakelog.options.boundary import Public, shown_value
@@ -21,6 +23,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.null_rows import cast_rows
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.lazy_scan import ScanDataset, lazy_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +99,19 @@ class TableScan(NotebookView, ArrowRows):
             raise InvalidRequest(f"where({shown_value(filter)}) is no predicate: pass it as Table.scan(filter=…)")
         return replace(self, filter=filter)
 
+    def also(self, condition: Predicate | pc.Expression | None) -> Self:
+        """The same scan with a further condition on its rows; ``Table.scan(filter=…)`` takes texts, too.
+
+        Comparisons of columns with values skip files, also in an Arrow expression.
+        """
+        if condition is None:
+            return self
+        residual, part = self.residual, condition
+        if not isinstance(condition, Predicate):
+            residual = condition if residual is None else residual & condition
+            part = skipping_part(condition, arrow_schema(self.row_schema.fields))
+        return replace(self, filter=conjunction(p for p in (self.filter, part) if p is not None), residual=residual)
+
     def limit(self, rows: int) -> Self:
         """The same scan with at most this many rows, in no defined order. Raises InvalidRequest for less than 0."""
         if rows < 0:
@@ -140,6 +156,28 @@ class TableScan(NotebookView, ArrowRows):
     def to_reader(self) -> pa.RecordBatchReader:
         """The batches as an Arrow reader (for DuckDB, polars, pandas)."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_lazy(self) -> pl.LazyFrame:
+        """The rows as a polars LazyFrame: ``t.scan().to_lazy().filter(pl.col("id") == 5).select("name").collect()``.
+
+        It is read when it is collected, with the columns, filters and limit of the query. Comparisons with values skip
+        files. Raises InvalidRequest for a scan with a limit, whose rows a filter would change.
+        """
+        self._check_whole("to_lazy")
+        return lazy_frame(self)
+
+    def to_dataset(self) -> pa_dataset.Dataset:
+        """The rows as a pyarrow Dataset: ``t.scan().to_dataset().to_table(columns=["name"], filter=field("id") == 5)``.
+
+        DuckDB reads only the columns and files that its query needs: ``d = t.scan().to_dataset()``, then
+        ``duckdb.sql("select name from d where id = 5")``. Raises InvalidRequest for a scan with a limit.
+        """
+        self._check_whole("to_dataset")
+        return ScanDataset(self)
+
+    def _check_whole(self, method: str) -> None:
+        if self.max_rows is not None:
+            raise InvalidRequest(f"{method}() of a scan with limit({self.max_rows}): put the limit into the query")
 
     def head(self, rows: int = 5) -> pa.Table:
         """The first rows that the scan finds, in no defined order, in one Arrow table."""

@@ -18,6 +18,7 @@ from lakelog.paimon.rows.row_kind import with_kind
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_generation import check_begun
 from lakelog.table.model.published_links import PublishedLinks
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.log_view import capture, check_not_expired
@@ -99,9 +100,10 @@ def check_log_hints(table: DynamicTable) -> None:
 def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:
     """The start of a new reader, from ``LogScan.start_offsets`` or a snapshot.
 
-    Raises the errors of ``check_log_hints`` and ``latest_full``.
+    Raises the errors of ``check_log_hints``, ``check_begun`` and ``latest_full``.
     """
     check_log_hints(scan.table)
+    check_begun(scan.table)
     if scan.start_mode(start) == "latest-full":
         return latest_full(scan.table)
     offsets = scan.start_offsets(start)

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
-from lakelog.filestore.metadata.identity import IDENTITY_CHECK_S
 from lakelog.filestore.read.plan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.io.scratch import new_scratch
@@ -22,6 +21,7 @@ from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.table.log.committed_reader import VisibleBatch
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
+from lakelog.table.model.log_generation import LogWatch
 from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates, normalizes
 from lakelog.table.tail.tail import PartialProgress, ResumeRequest, Step, Tail, TailPosition
@@ -171,7 +171,7 @@ class _LogSteps:
         offsets.update(self._scan.available_offsets(offsets))
         if states is not None:
             states.begin(offsets)
-        ends = self._scan.reader.end_offsets() if stop == "latest" else None
+        ends, watch = self._scan.reader.end_offsets() if stop == "latest" else None, LogWatch(self._scan.table)
         if partial is not None and offsets == self._position.log.offsets:
             yield from self._remainder(partial)
         while ends is None or any(offsets[b] < ends[b] for b in offsets):
@@ -188,7 +188,7 @@ class _LogSteps:
                     yield from self._emitted(bucket, self._scan.parts(bucket, records), _end_of(records))
                 elif ends is not None:  # the offsets below the end have a gap
                     yield from self._emitted(bucket, (), ends[bucket])
-            self._scan.table.check_identity(IDENTITY_CHECK_S)
+            watch.check()
             if not moved:
                 yield None, replace(self._position, log=self._position.log.at(offsets), partial=None)
                 self._scan.reader.wait(offsets, _WAIT_S)

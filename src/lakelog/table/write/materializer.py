@@ -34,7 +34,8 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.background import worker_for
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state, state_at
+from lakelog.table.model.log_generation import checked_state
+from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state
 from lakelog.table.rejected.entries import RejectedEntries
 from lakelog.table.rejected.rows import Rejects
 from lakelog.table.rejected.sources import LogRecords
@@ -221,7 +222,7 @@ class LogMaterializer:
         reached = WriterState(record.epoch, dict(self._offsets), now_ms())
 
         def properties(newest: Snapshot | None) -> Mapping[str, str]:
-            state = state_at(table.store, newest)
+            state = checked_state(table, newest)
             if state.writers.get(FOLLOWER) != base:  # or an unacknowledged commit of this one has advanced
                 raise LostRace("other processes follow its log (run only one)")
             return rejected.following(state, [record]).with_writer(FOLLOWER, reached).to_properties()

@@ -29,7 +29,7 @@ from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.log_generation import carried_properties
 from lakelog.table.model.partition_selection import (
     OverwriteTarget,
     existing_partitions,
@@ -136,7 +136,7 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         with contextlib.suppress(LakelogError):  # the rows are deleted, and a compaction removes the files, too
             _drop_emptied(table, partitions)
         return made
-    return _drop_files(table, partitions, OVERWRITE, lambda latest: carried_state(table.store, latest))
+    return _drop_files(table, partitions, OVERWRITE, lambda latest: carried_properties(table, latest))
 
 
 def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes] | None) -> None:
@@ -160,7 +160,7 @@ def _drop_emptied(table: DynamicTable, partitions: frozenset[bytes] | None) -> N
     def unchanged(latest: Snapshot | None) -> Mapping[str, str]:
         if names(table.store.live_entries(latest, emptied)) != names(files):
             raise CommitConflict(f"table {table.name}: another writer has changed the partitions meanwhile")
-        return carried_state(table.store, latest)
+        return carried_properties(table, latest)
 
     _drop_files(table, emptied, COMPACT, unchanged)
 
@@ -230,7 +230,7 @@ def _commit(
             live = _live_partitions(table, latest)
             if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
                 raise LostRace("other writers add partitions that the overwrite covers")
-        return carried_state(table.store, latest)
+        return carried_properties(table, latest)
 
     request = CommitRequest(
         writer,

@@ -25,7 +25,7 @@ from lakelog.table.commit.seal import seal_decided
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.log_generation import carried_properties
 from lakelog.table.model.row_counts import RowCounts, WrittenRows
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.replaced_rows import check_overwrite
@@ -79,7 +79,7 @@ def commit_rewrite(
         0,
         COMPACT if table.options.need(OVERWRITE_SAME_ROWS) else OVERWRITE,
         (*ready.made.files, *deleted),
-        prepare=lambda now: carried_state(table.store, now),
+        prepare=lambda now: carried_properties(table, now),
         first_try=True,
         index=index,
     )

@@ -30,7 +30,7 @@ from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import state_at
+from lakelog.table.model.log_generation import checked_state
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.rejected.entries import REPLAY_OF_LOG, REPLAY_OF_ROWS, RejectedEntries, RejectedEntry
 from lakelog.table.rejected.rows import Rejects, rejected_rows
@@ -84,7 +84,7 @@ def _replay_in_files(table: DynamicTable, prefix: str) -> ReplaySummary:
         taken = set(done.result.replays)
 
         def properties(newest: Snapshot | None) -> Mapping[str, str]:
-            state = state_at(table.store, newest)
+            state = checked_state(table, newest)
             if not taken <= rejected.of_states([state])[0].keys():
                 raise LostRace("another process replays its rejected rows, or rolls it back")
             return rejected.following(state, [record]).to_properties()

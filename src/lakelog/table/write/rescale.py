@@ -24,7 +24,7 @@ from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.publish import publish_best_effort
 from lakelog.table.maintenance.state_changes import file_key, files_of
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.log_generation import carried_properties
 from lakelog.table.model.partition_selection import OverwriteTarget, partition_values
 
 _LEAST_BUFFER: Final = 1 << 20
@@ -62,7 +62,7 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     def properties(newest: Snapshot | None) -> Mapping[str, str]:
         if {file_key(split) for split in files_of(read, newest, old)} != seen:
             raise CommitConflict(f"table {table.name} was written to while it was rescaled. Try again")
-        return carried_state(table.store, newest)
+        return carried_properties(table, newest)
 
     snapshot = table.store.commit(
         CommitRequest(

@@ -20,6 +20,7 @@ from lakelog.table.commit.replacement import commit_replacement
 from lakelog.table.commit.seal import seal_decided
 from lakelog.table.maintenance.state_changes import state_changes
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
+from lakelog.table.model.log_generation import checked_state
 from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at, state_of
 from lakelog.table.read.time_travel import snapshot_at_time
 from lakelog.table.write.replaced_rows import check_overwrite, one_overwrite
@@ -121,7 +122,7 @@ def _restore(
     is_ahead = table.emits_log and files_only
 
     def properties(newest: Snapshot | None) -> Mapping[str, str]:
-        state = _state_after(state_at(table.store, newest), target)
+        state = _state_after(checked_state(table, newest), target)
         state = replace(state, ahead=state.offsets if is_ahead else state.ahead)
         return {**state.to_properties(), **check(newest)}
 
