@@ -62,20 +62,20 @@ class NewLog:
         adopts = Options(options).need(LOG_ADOPT)
         if adopts:
             _check_adoption(options)
-        wanted = replace(planned_log(schema, path, identifier), storage=io)
+        planned = replace(planned_log(schema, path, identifier), storage=io)
         try:
-            check_log(wanted, io)
+            check_log(planned, io)
         except Corrupt as why:
             raise InvalidOption(
                 f"an embedded log ('{LOG_ADDRESS.key}') and files of the log's client lie in the table's directory, or "
                 f"in one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
             ) from None
-        system, factory = LOG_SYSTEMS.create(wanted.system), log_factory(wanted.system)
+        system, factory = LOG_SYSTEMS.create(planned.system), log_factory(planned.system)
         if factory.data_format:
             options.setdefault(DATA_FORMAT.key, factory.data_format)
         is_named = (LOG_ADDRESS if factory.is_local else LOG_TOPIC).key in options
-        existed = is_named and not adopts and _exists(wanted)
-        log = system.create(wanted, adopts)
+        existed = is_named and not adopts and _exists(planned)
+        log = system.create(planned, adopts)
         if existed:
             _check_no_other_table(catalog, identifier, log)
         return NewLog(log, {**options, **stored_log_options(log, path)}, is_named)
@@ -92,11 +92,11 @@ class NewLog:
                 LOG_SYSTEMS.create(self.location.system).drop(self.location)
 
 
-def _exists(wanted: LogLocation) -> bool:
+def _exists(planned: LogLocation) -> bool:
     """Returns whether there is a log at an address; True if it is one of another shape."""
     try:
         with contextlib.suppress(InvalidOption):
-            LOG_SYSTEMS.create(wanted.system).check(wanted)
+            LOG_SYSTEMS.create(planned.system).check(planned)
     except NotFound:
         return False
     return True
@@ -118,10 +118,10 @@ def _check_no_other_table(catalog: Catalog, identifier: Identifier, log: LogLoca
     CREATEs at the same moment do not see each other.
     """
     for name in _tables(catalog, identifier.catalog):
-        found = ""
+        log_id = ""
         with contextlib.suppress(LakelogError):
-            found = log_id_in(catalog.load_table(name).schema)
-        if found == log.log_id and name != identifier:
+            log_id = log_id_in(catalog.load_table(name).schema)
+        if log_id == log.log_id and name != identifier:
             is_local = log_factory(log.system).is_local
             key, value = (LOG_ADDRESS.key, log.address) if is_local else (LOG_TOPIC.key, log.topic)
             raise AlreadyExists(f"'{key}' = '{value}' is the log of table {name}: choose another '{key}'")

@@ -89,8 +89,8 @@ class TableAltering(Public):
         only one of the stores. With ``log.content`` = ``changes`` they go on. ``options`` are those of the log. Raises
         the errors of ``alter``.
         """
-        given = {LOG_ENABLED.key: "true", **(options or {})}
-        self.alter(*(SetOption(key, value) for key, value in given.items()))
+        log_options = {LOG_ENABLED.key: "true", **(options or {})}
+        self.alter(*(SetOption(key, value) for key, value in log_options.items()))
         return self
 
     def remove_log(self) -> Self:

@@ -90,25 +90,25 @@ def seal(committer: Committer) -> Snapshot | None:
     return None
 
 
-def _sealable(committer: Committer, found: WaitingEpochs, newest: int) -> list[EpochRecord]:
+def _sealable(committer: Committer, epochs: WaitingEpochs, newest: int) -> list[EpochRecord]:
     """The waiting epochs that one snapshot may have: those up to ``newest`` of the own writer, and others before it.
 
     Not those that know a later log than this process: the process cannot heal it. If some epochs were decided without
     the log that the table has (``_seal_late``), only these.
     """
     writer, log = committer.writer, committer.table.log_generation
-    records = itertools.takewhile(lambda r: r.writer != writer or r.epoch <= newest, found.waiting)
+    records = itertools.takewhile(lambda r: r.writer != writer or r.epoch <= newest, epochs.waiting)
     mine = [*itertools.takewhile(lambda r: r.log <= log, records)]
-    return [r for r in mine if r.log < found.state.log] or mine
+    return [r for r in mine if r.log < epochs.state.log] or mine
 
 
-def _seal_late(committer: Committer, found: WaitingEpochs, records: Sequence[EpochRecord]) -> bool:
+def _seal_late(committer: Committer, epochs: WaitingEpochs, records: Sequence[EpochRecord]) -> bool:
     """Seals the epochs whose drivers did not know yet that the table without a key has another log, or none.
 
     They are acknowledged, so they go into a snapshot of their own, whose rows the log lacks. False if there are none of
     other writers alone; the caller then seals its own.
     """
-    if not records or records[0].log >= found.state.log or any(r.writer == committer.writer for r in records):
+    if not records or records[0].log >= epochs.state.log or any(r.writer == committer.writer for r in records):
         return False
     last = records[-1]
     helper = Committer(committer.table.whole, last.writer, once=last.once, helps=True)
