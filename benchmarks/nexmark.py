@@ -1,10 +1,11 @@
 """Nexmark as materialized views beside PyFlink with upsert-kafka: rows per second, and that both have the same rows.
 
-usage: nexmark.py [--events 1000000] [--queries q1,q2,q3,q4,q5,q8] [--results DIR]
+usage: nexmark.py [--rows 500000] [--queries q1,q2,q3,q4,q5,q8] [--results DIR]
 
-The rows are there before the clock starts: in tables of lakelog, in commits of 100,000 events, and in topics of a Kafka
-broker. lakelog refreshes the views of a query after each commit. A job of Flink reads the topics to their end, with two
-slots and mini-batches, after two jobs over a tenth of the rows. A rate is that of the rows beyond this tenth.
+Each query reads this number of rows. They are there before the clock starts: in tables of lakelog, in ten commits, and
+in topics of a Kafka broker. lakelog refreshes the views of a query after each commit. A job of Flink reads the topics
+to their end, with two slots and mini-batches, after two jobs over a tenth of the rows. Figures are those of the rows
+beyond this tenth, so that neither the start of a job nor the first fill of a state counts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from environments import Environment
-from nexmark_events import TABLES, events
+from nexmark_events import SHARES, TABLES, events
 from nexmark_queries import QUERIES, Query
 from process_tree import end_tree
 from results import busy_cores, write_results
@@ -41,7 +42,7 @@ FLINK = Environment(
     ("org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",),
     ("flink-sql-connector-kafka", "org.apache.flink_flink-sql-connector-kafka"),
 )
-_COMMIT_EVENTS = 100_000
+_PARTS = 10
 _PARTITIONS = 2
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -100,7 +101,7 @@ def _by_key(query: Query, rows: list[dict[str, Any]]) -> Rows:
 def fill_topics(bootstrap: str, prefix: str, parts: list[dict[str, pa.Table]]) -> None:
     """Sends the rows as JSON, by key."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for topic in admin.create_topics([NewTopic(f"{prefix}-{name}", _PARTITIONS, 1) for name in TABLES]).values():
+    for topic in admin.create_topics([NewTopic(f"{prefix}-{name}", _PARTITIONS, 1) for name in parts[0]]).values():
         topic.result(30)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
     for part in parts:
@@ -116,10 +117,11 @@ def fill_topics(bootstrap: str, prefix: str, parts: list[dict[str, pa.Table]]) -
             producer.flush()
 
 
-def flink_work(query: Query, bootstrap: str, small: int, rows: int) -> Work:
+def flink_work(query: Query, bootstrap: str, prefix: str, small: int, rows: int) -> Work:
     """Runs the query over the small topics twice, and over all rows."""
     admin, sink = AdminClient({"bootstrap.servers": bootstrap}), f"sink-{time.time_ns()}"
-    runs = [{"topics": topics, "sink": f"{sink}-{at}"} for at, topics in enumerate(("small", "small", "all"))]
+    sizes = ("small", "small", "all")
+    runs = [{"topics": f"{prefix}-{size}", "sink": f"{sink}-{at}"} for at, size in enumerate(sizes)]
     for made in admin.create_topics([NewTopic(run["sink"], _PARTITIONS, 1) for run in runs]).values():
         made.result(30)
     given = {
@@ -142,6 +144,8 @@ def flink_work(query: Query, bootstrap: str, small: int, rows: int) -> Work:
         raise RuntimeError(f"Flink ended after {len(done)} of {len(runs)} jobs: {out[-2000:]}")
     more = rows - small
     seconds, cpu = (done[2][name] - done[1][name] for name in ("seconds", "cpu_seconds"))
+    if seconds <= 0 or cpu <= 0:
+        raise RuntimeError(f"ten times the rows took Flink no longer than a tenth, {done}: give more --rows")
     return Work(more / seconds, cpu / more * 1e6, _result(query, bootstrap, runs[2]["sink"]))
 
 
@@ -162,11 +166,13 @@ def _result(query: Query, bootstrap: str, topic: str) -> Rows:
     return _by_key(query, [{name: row[name] for name in query.columns} for row in rows.values() if row is not None])
 
 
-def compared(name: str, query: Query, bootstrap: str, parts: list[dict[str, pa.Table]]) -> Mapping[str, Any]:
+def compared(
+    name: str, query: Query, bootstrap: str, prefix: str, parts: list[dict[str, pa.Table]]
+) -> Mapping[str, Any]:
     """The figures of a query. Raises AssertionError if the two have other rows."""
     small, rows = (sum(part[s].num_rows for part in some for s in query.sources) for some in (parts[:1], parts))
     ours = lakelog_work(query, parts)
-    theirs = flink_work(query, bootstrap, small, rows)
+    theirs = flink_work(query, bootstrap, prefix, small, rows)
     assert ours.result.keys() == theirs.result.keys(), f"{name}: {len(ours.result)} and {len(theirs.result)} rows"
     differ = [key for key, row in ours.result.items() if not _same(row, theirs.result[key])]
     assert not differ, f"{name}: {len(differ)} rows differ, as {ours.result[differ[0]]} and {theirs.result[differ[0]]}"
@@ -188,19 +194,23 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--queries", default=",".join(QUERIES))
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
     busy = busy_cores()
-    step = min(_COMMIT_EVENTS, given.events // 10)
-    parts = [events(first, min(first + step, given.events)) for first in range(0, given.events, step)]
     figures: dict[str, Any] = {}
+    filled: dict[str, list[dict[str, pa.Table]]] = {}
     with tempfile.TemporaryDirectory(prefix="lakelog-nexmark-") as place, KafkaBroker(place) as broker:
-        fill_topics(broker.bootstrap, "small", parts[:1])
-        fill_topics(broker.bootstrap, "all", parts)
         for name in given.queries.split(","):
-            figures[name] = compared(name, QUERIES[name], broker.bootstrap, parts)
+            sources = QUERIES[name].sources
+            prefix = "-".join(sources)
+            if prefix not in filled:
+                step = round(given.rows / sum(SHARES[source] for source in sources) / _PARTS)
+                filled[prefix] = [events(at * step, (at + 1) * step, sources) for at in range(_PARTS)]
+                fill_topics(broker.bootstrap, f"{prefix}-small", filled[prefix][:1])
+                fill_topics(broker.bootstrap, f"{prefix}-all", filled[prefix])
+            figures[name] = compared(name, QUERIES[name], broker.bootstrap, prefix, filled[prefix])
             print(name, figures[name], QUERIES[name].note, flush=True)
     if given.results is not None:
         write_results(given.results, {"nexmark": figures}, busy)

@@ -5,7 +5,7 @@ Times are milliseconds since 1970, at 10,000 events per second. Half of the bids
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,18 @@ _CITIES = ("Phoenix", "Seattle", "Portland", "Boise", "Bend", "Redmond")
 _CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 
 
-def events(first: int, last: int, seed: int = 1) -> dict[str, pa.Table]:
+SHARES: Mapping[str, float] = {"person": 1 / 50, "auction": 3 / 50, "bid": 46 / 50}
+"""Table → its share of the events."""
+
+
+def events(first: int, last: int, tables: Sequence[str], seed: int = 1) -> dict[str, pa.Table]:
     """The rows of events ``first`` to ``last`` (excluded), by table."""
-    draw = np.random.default_rng([seed, first])
     number = np.arange(first, last)
     kind = number % 50
+    chosen = {"person": kind == 0, "auction": (kind > 0) & (kind < 4), "bid": kind >= 4}
+    makers = {"person": _persons, "auction": _auctions, "bid": _bids}
     return {
-        "person": _persons(number[kind == 0], draw),
-        "auction": _auctions(number[(kind > 0) & (kind < 4)], draw),
-        "bid": _bids(number[kind >= 4], draw),
+        name: makers[name](number[chosen[name]], np.random.default_rng([seed, first, len(name)])) for name in tables
     }
 
 
