@@ -47,7 +47,8 @@ def _at(number: np.ndarray) -> np.ndarray:
 
 def _auction_id(number: np.ndarray) -> np.ndarray:
     """The number of auctions before an event."""
-    return number // 50 * 3 + np.clip(number % 50 - 1, 0, 3)
+    before: np.ndarray = number // 50 * 3 + np.clip(number % 50 - 1, 0, 3)
+    return before
 
 
 def _persons(number: np.ndarray, draw: np.random.Generator) -> pa.Table:
