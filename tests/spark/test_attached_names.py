@@ -86,6 +86,30 @@ def test_a_batch_of_a_stream_is_merged_in_its_own_session(lake: Lake, spark: Spa
     assert rows(spark.table("db.t")) == [(1, "A"), (2, "b"), (3, "c")]
 
 
+def test_a_batch_of_a_stream_is_merged_by_the_table_in_hand(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    """Its frame is of another session, whose views the lake's session does not see."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 1, "name": "A"}\n{"id": 3, "name": "c"}\n')
+
+    def merge(batch: DataFrame, number: int) -> None:
+        lake.table("db.t").merge(batch, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
+        lake.table("db.t").write(batch.where("id = 3").selectExpr("4 as id", "name"))
+
+    stream = spark.readStream.schema("id bigint, name string").json(str(tmp_path / "in")).writeStream
+    query = stream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "c"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert rows(spark.table("db.t")) == [(1, "A"), (2, "b"), (3, "c"), (4, "c")]
+    assert not [view for view in spark.catalog.listTables("global_temp") if view.name.startswith("lakelog_frame")]
+
+
+def test_the_writer_keeps_the_partitions_that_it_was_given(lake: Lake, spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(3, "c")], "id long, name string")
+    frame.write.partitionBy("name").mode("overwrite").saveAsTable("db.by_name")
+    assert lake.table("db.by_name").definition.partition_keys == ("name",)
+    frame.write.mode("append").saveAsTable("db.by_name")
+    assert lake.table("db.by_name").count() == 2
+
+
 def test_what_has_no_equivalent_says_what_to_write(lake: Lake, spark: SparkSession) -> None:
     frame = spark.createDataFrame([(3, "c")], "id long, name string")
     for way, text in (

@@ -6,7 +6,7 @@ import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,10 +25,19 @@ from lakelog.table.tail.mirror import MirrorProgress, mirror_log
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import AsyncTail, Tail
 
-_Expression: TypeAlias = Any
-"""``pyarrow.compute.Expression``. pyarrow has no types, and strict checkers of users' scripts reject unknown ones."""
+
+class ArrowExpression(Protocol):
+    """``pyarrow.compute.Expression``, for type checkers: pyarrow has no types."""
+
+    def is_valid(self) -> Any:
+        """An expression that is true where this one is not NULL."""
+
+    def isin(self, values: Any) -> Any:
+        """An expression that is true where this one has one of these values."""
+
+
 Filter: TypeAlias = (
-    str | Predicate | _Expression | Condition | Sequence[Condition] | Sequence[Sequence[Condition]] | None
+    str | Predicate | ArrowExpression | Condition | Sequence[Condition] | Sequence[Sequence[Condition]] | None
 )
 """SQL text, tuples as in pyarrow, or an Arrow expression."""
 

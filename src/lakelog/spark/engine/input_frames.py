@@ -110,14 +110,25 @@ def checkpointed_rows(frame: DataFrame) -> Iterator[DataFrame]:
 def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Temporary views of DataFrames and Arrow rows for the duration of the block: name → view."""
     views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
+    shared = {name for name, given in frames.items() if _is_of_another_session(spark, given)}
     for name, given in frames.items():
         frame = given if isinstance(given, DataFrame) else frame_of(spark, arrow_rows(given))
-        frame.createOrReplaceTempView(views[name])
+        if name in shared:  # such as a batch of foreachBatch
+            frame.createGlobalTempView(views[name])
+        else:
+            frame.createOrReplaceTempView(views[name])
     try:
-        yield views
+        yield {name: f"global_temp.{view}" if name in shared else view for name, view in views.items()}
     finally:
-        for view in views.values():
-            spark.catalog.dropTempView(view)
+        for name, view in views.items():
+            (spark.catalog.dropGlobalTempView if name in shared else spark.catalog.dropTempView)(view)
+
+
+def _is_of_another_session(spark: SparkSession, given: Any) -> bool:
+    """True for a DataFrame whose views this session does not see."""
+    if is_remote() or not isinstance(given, DataFrame):
+        return False
+    return not given._jdf.sparkSession().equals(spark._jsparkSession)
 
 
 class TempViews:

@@ -190,6 +190,7 @@ def _save_as_table(
     if _own(self._spark, name) is None and format != "lakelog" and database not in lake.databases():
         spark(self, name, format, mode, partitionBy, **options)
         return
+    partitionBy = partitionBy or getattr(self, "_lakelog_keys", None)
     keys = [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or ())
     writer = TableWriterV2(lake.run, self._df, name).partitionedBy(*keys).tableProperties(options)
     exists = lake.has(name)
@@ -205,6 +206,12 @@ def _save_as_table(
 def _mode(lake: AttachedLake, spark: Callable[..., Any], self: Any, saveMode: str | None) -> Any:
     made = spark(self, saveMode)
     made._lakelog_mode = saveMode  # Spark's own is in its JVM
+    return made
+
+
+def _partition_by(lake: AttachedLake, spark: Callable[..., Any], self: Any, *cols: str | Sequence[str]) -> Any:
+    made = spark(self, *cols)
+    made._lakelog_keys = [name for given in cols for name in ([given] if isinstance(given, str) else given)]
     return made
 
 
@@ -374,6 +381,7 @@ _WRITES: Final[Mapping[str, Callable[..., Any]]] = {
     "insertInto": _insert_into,
     "saveAsTable": _save_as_table,
     "mode": _mode,
+    "partitionBy": _partition_by,
 }
 _METHODS: Final[Sequence[tuple[type, Callable[[Any], Any], Mapping[str, Callable[..., Any]]]]] = (
     (DataFrameReader, lambda reader: reader._spark, {"table": _read_table}),
