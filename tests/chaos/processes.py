@@ -30,16 +30,26 @@ class Process:
     command: str
 
 
-def session(leader: int) -> list[Process]:
-    """The processes that run now of those that a leader has started, and the leader."""
+def running() -> list[Process]:
+    """All processes of this machine."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == leader:
-                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    found.append(Process(int(entry.name), command))
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.append(Process(int(entry.name), command))
     return found
+
+
+def session(leader: int) -> list[Process]:
+    """The processes that run now of those that a leader has started, and the leader."""
+    return [process for process in running() if _leader(process.pid) == leader]
+
+
+def _leader(process: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[3])
+    return 0
 
 
 def kill(processes: list[Process], number: signal.Signals = signal.SIGKILL) -> None:

@@ -22,6 +22,7 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         library = clock_library() if given.what == "crowd" else Path()
-        go_inside("hosts", sys.argv[1:], (KAFKA_JARS, HADOOP_JARS, YARN_JARS))
+        go_inside("hosts", sys.argv[1:], _downloads(given))
     except NoHosts as why:
         print(why, file=sys.stderr)
         sys.exit(2)
@@ -79,6 +80,12 @@ def main() -> None:
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if found.get("equal", True) else 1)
+
+
+def _downloads(given: argparse.Namespace) -> list[Sequence[str]]:
+    """The jars of the servers of a run."""
+    needs_hadoop = getattr(given, "storage", "") == "hdfs" or getattr(given, "cluster", "").startswith("yarn")
+    return [*([KAFKA_JARS] if given.log == "kafka" else []), *([HADOOP_JARS, YARN_JARS] if needs_hadoop else [])]
 
 
 def _run(given: argparse.Namespace, directory: Path, library: Path) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """A job of many parts on a cluster whose machines share storage and a log's server alone; its results are a table.
 
-usage: cluster_job.py SETTINGS (JSON: warehouse, storage, log, checkpoints, cluster, parts; local: a directory here)
+usage: cluster_job.py SETTINGS
+
+SETTINGS are base64, because YARN changes braces, of JSON: warehouse, storage, log, checkpoints, cluster, parts; and
+local, a directory of the driver's machine.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import platform
 import sys
@@ -150,7 +154,7 @@ PARTS: Final[dict[str, Callable[[Lake, dict[str, Any]], dict[str, Any]]]] = {
 
 
 def main() -> None:
-    given = json.loads(sys.argv[1])
+    given = json.loads(base64.b64decode(sys.argv[1]))
     lake = connect(warehouse=given["warehouse"], settings=given["cluster"], storage_options=given["storage"])
     results = "create table if not exists db.results (part string, found string, primary key (part)) using lakelog"
     lake.sql(f"create database if not exists db; {results} tblproperties ('log-store.enabled' = 'false')")

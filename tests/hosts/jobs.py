@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import subprocess
@@ -72,9 +73,8 @@ class JobsRun:
             }
             self.report(f"running the job on {self.cluster}")
             command = network.hosts["driver"].command([*submit, *([] if submit else [sys.executable]), _JOB])
-            done = subprocess.run(
-                [*command, json.dumps(given)], capture_output=True, text=True, timeout=_JOB_S, check=False
-            )
+            settings = base64.b64encode(json.dumps(given).encode()).decode()
+            done = subprocess.run([*command, settings], capture_output=True, text=True, timeout=_JOB_S, check=False)
             assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-6000:]}"
             with connect(warehouse=warehouse, storage_options=options) as lake:
                 rows = lake.table("db.results").scan().to_arrow().to_pylist()

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from chaos.processes import Process, kill
+from chaos.processes import Process, kill, running
 from lakelog.service.servers.jars import jar_cache, resolve_jars
 from lakelog.service.servers.server_process import QUICK_START
 from servers.spark_home import SPARK_HOME
@@ -183,6 +183,8 @@ class Host:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)  # the kernel kills the other processes of its namespace
+        # who has entered it may be stopped, and the namespace lasts until its processes have been waited for
+        kill([process for process in running() if f"--target={self._pid} " in process.command])
         self._init.wait()
         assert self._init.stdout is not None
         self._init.stdout.close()
@@ -216,14 +218,9 @@ class Host:
 
     def processes(self, what: str = "") -> list[Process]:
         """Its processes whose command has a text, except the first one."""
-        space, found = _space(self._pid), []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != self._pid and _space(int(entry.name)) == space:
-                with contextlib.suppress(OSError):
-                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    if what in command and not command.startswith("sleep 3600"):
-                        found.append(Process(int(entry.name), command))
-        return found
+        space = _space(self._pid)
+        own = [process for process in running() if process.pid != self._pid and _space(process.pid) == space]
+        return [process for process in own if what in process.command and not process.command.startswith("sleep 3600")]
 
     def kill(self, what: str) -> int:
         """kill -9 of its processes whose command has a text; how many."""
