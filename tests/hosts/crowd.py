@@ -35,6 +35,7 @@ class CrowdOnHosts(Crowd):
     library: Path = Path()
     storage: str = "s3"
     _services: list[OnHost] = field(default_factory=list)
+    _places: dict[str, Host] = field(default_factory=dict)
     _uri: str = ""
 
     def run(self) -> dict[str, Any]:
@@ -68,12 +69,8 @@ class CrowdOnHosts(Crowd):
         return self._uri or super()._warehouse
 
     def _new_job(self, name: str, command: list[str]) -> Job:
-        host = self._place(name)
+        host = self._places[name] = self.network.hosts[CLIENTS[len(self._places) % len(CLIENTS)]]
         return Job(name, command, self.directory, host.command)
-
-    def _place(self, name: str) -> Host:
-        names = [*self.jobs, name] if name not in self.jobs else [*self.jobs]
-        return self.network.hosts[CLIENTS[names.index(name) % len(CLIENTS)]]
 
     def _act(self, dice: random.Random) -> None:
         if dice.random() >= _OF_HOSTS:
@@ -83,7 +80,7 @@ class CrowdOnHosts(Crowd):
         if dice.random() < 0.5:
             self.done["host without power"] += 1
             for name, job in self.jobs.items():
-                job.killed = job.killed or self._place(name) is host
+                job.killed = job.killed or self._places[name] is host
             host.power_off()
             time.sleep(dice.random())
             host.boot()
