@@ -10,6 +10,8 @@ from lakelog.errors import InvalidOption
 from lakelog.spark.session.session import check_locks, is_spread, session_place
 from lakelog.table.catalog_config import CatalogConfig
 
+SOCKETS = "spark.python.unix.domain.socket.enabled"
+
 
 class _Session:
     def __init__(self, master: str) -> None:
@@ -42,14 +44,18 @@ def test_a_driver_listens_beyond_loopback_only_for_executors_on_other_machines(m
     for master in (None, "local[2]", "spark://localhost:7077"):
         assert session_place(master)["spark.driver.host"] == "127.0.0.1"
         assert session_place(master)["spark.driver.bindAddress"] == "127.0.0.1"
-    for master in ("spark://master:7077", "yarn", "k8s://https://cluster:6443"):
+    for master in ("spark://master:7077", "k8s://https://cluster:6443"):
         assert session_place(master) == {"spark.master": master}
 
 
-def test_a_submitted_job_runs_where_it_was_submitted(monkeypatch) -> None:
+@pytest.mark.parametrize(("master", "more"), [("yarn", {SOCKETS: "false"}), ("spark://master:7077", {})])
+def test_a_submitted_job_runs_where_it_was_submitted_and_on_yarn_without_unix_sockets(
+    monkeypatch, master, more
+) -> None:
+    monkeypatch.setattr("lakelog.spark.session.session._submitted_master", lambda: master)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert session_place(None) == {}
-    assert session_place("yarn") == {"spark.master": "yarn"}
+    assert session_place(None) == more
+    assert session_place(master) == {"spark.master": master, **more}
 
 
 def test_a_lock_of_one_machine_is_refused_for_executors_on_others() -> None:

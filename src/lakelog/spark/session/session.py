@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -25,9 +26,10 @@ from lakelog.spark.session.jvm import check_java, start_jvm
 from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.read.time_travel import SESSION_ZONE
 
+_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 STREAM_SETTINGS: Mapping[str, str] = {
     # otherwise a delayed TCP acknowledgement costs every Python task 40 ms
-    "spark.python.unix.domain.socket.enabled": "true",
+    _UNIX_SOCKETS: "true",
     # the default manager forks a process per file on a local disk: 30 ms per micro-batch
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -43,7 +45,7 @@ _LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable of a program that ``spark-submit`` runs."""
 _WHY: Final[Mapping[str, str]] = {
-    "spark.python.unix.domain.socket.enabled": "each Python task pays about 40 ms for a delayed TCP acknowledgement",
+    _UNIX_SOCKETS: "each Python task pays about 40 ms for a delayed TCP acknowledgement",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "on a local disk each checkpoint file starts processes, about 30 ms a micro-batch"
     ),
@@ -83,22 +85,32 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
 
 
 def session_place(master: str | None) -> dict[str, str]:
-    """The settings of a new session that depend on where it runs.
+    """The settings of a new session that depend on where it runs; ``master`` is None if nothing names it.
 
     The driver of a session whose executors are here listens on loopback only. A driver of other machines' executors
     must not, or they never reach it.
     """
     if master is None and _SUBMITTED in os.environ:
-        return {}  # spark-submit has chosen
+        return _sockets(_submitted_master())
     chosen = master or f"local[{_cores()}]"
     if is_spread_master(chosen):
-        return {"spark.master": chosen}
+        return {"spark.master": chosen, **_sockets(chosen)}
     return {
         "spark.master": chosen,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(_cores()),
     }
+
+
+def _submitted_master() -> str:
+    SparkContext._ensure_initialized()
+    return SparkConf().get("spark.master", "") or ""
+
+
+def _sockets(master: str) -> dict[str, str]:
+    """On YARN no Unix sockets: in the directory of a container, their paths are longer than the system allows."""
+    return {_UNIX_SOCKETS: "false"} if master.startswith("yarn") else {}
 
 
 def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
@@ -112,7 +124,7 @@ def session_at(master: str | None = None, remote: str | None = None, app_name: s
         own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
         builder = builder.master(master or f"local[{_cores()}]")
         check_java()
-        for key, value in {**STREAM_SETTINGS, **own}.items():
+        for key, value in {**STREAM_SETTINGS, **own, **_sockets(master or "")}.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
     try:
