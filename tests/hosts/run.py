@@ -44,6 +44,8 @@ _CLUSTER: Final = {
 }
 """An executor without a connection is given up in seconds and not in minutes."""
 _PROGRAMS: Final = {"worker": "org.apache.spark.deploy.worker.Worker", "executor": EXECUTOR, "task": TASK_WORKER}
+_FORGOTTEN_S: Final = 90.0
+"""How long a writing job may have no application: longer than it takes to start."""
 _PLACES: Final = {"writer": "driver"}
 """The host of a job; the others are at the readers."""
 
@@ -57,6 +59,8 @@ class HostsRun(Chaos):
     workers: int = 2
     _cuts: list[tuple[float, contextlib.ExitStack]] = field(default_factory=list)
     _services: list[OnHost] = field(default_factory=list)
+    _watched: tuple[int, float] = (0, 0.0)
+    """The start of the writing job that has no application since then."""
 
     def run(self) -> dict[str, Any]:
         """As ``Chaos.run``, on hosts."""
@@ -140,7 +144,19 @@ class HostsRun(Chaos):
             cut[1].close()
         if not self._cuts:
             self._revive()
+            self._watch(now)
         return super()._keep_up()
+
+    def _watch(self, now: float) -> None:
+        """Ends the writing job, which is then started again, if the master has forgotten it: it would wait for ever.
+
+        A master removes the application of a driver whose connection was lost, and Spark's driver does not notice.
+        """
+        writer, state = self.jobs.get("writer"), self.master.state()
+        if writer is None or not state or writer.starts != self._watched[0] or state.get("activeapps"):
+            self._watched = (writer.starts if writer else 0, now)
+        elif now - self._watched[1] > _FORGOTTEN_S:
+            writer.kill_newest()
 
     def _revive(self) -> None:
         """Starts services that have died, as the system of a host does; the log's server has an own time for that."""
