@@ -85,7 +85,7 @@ class JobsRun:
     def _storage(self, network: Network, started: Callable[[Any], Any]) -> tuple[dict[str, str], str, str]:
         """The storage options, the warehouse, and a place for checkpoints."""
         servers = network.hosts["servers"]
-        is_hdfs = self.storage == "hdfs" or self.cluster == "yarn-cluster"  # whose driver is on any host
+        is_hdfs = self.storage == "hdfs" or self.cluster != CLUSTERS[0]  # YARN brings jobs to its hosts by it
         if is_hdfs:
             uri = started(NameNode(servers)).uri
             started(DataNode(servers))
