@@ -33,7 +33,7 @@ _TELL_S: Final = 10.0
 _AMID_S: Final = 1.0
 """How long an action waits until its victim is amid a write."""
 _BEGIN_S: Final = 300.0
-_END_S: Final = 90.0
+_END_S: Final = 300.0
 """How long processes may take to begin, and to come to their end."""
 _STALLS: Final = 0.4
 """Share of the times at which the server is stopped for a while instead of killed."""
