@@ -1,0 +1,1 @@
+"""Two versions of lakelog on the same tables."""
