@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site \
+.PHONY: help setup demo affected test test-spark test-deep test-more test-long test-browser test-connect test-cluster py-files check check-types check-house fmt golden crash simulate model differential screenshots bench docs docs-site release-check \
         .venv .venv-lowest .venv-oldest .venv-pypaimon .venv-pyiceberg .venv-user need-java chaos test-chaos test-servers \
         test-docs test-lowest test-on-connect test-single hosts test-hosts
 
@@ -157,6 +157,9 @@ hosts: .venv/spark-classes.jsa ## a double write on four hosts that fail, or a j
 
 bench: .venv need-java ## measure lakelog and its peers into docs/results: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py --results docs/results $(ARGS)
+
+release-check: .venv ## build wheel and sdist twice, compare and check them, and write the SBOM (RELEASING.md)
+	.venv/bin/python scripts/release_check.py
 
 docs: .venv ## write the generated pages of docs/reference, the picture of the packages, the measured numbers of pages
 	.venv/bin/python scripts/generate_reference.py

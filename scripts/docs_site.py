@@ -14,7 +14,7 @@ from typing import Any, Final
 from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).parent.parent
-PROJECT: Final = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PROJECT: Final = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
 _LINK: Final = re.compile(
     r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import click
 from generated_files import write_or_check
 
+import lakelog
 from lakelog import errors
 from lakelog.cli.main import COMMANDS
 from lakelog.cli.main import lakelog as command_line
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.compatibility import COMPATIBILITY_OPTIONS
+from lakelog.options.features import FEATURES
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.metric import COUNTER, GAUGE, HISTOGRAM
@@ -58,7 +61,50 @@ def pages() -> dict[Path, str]:
         REFERENCE / "errors.md": errors_page(),
         REFERENCE / "metrics.md": metrics_page(),
         REFERENCE / "cli.md": cli_page(),
+        REFERENCE / "versions.md": versions_page(),
     }
+
+
+def versions_page() -> str:
+    """What two versions do with each other's tables, as the matrix of tests/versions found, and the table features."""
+    found = json.loads((REFERENCE.parent / "results/versions.json").read_text(encoding="utf-8"))
+    old, new = found["old"], lakelog.__version__
+    cells = [f"| {kind} | {_cell(c['old to new'])} | {_cell(c['new to old'])} |" for kind, c in found["cells"].items()]
+    features = [f"| `{f.name}` | {f.kind}s | {f.since} | {_cell(f.meaning)} |" for f in FEATURES.values()]
+    return _VERSIONS.format(old=old, new=new, note=_NOTE, cells="\n".join(cells), features="\n".join(features))
+
+
+_VERSIONS = """# Versions and upgrades
+{note}
+lakelog {new} reads and continues all tables of {old}. Upgrade all processes that write a table with an embedded log
+together: they share its file, whose layout changes with the first use. Tables without a log can be written by both
+versions in turn. Before 1.0 a minor version may change what a call means (see *Changed meanings* in the
+[changelog](../../CHANGELOG.md)); a patch does not.
+
+`lakelog upgrade --check` lists the features of your tables, and which versions read and write them. To go back to
+{old}, restore a [backup](../guide/backup.md) from before the upgrade, or copy the rows into a table without a log.
+
+Each cell is a test: one version makes a table and writes, then the other one, then the first one again
+(`tests/versions`). A refusal changed no file.
+
+| table | made by {old}, then {new} | made by {new}, then {old} |
+|---|---|---|
+{cells}
+
+Kafka and Pulsar logs were not crossed. {old} misreads two things without an error: it does not pad keys of CHAR, and
+it does not know that a replica is read only. Do not let it write such tables.
+
+## Table features
+
+A table names in its option `lakelog.features` what a version must know. An unknown reader feature is refused when the
+table is opened, an unknown writer feature before a write ([RFC 28](../../rfcs/0028-versions.md)).
+
+| feature | needed by | since | meaning |
+|---|---|---|---|
+{features}
+
+[Releasing](../../RELEASING.md) has the rules of deprecation, [Security](../../SECURITY.md) the supported versions.
+"""
 
 
 def options_page() -> str:

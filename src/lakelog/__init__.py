@@ -36,7 +36,7 @@ __all__ = [
     "metrics", "open_table", "scan_polars", "variant",
 ]  # fmt: skip
 
-__version__: Final = "0.1.0"
+__version__: Final = "0.2.0"
 
 _LATE: Final[Registry[Any]] = Registry(
     "name in lakelog",

@@ -25,19 +25,17 @@ import lakelog
 WRITER = """
 import sys, time, pyarrow as pa, lakelog
 place, rate = sys.argv[1], int(sys.argv[2])
-table, number = lakelog.connect(place).table("db.t"), 0
-with table.writer() as writer:
-    begun = time.monotonic()
-    while True:
-        ids = list(range(number, number + rate // 10))
+table, number, begun = lakelog.connect(warehouse=place).table("db.t"), 0, time.monotonic()
+while True:
+    ids = list(range(number, number + rate))
+    with table.writer() as writer:
         writer.write(pa.table({"id": pa.array([i % 50_000 for i in ids], pa.int64()), "n": pa.array(ids, pa.int64())}))
-        writer.flush()
-        number += len(ids)
-        time.sleep(max(0.0, begun + number / rate - time.monotonic()))
+    number += len(ids)
+    time.sleep(max(0.0, begun + number / rate - time.monotonic()))
 """
 COPIER = """
 import sys, lakelog
-for step in lakelog.connect(sys.argv[1]).replicate("db.t", sys.argv[2]):
+for step in lakelog.connect(warehouse=sys.argv[1]).replicate("db.t", sys.argv[2]):
     print(step.snapshot, step.lag_s, step.error, flush=True)
 """
 

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from depth import Depth
 from versions.kinds import KINDS, has_log, rows_of
 from versions.old_version import OLD_VERSION, ROOT, Refused, Version, old_python
-from versions.together import TOGETHER, run
 
 RESULTS = ROOT / "docs/results/versions.json"
 WRITE = "LAKELOG_WRITE_RESULTS"
@@ -150,12 +148,6 @@ def test_the_old_version_continues_tables_of_this_one_or_refuses_them(
 ) -> None:
     old, new = pair
     noted(name, "new to old", crossed(name, new, old, tmp_path))
-
-
-@pytest.mark.parametrize("kind", TOGETHER)
-def test_both_versions_write_one_table_at_once_and_are_killed(kind: str, depth: Depth) -> None:
-    done = run(kind, depth.cases(20) / 60, depth.seed)
-    assert done["acknowledged"] > 0
 
 
 def test_the_old_version_does_not_pad_keys(tmp_path: Path, pair: tuple[Version, Version]) -> None:

@@ -67,6 +67,10 @@ _COMMANDS: Final = {
         "lakelog.cli.services.metrics:metrics",
         "Print the metrics of all tables for Prometheus, or serve them.",
     ),
+    "upgrade": (
+        "lakelog.cli.maintenance.upgrade:upgrade",
+        "List which versions of lakelog read and write the tables.",
+    ),
     "doctor": (
         "lakelog.cli.setup.doctor:doctor",
         "Check Java, Spark, storage, clocks, log and tables, and suggest fixes.",

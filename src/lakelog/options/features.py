@@ -3,13 +3,13 @@
 The option ``lakelog.features`` of a schema lists the features whose tables a version without them would read or write
 wrongly: ``reader=<name>,…;writer=<name>,…``. A reader refuses a table with an unknown reader feature, a writer one with
 an unknown feature of either kind. Features that an older version cannot misread need no name there: a later version of
-a record is an error to it, and what it does not look at changes no row (RFC 27).
+a record is an error to it, and what it does not look at changes no row (RFC 28).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import Corrupt, UnsupportedFeature
@@ -33,7 +33,10 @@ class Feature:
 REPLICA: Final = Feature(
     "replica", WRITER, "0.2.0", "a replica: only `lakelog replicate` writes it, until it is promoted"
 )
-FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in (REPLICA,)}
+PADDED: Final = Feature(
+    "padded-keys", READER, "0.2.0", "keys of CHAR are padded, so a key has one bucket and one file range"
+)
+FEATURES: Final[Mapping[str, Feature]] = {feature.name: feature for feature in (REPLICA, PADDED)}
 """Every feature that this version knows, by name."""
 
 
@@ -58,6 +61,14 @@ class TableFeatures:
                 )
             names[kind.strip()] = tuple(name.strip() for name in listed.split(",") if name.strip())
         return TableFeatures(names[READER], names[WRITER])
+
+    def with_feature(self, feature: Feature) -> TableFeatures:
+        """The same features and another one."""
+        if feature.name in (*self.readers, *self.writers):
+            return self
+        if feature.kind == READER:
+            return replace(self, readers=(*self.readers, feature.name))
+        return replace(self, writers=(*self.writers, feature.name))
 
     def to_text(self) -> str:
         """The value of the option."""

@@ -19,6 +19,7 @@ from lakelog.logstore import LOG_SYSTEMS, log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import reader_for
 from lakelog.merge.table_rules import check_writable
+from lakelog.options.features import FEATURES_KEY, PADDED, TableFeatures
 from lakelog.options.log import (
     DROP_WITH_TABLE,
     LOG_ADOPT,
@@ -26,7 +27,7 @@ from lakelog.options.log import (
 )
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, TABLE_ID
-from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.schema.schema import PADDED_KEYS, TableSchema
 from lakelog.table.column_options import check_column_options
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import (
@@ -56,6 +57,9 @@ def create_table(
     check_writable(options)
     options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options).with_padded_keys
+    if PADDED_KEYS in schema.options:
+        features = TableFeatures.of(schema.options).with_feature(PADDED)
+        schema = replace(schema, options={**schema.options, FEATURES_KEY: features.to_text()})
     options = dict(schema.options)
     check_column_options(schema)
     with contextlib.suppress(NotFound):

@@ -80,3 +80,18 @@ def test_a_table_is_backed_up_and_restored(tmp_path) -> None:
     answer("restore", backup, "db.t", "--in-place")
     assert lake.table("db.t").scan().count() == 1
     assert "is not a backup" in answer("restore", str(tmp_path / "w"), "db.x", code=1)
+
+
+def test_the_versions_that_know_a_table_are_listed(tmp_path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.create_table("db.plain", {"id": "int"})
+    lake.create_table("db.logged", {"id": "int"}, primary_key="id", options={"log-store.enabled": "true"})
+    lake.create_table("db.padded", {"id": "char(3)"}, primary_key="id")
+    done = CliRunner().invoke(command, ["upgrade", "--check", "--format", "csv", "--warehouse", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    rows = {line.split(",")[0]: line for line in done.output.splitlines()}
+    assert rows["db.plain"] == "db.plain,-,0.1.0,0.1.0,nothing"
+    assert rows["db.padded"] == "db.padded,padded-keys,0.2.0,0.2.0,nothing"
+    assert rows["db.logged"].startswith("db.logged,embedded log,0.2.0,0.2.0,")
+    wrong = CliRunner().invoke(command, ["upgrade", "--warehouse", str(tmp_path)])
+    assert "--check" in str(wrong.exception)

@@ -23,7 +23,6 @@ from lakelog.table.copies.replica import Replica
 from lakelog.table.copies.replication import Replication
 from lakelog.table.health.score import REPLICA_BEHIND
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.write.table_writer import TableWriter
 
 LOG = {"log-store.enabled": "true"}
 TABLES: dict[str, tuple[bool, dict[str, str]]] = {
@@ -238,13 +237,3 @@ def test_health_and_metrics_tell_the_lag(tmp_path: Path) -> None:
     second.promote("db.t")
     promoted = second.health("db.t")
     assert promoted.figures is not None and promoted.figures.replica is None
-
-
-def test_waiting_epochs_reach_the_replica(tmp_path: Path) -> None:
-    """Rows that are decided and wait for their snapshot, of a writer that seals seldom."""
-    lake, _ = make(tmp_path, True, {**LOG, "commit.interval": "1 h"})
-    with TableWriter(lake.table("db.t").logical) as writer:
-        writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
-        writer.flush()
-        second = copy(lake, tmp_path)
-        assert rows(second.table("db.t")) == rows(lake.table("db.t"))

@@ -18,8 +18,9 @@ import pyarrow as pa
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.record_batch.batch import RecordBatch, parse_batches
+from lakelog.options.formats import LOG_SEGMENT
 
-MAGIC: Final = b"LLS1"
+MAGIC: Final = LOG_SEGMENT
 _TRAILER: Final = struct.Struct("<II")
 _LARGEST_FOOTER: Final = 64 << 20
 

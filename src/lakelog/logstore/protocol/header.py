@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import Corrupt
+from lakelog.options.formats import LOG_RECORD, LOG_RECORD_WITH_SCHEMA
 
 HEADER_KEY: Final = "lakelog"
 DATA: Final = "d"
@@ -31,10 +32,8 @@ FOREIGN: Final = "?"
 """The kind of a record whose header lakelog did not write. It is no row, and belongs to no epoch."""
 LOG_ONLY: Final = "log-"
 """Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
-_VERSION: Final = "1"
-_WITH_SCHEMA: Final = "2"
-_KNOWN: Final = (f"{_VERSION}|".encode(), f"{_WITH_SCHEMA}|".encode())
-_FOREIGN_HEADER: Final = f"{_VERSION}|{FOREIGN}||0|".encode()
+_KNOWN: Final = (f"{LOG_RECORD}|".encode(), f"{LOG_RECORD_WITH_SCHEMA}|".encode())
+_FOREIGN_HEADER: Final = f"{LOG_RECORD}|{FOREIGN}||0|".encode()
 _VERSIONED: Final = rb"[0-9]{1,9}\|"
 _TEXT: Final = "[ -{}~]*"
 _NUMBER: Final = "-?[0-9]{1,19}"
@@ -78,7 +77,7 @@ def encode_header(
     """The bytes of a header."""
     if schema is not None:
         extra = str(schema)
-    fields = [_VERSION if schema is None else _WITH_SCHEMA, kind, writer, str(epoch), attempt]
+    fields = [LOG_RECORD if schema is None else LOG_RECORD_WITH_SCHEMA, kind, writer, str(epoch), attempt]
     if ref is not None:
         fields += [str(ref), str(sign)]
     elif extra:
@@ -104,7 +103,7 @@ def decode_header(data: bytes | None, offset: int) -> Header:
         data = _FOREIGN_HEADER
     fields = data.decode("ascii").split("|", 7)
     fields += [""] * (8 - len(fields))
-    has_schema = fields[0] == _WITH_SCHEMA
+    has_schema = fields[0] == LOG_RECORD_WITH_SCHEMA
     return Header(
         fields[1],
         fields[2],
@@ -122,8 +121,8 @@ def _check_version(data: bytes, offset: int) -> None:
     if re.match(_VERSIONED, data) and not data.startswith(_KNOWN):
         version = data.partition(b"|")[0].decode()
         raise Corrupt(
-            f"log record at offset {offset} has header version {version!r}; this lakelog reads versions {_VERSION} and "
-            f"{_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
+            f"log record at offset {offset} has header version {version!r}; this lakelog reads versions {LOG_RECORD} "
+            f"and {LOG_RECORD_WITH_SCHEMA}: upgrade lakelog, or check that the topic is lakelog's alone"
         )
 
 
@@ -226,7 +225,7 @@ def schema_ids(headers: pa.ChunkedArray | pa.Array) -> np.ndarray | None:
 
 def _has_schemas(headers: pa.ChunkedArray | pa.Array) -> bool:
     if len(headers) <= _FEW:
-        return any(text is not None and text[:1] == _WITH_SCHEMA.encode() for text in headers.to_pylist())
+        return any(text is not None and text[:1] == LOG_RECORD_WITH_SCHEMA.encode() for text in headers.to_pylist())
     if pc.all(pc.equal(headers, headers[0]), skip_nulls=False).as_py():  # records of one attempt, as most are
         headers = headers[:1]
-    return bool(pc.any(pc.equal(pc.binary_slice(headers, 0, 1), _WITH_SCHEMA.encode())).as_py())
+    return bool(pc.any(pc.equal(pc.binary_slice(headers, 0, 1), LOG_RECORD_WITH_SCHEMA.encode())).as_py())

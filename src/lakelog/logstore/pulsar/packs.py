@@ -31,9 +31,9 @@ from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.io.arrow_messages import MIB, UnpackLimit, check_plain
 from lakelog.logstore.base import RECORDS_SCHEMA, Records
 from lakelog.logstore.protocol.header import HEADER_KEY
+from lakelog.options.formats import PULSAR_PACK
 
 PACK_KEY: Final = "lakelog-pack"
-_VERSION: Final = "1"
 _ENTRY_BITS: Final = 22
 _INDEX_BITS: Final = 13
 _LEDGERS: Final = 1 << 27
@@ -139,7 +139,7 @@ def packed(records: Records) -> Iterator[Message]:
 
 def _message(records: Records, start: int, end: int) -> Message:
     columns = {"key": records.keys.slice(start, end - start), "value": records.values.slice(start, end - start)}
-    properties = {PACK_KEY: f"{_VERSION}|{end - start}|{records.changes}"}
+    properties = {PACK_KEY: f"{PULSAR_PACK}|{end - start}|{records.changes}"}
     if isinstance(records.headers, bytes):
         properties[HEADER_KEY] = records.headers.decode("ascii")
     else:
@@ -229,9 +229,9 @@ def pack_of(
         return Pack(first, 1, 1, timestamp_ms, header, key, content or None, False)
     version, _, rest = pack.partition("|")
     count, _, changes = rest.partition("|")
-    if version != _VERSION or not count.isdigit() or not changes.isdigit() or int(changes) < 1 or batch_index > 0:
+    if version != PULSAR_PACK or not count.isdigit() or not changes.isdigit() or int(changes) < 1 or batch_index > 0:
         raise Corrupt(
-            f"log message at offset {first} has {PACK_KEY} {pack!r}; this lakelog reads version {_VERSION}: upgrade "
+            f"log message at offset {first} has {PACK_KEY} {pack!r}; this lakelog reads version {PULSAR_PACK}: upgrade "
             "lakelog, or check that the topic is lakelog's alone"
         )
     entry.offset((int(count) - 1) * int(changes))

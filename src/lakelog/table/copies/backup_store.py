@@ -22,6 +22,7 @@ from lakelog.io.journal import Journal
 from lakelog.io.lease import Leases
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.formats import BACKUP
 from lakelog.options.notebook import NotebookView, time_text
 from lakelog.options.secrets import without_password
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -29,8 +30,6 @@ from lakelog.paimon.types.checked_values import check_version, read_as
 from lakelog.paimon.types.json_record import OPTIONAL, JsonRecord
 from lakelog.table.copies.file_copies import CopiedFile, check_file_name
 
-BACKUP_VERSION: Final = 1
-"""The version of ``backup.json`` and of the points."""
 _LEASE: Final = "backup"
 _WAIT_S: Final = 5.0
 
@@ -41,13 +40,13 @@ class BackedUpTable(JsonRecord):
 
     table: str
     identity: str
-    version: int = BACKUP_VERSION
+    version: int = BACKUP
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """The reverse of ``to_json``. Raises Corrupt, UnsupportedFeature for a later version."""
         parsed = cls.from_json(data)
-        check_version(parsed.version, BACKUP_VERSION, "a backup")
+        check_version(parsed.version, BACKUP, "a backup")
         return parsed
 
 
@@ -72,7 +71,7 @@ class BackupPoint(NotebookView, JsonRecord):
     files: Mapping[str, CopiedFile]
     new_files: int
     new_bytes: int
-    version: int = BACKUP_VERSION
+    version: int = BACKUP
     number: int = field(default=0, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
@@ -196,5 +195,5 @@ class BackupStore:
 
 def _parse(number: int, data: bytes) -> BackupPoint:
     parsed = BackupPoint.from_json(data)
-    check_version(parsed.version, BACKUP_VERSION, "a point of a backup")
+    check_version(parsed.version, BACKUP, "a point of a backup")
     return replace(parsed, number=number)

@@ -203,7 +203,7 @@ def _as_replica(schema: TableSchema, source: DynamicTable, identity: str) -> Tab
         TABLE_ID: identity,
         REPLICA_OF: source.identity.text,
         LOG_ENABLED.key: "false",
-        FEATURES_KEY: replace(features, writers=(*features.writers, REPLICA.name)).to_text(),
+        FEATURES_KEY: features.with_feature(REPLICA).to_text(),
     }
     if before.need(LOG_ENABLED):
         options[REPLICA_LOG] = before.need(LOG_TYPE)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lakelog.errors import InvalidOption
+from lakelog.options.formats import CUT
 from lakelog.options.names import file_name_fault, visible
 from lakelog.paimon.types.checked_values import check_version
 from lakelog.paimon.types.json_record import JsonRecord, stored_as
 
 NEWEST: Final = "newest"
 """The value of ``read.cut`` for the newest cut that all tables of a statement have."""
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Cut(JsonRecord):
     time_ms: int = field(metadata=stored_as("time"))
     position: str
     members: tuple[CutMember, ...] = field(metadata=stored_as("tables"))
-    version: int = _VERSION
+    version: int = CUT
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Cut(JsonRecord):
     def parse(data: bytes) -> Cut:
         """The reverse of ``to_json``. Raises Corrupt, UnsupportedFeature for a later version."""
         cut = Cut.from_json(data)
-        check_version(cut.version, _VERSION, "a cut")
+        check_version(cut.version, CUT, "a cut")
         return cut
 
 

@@ -22,13 +22,12 @@ from typing import Any
 import orjson
 
 from lakelog.errors import Corrupt
+from lakelog.options.formats import EPOCH_RECORD
 from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
 from lakelog.paimon.types.checked_values import checked, parsing
 from lakelog.paimon.types.json_record import int_keys, text_keys
 from lakelog.table.model.attempt import AttemptResult, BucketAppend, RejectedRows, StagedRun, checked_rejected_file
 from lakelog.table.model.single_writer import StreamingRun
-
-_MAGIC = b"LAKELOG1"
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class EpochRecord:
             | ({} if self.run is None else {"run": self.run.to_values()})
             | ({"log": self.log} if self.log else {})
         )
-        return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
+        return b"".join([EPOCH_RECORD, struct.pack("<I", len(header)), header, *blobs])
 
     @staticmethod
     def from_bytes(data: bytes, path: str, number: int = 0) -> EpochRecord:
@@ -118,8 +117,8 @@ class EpochRecord:
 
     @staticmethod
     def _parsed(data: bytes, path: str, number: int) -> EpochRecord:
-        if data[:8] != _MAGIC:
-            raise Corrupt(f"{path}: not an epoch record (starts with {data[:8]!r}, expected {_MAGIC!r})")
+        if data[:8] != EPOCH_RECORD:
+            raise Corrupt(f"{path}: not an epoch record (starts with {data[:8]!r}, expected {EPOCH_RECORD!r})")
         (length,) = struct.unpack_from("<I", data, 8)
         head = orjson.loads(data[12 : 12 + length])
         blobs = _Blobs(data, 12 + length)
