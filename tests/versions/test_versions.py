@@ -156,4 +156,4 @@ def test_the_old_version_does_not_pad_keys(tmp_path: Path, pair: tuple[Version, 
     new("create", "(id char(4), v string, primary key (id))", {"bucket": "1"})
     new("write", [{"id": "k", "v": "new"}])
     old("write", [{"id": "k", "v": "old"}])
-    assert new("read") == [["k", "old"], ["k   ", "new"]]
+    assert new("read") == [["k   ", "new"], ["k", "old"]]
