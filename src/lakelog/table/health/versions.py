@@ -37,10 +37,10 @@ def table_versions(table: DynamicTable) -> TableVersions:
     change = "nothing"
     if log is not None:
         used.append(f"{log.system} log")
-        is_local = log_factory(log.system).is_local
-        if is_local or log_content(options) == CHANGES or options.get_typed(LOG_PARTITIONS) is not None:
+        factory = log_factory(log.system)
+        if factory.is_local or log_content(options) == CHANGES or options.get_typed(LOG_PARTITIONS) is not None:
             reads.append(_LAYOUTS)
-        if log.system == "embedded":
+        if factory.is_local and not factory.any_storage:
             change = (
                 f"the first use by {_LAYOUTS} changes the layout of a log file of {_FIRST}, which is then refused there"
             )
