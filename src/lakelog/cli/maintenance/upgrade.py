@@ -29,8 +29,8 @@ def upgrade(tables: tuple[str, ...], check: bool, warehouse: str, format_name: s
     with connect(warehouse=warehouse) as lake:
         for name in tables or lake.list_tables():
             try:
-                found = table_versions(lake.table(name).logical)
-                row = [", ".join(found.features) or "-", found.read_from, found.written_from, found.change]
+                versions = table_versions(lake.table(name).logical)
+                row = [", ".join(versions.features) or "-", versions.read_from, versions.written_from, versions.change]
             except LakelogError as why:
                 row = ["unreadable", "-", "-", str(why)]
             rows.append(dict(zip(("table", "uses", "read_from", "written_from", "upgrade"), [name, *row], strict=True)))
